@@ -1,0 +1,214 @@
+// Exported: the C allocation functions and what glibc adds to them.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/stats.h"
+#include "heap/fast.h"
+#include "life/life.h"
+#include "os/file.h"
+#include "os/pages.h"
+#include "util/format.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+__attribute__((constructor(101))) static void loaded(void)
+{
+	life_begin();
+}
+
+__attribute__((destructor(101))) static void exiting(void)
+{
+	life_end();
+}
+
+static __attribute__((noinline)) void *malloc_miss(size_t size)
+{
+	return heap_malloc(size);
+}
+
+static __attribute__((noinline)) void free_miss(void *object)
+{
+	heap_free(object, "free");
+}
+
+static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
+{
+	heap_free_sized(object, 0, size, "free_sized");
+}
+
+EXPORT void *malloc(size_t size)
+{
+	return fast_malloc(size, malloc_miss);
+}
+
+EXPORT void free(void *object)
+{
+	fast_free(object, free_miss);
+}
+
+// C23 7.24.3.4.
+EXPORT void free_sized(void *object, size_t size)
+{
+	fast_free_sized(object, size, free_sized_miss);
+}
+
+EXPORT void free_aligned_sized(void *object, size_t align, size_t size)
+{
+	heap_free_sized(object, align, size, "free_aligned_sized");
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	return heap_calloc(count, size);
+}
+
+EXPORT void *realloc(void *object, size_t size)
+{
+	return heap_realloc(object, size, "realloc");
+}
+
+EXPORT void *reallocarray(void *object, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return heap_realloc(object, bytes, "reallocarray");
+}
+
+static void *aligned_or_invalid(size_t align, size_t size)
+{
+	if (!is_power_of_two(align)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return heap_aligned(align, size);
+}
+
+// The size need not be a multiple of the alignment (C17).
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+	return aligned_or_invalid(align, size);
+}
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+	return aligned_or_invalid(align, size);
+}
+
+EXPORT int posix_memalign(void **result, size_t align, size_t size)
+{
+	int saved = errno;
+	void *object;
+
+	if (!is_power_of_two(align) || align % sizeof(void *) != 0)
+		return EINVAL;
+	object = heap_aligned(align, size);
+	errno = saved;
+	if (object == NULL)
+		return ENOMEM;
+	*result = object;
+	return 0;
+}
+
+EXPORT void *valloc(size_t size)
+{
+	return heap_aligned(os_page_size(), size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	size_t page = os_page_size();
+
+	return heap_aligned(page, size > PTRDIFF_MAX ? size : max_size(round_up(size, page), page));
+}
+
+EXPORT size_t malloc_usable_size(void *object)
+{
+	return heap_usable_size(object, "malloc_usable_size");
+}
+
+// `pad` is glibc's: bytes to keep at the top of its heap; there is no such top here.
+EXPORT int malloc_trim(size_t pad)
+{
+	int saved = errno, given;
+
+	(void)pad;
+	given = heap_trim();
+	errno = saved;
+	return given;
+}
+
+// The parameters tune glibc's mechanisms, which are not ours: known ones are accepted, unknown ones refused.
+EXPORT int mallopt(int parameter, int value)
+{
+	(void)value;
+	return parameter == M_MXFAST || (parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX);
+}
+
+EXPORT struct mallinfo2 mallinfo2(void)
+{
+	struct stats stats = stats_snapshot();
+
+	return (struct mallinfo2){
+		.arena = stats.mapped,
+		.ordblks = stats.arenas,
+		.uordblks = stats.allocated,
+		.fordblks = stats.mapped - min_size(stats.mapped, stats.allocated),
+		.keepcost = stats.dirty,
+	};
+}
+
+static int saturated(size_t value)
+{
+	return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+EXPORT struct mallinfo mallinfo(void)
+{
+	struct mallinfo2 wide = mallinfo2();
+
+	return (struct mallinfo){
+		.arena = saturated(wide.arena),
+		.ordblks = saturated(wide.ordblks),
+		.uordblks = saturated(wide.uordblks),
+		.fordblks = saturated(wide.fordblks),
+		.keepcost = saturated(wide.keepcost),
+	};
+}
+
+EXPORT int malloc_info(int options, FILE *file)
+{
+	struct stats stats;
+
+	if (options != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	stats = stats_snapshot();
+	fprintf(file,
+		"<malloc version=\"1\">\n"
+		"<total type=\"allocated\" size=\"%zu\"/>\n<total type=\"active\" size=\"%zu\"/>\n"
+		"<total type=\"cached\" size=\"%zu\"/>\n<total type=\"dirty\" size=\"%zu\"/>\n"
+		"<total type=\"metadata\" size=\"%zu\"/>\n<system type=\"current\" size=\"%zu\"/>\n"
+		"</malloc>\n",
+		stats.allocated, stats.active, stats.cached, stats.dirty, stats.metadata, stats.mapped);
+	return 0;
+}
+
+EXPORT void malloc_stats(void)
+{
+	struct stats stats = stats_snapshot();
+	char lines[1024];
+	struct text text = text_into(lines, sizeof lines);
+
+	stats_lines(&text, &stats);
+	os_stderr_write(lines, (size_t)(text.at - lines));
+}

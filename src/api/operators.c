@@ -1,0 +1,197 @@
+// Exported: the C++ operators new and delete, by their mangled names, so that no C++ library is needed to build or load us.
+//
+// When memory is short they call the new handler and then throw std::bad_alloc, both found in the program's own C++ library
+// at that moment (C++17 [new.delete.single]).
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "guard/report.h"
+#include "heap/fast.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef void handler(void);
+
+// Of libstdc++ and libc++, when they are linked statically; a shared one is looked up.
+extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
+extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+
+static handler *new_handler(void)
+{
+	handler *(*get)(void) = _ZSt15get_new_handlerv;
+
+	if (get == NULL)
+		*(void **)&get = dlsym(RTLD_DEFAULT, "_ZSt15get_new_handlerv");
+	return get == NULL ? NULL : get();
+}
+
+static void throw_bad_alloc(size_t size)
+{
+	void (*throw)(void) = _ZSt17__throw_bad_allocv;
+
+	if (throw == NULL)
+		*(void **)&throw = dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+	if (throw != NULL)
+		throw();
+	guard_report("operator new", NULL, "no memory for %zu bytes, and no C++ library to throw std::bad_alloc", size);
+}
+
+// `align` 0: the default alignment.
+static void *allocate(size_t size, size_t align)
+{
+	return align == 0 ? heap_malloc(size) : heap_aligned(align, size);
+}
+
+static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool may_throw)
+{
+	for (;;) {
+		void *object = allocate(size, align);
+		handler *handle;
+
+		if (object != NULL)
+			return object;
+		handle = new_handler();
+		if (handle == NULL)
+			break;
+		handle();
+	}
+	if (may_throw)
+		throw_bad_alloc(size);
+	return NULL;
+}
+
+static __attribute__((noinline)) void *new_miss(size_t size)
+{
+	return new_slow(size, 0, true);
+}
+
+static __attribute__((noinline)) void *new_nothrow_miss(size_t size)
+{
+	return new_slow(size, 0, false);
+}
+
+static __attribute__((noinline)) void delete_miss(void *object)
+{
+	heap_free(object, "operator delete");
+}
+
+static __attribute__((noinline)) void delete_sized_miss(void *object, size_t size)
+{
+	heap_free_sized(object, 0, size, "operator delete");
+}
+
+// In the names "m" is size_t, unsigned long on every platform served.
+EXPORT void *_Znwm(size_t size)
+{
+	return fast_malloc(size, new_miss);
+}
+
+EXPORT void *_Znam(size_t size)
+{
+	return fast_malloc(size, new_miss);
+}
+
+EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
+{
+	(void)tag;
+	return fast_malloc(size, new_nothrow_miss);
+}
+
+EXPORT void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
+{
+	(void)tag;
+	return fast_malloc(size, new_nothrow_miss);
+}
+
+EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return new_slow(size, align, true);
+}
+
+EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	return new_slow(size, align, true);
+}
+
+EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
+{
+	(void)tag;
+	return new_slow(size, align, false);
+}
+
+EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
+{
+	(void)tag;
+	return new_slow(size, align, false);
+}
+
+EXPORT void _ZdlPv(void *object)
+{
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdaPv(void *object)
+{
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdlPvRKSt9nothrow_t(void *object, const void *tag)
+{
+	(void)tag;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
+{
+	(void)tag;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdlPvm(void *object, size_t size)
+{
+	fast_free_sized(object, size, delete_sized_miss);
+}
+
+EXPORT void _ZdaPvm(void *object, size_t size)
+{
+	fast_free_sized(object, size, delete_sized_miss);
+}
+
+EXPORT void _ZdlPvSt11align_val_t(void *object, size_t align)
+{
+	(void)align;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdaPvSt11align_val_t(void *object, size_t align)
+{
+	(void)align;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
+{
+	(void)align;
+	(void)tag;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
+{
+	(void)align;
+	(void)tag;
+	fast_free(object, delete_miss);
+}
+
+EXPORT void _ZdlPvmSt11align_val_t(void *object, size_t size, size_t align)
+{
+	heap_free_sized(object, align, size, "operator delete");
+}
+
+EXPORT void _ZdaPvmSt11align_val_t(void *object, size_t size, size_t align)
+{
+	heap_free_sized(object, align, size, "operator delete");
+}

@@ -1,0 +1,120 @@
+// Memory for our own metadata: blocks cut from the front, and one list of free objects for each multiple of a cache line.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "base/base.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "os/mutex.h"
+#include "os/pages.h"
+#include "util/assert.h"
+#include "util/bits.h"
+
+enum { BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 1024 * 1024, LISTS = BASE_LARGEST / CACHE_LINE + 1 };
+
+struct free_object {
+	struct free_object *next;
+};
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	char *at;  // rest of the newest block
+	char *end;
+	size_t next_block; // grows with what is in use, so that blocks stay few
+	struct free_object *free[LISTS];
+	// Atomic, for statistics.
+	_Atomic size_t mapped;
+} base = { .lock = MUTEX_INIT(RANK_BASE), .next_block = BLOCK_BYTES };
+
+static void *list_pop(size_t size)
+{
+	struct free_object *object = base.free[size / CACHE_LINE];
+
+	if (object != NULL)
+		base.free[size / CACHE_LINE] = object->next;
+	return object;
+}
+
+static void list_push(void *object, size_t size)
+{
+	struct free_object *head = object;
+
+	head->next = base.free[size / CACHE_LINE];
+	base.free[size / CACHE_LINE] = head;
+}
+
+static void *block_cut(size_t size)
+{
+	if ((size_t)(base.end - base.at) < size)
+		return NULL;
+	base.at += size;
+	return base.at - size;
+}
+
+// The rest of the old block becomes one free object, if it is of any use.
+static void block_install(char *block, size_t size)
+{
+	size_t rest = min_size((size_t)(base.end - base.at), BASE_LARGEST);
+
+	if (rest >= CACHE_LINE)
+		list_push(base.at, round_down(rest, CACHE_LINE));
+	base.at = block;
+	base.end = block + size;
+	base.next_block = min_size(base.next_block * 2, LARGEST_BLOCK_BYTES);
+}
+
+void *base_alloc(size_t size)
+{
+	size = round_up(size, CACHE_LINE);
+	ASSERT(size > 0 && size <= BASE_LARGEST);
+	for (;;) {
+		mutex_lock(&base.lock);
+		void *object = list_pop(size);
+		size_t wanted = base.next_block;
+
+		if (object == NULL)
+			object = block_cut(size);
+		mutex_unlock(&base.lock);
+		if (object != NULL)
+			return object;
+		void *block = base_alloc_pages(wanted);
+		if (block == NULL)
+			return NULL;
+		mutex_lock(&base.lock);
+		block_install(block, wanted);
+		mutex_unlock(&base.lock);
+	}
+}
+
+void base_free(void *object, size_t size)
+{
+	mutex_lock(&base.lock);
+	list_push(object, round_up(size, CACHE_LINE));
+	mutex_unlock(&base.lock);
+}
+
+void *base_alloc_pages(size_t size)
+{
+	size = round_up(size, os_page_size());
+	void *pages = os_pages_map(size);
+
+	if (pages != NULL)
+		atomic_fetch_add_explicit(&base.mapped, size, memory_order_relaxed);
+	return pages;
+}
+
+size_t base_bytes(void)
+{
+	return atomic_load_explicit(&base.mapped, memory_order_relaxed);
+}
+
+void base_fork_prepare(void)
+{
+	mutex_lock(&base.lock);
+}
+
+void base_fork_done(void)
+{
+	mutex_unlock(&base.lock);
+}

@@ -1,0 +1,26 @@
+// Memory for our own metadata: boundary tags, slabs, arenas, fronts. From the operating system alone, never from the heap.
+//
+// Objects are cache-line aligned multiples of a cache line up to BASE_LARGEST; freed ones wait on a list of their size.
+// Blocks are never given back: metadata is below 2 % of the heap by construction (docs/decisions/0003).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+
+enum { BASE_LARGEST = 8192 };
+
+// Contents undefined. NULL when there is no memory. May call the operating system, with no lock of its own held: callers
+// hold none either.
+void *base_alloc(size_t size);
+
+// `size` as asked for at base_alloc. Never fails.
+void base_free(void *object, size_t size);
+
+// Zeroed, page-aligned, any size, for the life of the process.
+void *base_alloc_pages(size_t size);
+
+// Bytes obtained from the system.
+size_t base_bytes(void);
+
+void base_fork_prepare(void);
+void base_fork_done(void);

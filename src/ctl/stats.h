@@ -1,0 +1,28 @@
+// Statistics: one snapshot of the whole heap, pulled from the modules; nothing is counted on the fast path.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+
+#include "heap/size_class.h"
+
+// Bytes, unless the name says otherwise. Exact while no other thread is in the allocator.
+struct stats {
+	size_t allocated; // held by the program, rounded up to size classes
+	size_t active;    // in slabs and page runs in use
+	size_t dirty;     // in unused pages that are still resident
+	size_t cached;    // free objects in magazines of fronts and depots
+	size_t metadata;  // mapped for our own structures
+	size_t mapped;    // chunks of the heap
+	size_t large;     // of active: page runs of large objects
+	unsigned arenas;
+	unsigned threads; // with a front
+};
+
+struct stats stats_snapshot(void);
+
+struct text;
+
+// The snapshot as the fields of a JSON object, without braces; and as lines for people.
+void stats_json(struct text *text, const struct stats *stats);
+void stats_lines(struct text *text, const struct stats *stats);

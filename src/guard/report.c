@@ -1,0 +1,23 @@
+// Misuse told: one line on stderr, then abort.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "guard/report.h"
+
+#include <stdlib.h>
+
+#include "os/file.h"
+#include "util/format.h"
+
+void guard_report(const char *call, const void *address, const char *what, size_t size)
+{
+	char line[320];
+	struct text text = text_into(line, sizeof line);
+
+	text_add(&text, "vmag: %s(%p): ", call, address);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	text_add(&text, what, size);
+#pragma GCC diagnostic pop
+	text_add(&text, "\n");
+	os_stderr_write(line, (size_t)(text.at - line));
+	abort();
+}

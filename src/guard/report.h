@@ -1,0 +1,9 @@
+// Misuse told: one line on stderr (what, address, size, which call), then abort.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+
+// `call`: the function of the program's fault, "free". `what`: the finding in words that may hold one %zu for `size`.
+// No lock of the library may be held: a handler of SIGABRT may allocate.
+_Noreturn void guard_report(const char *call, const void *address, const char *what, size_t size);

@@ -1,0 +1,65 @@
+// Arena: bins, depots and page runs that a set of threads shares (2006; 2011).
+//
+// Threads are given to arenas in turn, the least used first. What an arena allocated returns to it, whichever thread frees.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/size_class.h"
+#include "magazine/depot.h"
+#include "pages/runs.h"
+#include "slab/bin.h"
+
+enum { ARENAS_MOST = 240 };
+
+struct arena {
+	// Constant after creation.
+	unsigned id;
+	// Atomic.
+	_Atomic unsigned threads;
+	_Atomic size_t depot_bytes; // of objects in full magazines
+	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
+	// Each with its lock.
+	struct pages pages;
+	struct bin bins[SLAB_CLASSES];
+	struct depot depots[CLASSES];
+};
+
+// The page map's word for objects of a class of an arena; class 0: large, not kept in magazines.
+static inline uintptr_t arena_word(unsigned arena, unsigned class)
+{
+	return (uintptr_t)(arena + 1) << 8 | class;
+}
+
+static inline unsigned word_class(uintptr_t word)
+{
+	return (uint8_t)word;
+}
+
+// Takes the arena for a new thread; the caller counts itself in. NULL: no memory for the first arena.
+struct arena *arena_for_thread(void);
+
+// The arena of that number, NULL when it was not created.
+struct arena *arena_of(unsigned id);
+unsigned arenas_created(void);
+
+// Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
+size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);
+
+// Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
+void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
+
+// Magazines with rounds go to their owner's depot; beyond what depots may hold, their objects go back to the slabs.
+// The result is an empty magazine of the class, or NULL.
+struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full);
+struct magazine *arena_exchange_empty(struct arena *arena, unsigned class, struct magazine *empty);
+void arena_put(struct arena *arena, unsigned class, struct magazine *magazine);
+
+// Drains what the depots' working sets did not need since the last call, or everything; true when there was something.
+bool arena_reap(struct arena *arena, bool everything);
+
+void arenas_fork_prepare(void);
+void arenas_fork_done(bool child);

@@ -1,0 +1,64 @@
+// The fast path: malloc, free and sized free while the loaded magazine serves them.
+//
+// One exit each, the miss; whatever is not the common case lives behind it (design, idea 3). The instructions are counted
+// by a test (tests/house/fast_path.golden): this file does not change its shape.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "pages/page_map.h"
+
+static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))
+{
+	if (UNLIKELY(size > SMALL_MOST))
+		return miss(size);
+	unsigned class = size_class_table[size];
+	void **top = words.top[class];
+	void *object = top[-1];
+
+	if (UNLIKELY(object == NULL))
+		return miss(size);
+	COMPILER_BARRIER();
+	words.top[class] -= 1;
+	top[-1] = (void *)(words.word + class);
+	return object;
+}
+
+static inline __attribute__((always_inline)) void fast_free(void *object, void (*miss)(void *))
+{
+	size_t granule = granule_of(object);
+
+	if (UNLIKELY(granule >= page_map_granules)) {
+		miss(object);
+		return;
+	}
+	uintptr_t word = ((const uint16_t *)page_map_base)[granule];
+	void **top = words.top[word_class(word)];
+
+	if (UNLIKELY((uintptr_t)*top != word)) {
+		miss(object);
+		return;
+	}
+	*top = object;
+	COMPILER_BARRIER();
+	words.top[word_class(word)] += 1;
+}
+
+static inline __attribute__((always_inline)) void fast_free_sized(void *object, size_t size, void (*miss)(void *, size_t))
+{
+	if (UNLIKELY(size > SMALL_MOST)) {
+		miss(object, size);
+		return;
+	}
+	unsigned class = size_class_table[size];
+	void **top = words.top[class];
+
+	if (UNLIKELY(*top == MAGAZINE_FULL)) {
+		miss(object, size);
+		return;
+	}
+	*top = object;
+	COMPILER_BARRIER();
+	words.top[class] += 1;
+}

@@ -1,0 +1,423 @@
+// Front: making one, reloading magazines, sending objects home, giving everything back.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/front.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "conf/options.h"
+#include "heap/heap.h"
+#include "heap/reclaim.h"
+#include "os/clock.h"
+#include "os/thread.h"
+#include "pages/page_map.h"
+#include "util/assert.h"
+
+enum {
+	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
+	MOST_CAPACITY = 124,      // rounds
+	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
+	TIDY_MS = 500,            // a class not used for this long is given to the depot
+	MISSES_A_LOOK = 16,       // between looks at the clock
+};
+
+static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
+#define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
+
+__thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&closed_magazine[1] } };
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	struct front *first;
+	unsigned count;
+} fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
+
+static unsigned most_rounds(unsigned class)
+{
+	size_t rounds = options.magazine_bytes / class_size(class);
+
+	return rounds < 1 ? 1 : rounds > MOST_CAPACITY ? MOST_CAPACITY : (unsigned)rounds;
+}
+
+static unsigned first_batch(unsigned class)
+{
+	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
+
+	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : (unsigned)rounds;
+}
+
+static void front_link(struct front *front)
+{
+	mutex_lock(&fronts.lock);
+	front->prev = NULL;
+	front->next = fronts.first;
+	if (fronts.first != NULL)
+		fronts.first->prev = front;
+	fronts.first = front;
+	fronts.count++;
+	mutex_unlock(&fronts.lock);
+}
+
+static void front_unlink(struct front *front)
+{
+	mutex_lock(&fronts.lock);
+	if (front->prev != NULL)
+		front->prev->next = front->next;
+	else
+		fronts.first = front->next;
+	if (front->next != NULL)
+		front->next->prev = front->prev;
+	fronts.count--;
+	mutex_unlock(&fronts.lock);
+}
+
+static struct front *front_create(void)
+{
+	struct front *front;
+
+	if (!heap_ready() || words.ended)
+		return NULL;
+	front = base_alloc(sizeof *front);
+	if (front == NULL)
+		return NULL;
+	memset(front, 0, sizeof *front);
+	front->arena = arena_for_thread();
+	if (front->arena == NULL) {
+		base_free(front, sizeof *front);
+		return NULL;
+	}
+	atomic_fetch_add_explicit(&front->arena->threads, 1, memory_order_relaxed);
+	for (unsigned class = 1; class < CLASSES; class++) {
+		front->capacity[class] = (uint8_t)min_size(FIRST_CAPACITY, most_rounds(class));
+		front->batch[class] = (uint8_t)first_batch(class);
+	}
+	front->tidied_at = os_clock_ms();
+	front_link(front);
+	words.word = arena_word(front->arena->id, 0);
+	words.front = front;
+	os_thread_exit_value(front);
+	return front;
+}
+
+struct front *front_get(void)
+{
+	return LIKELY(words.front != NULL) ? words.front : front_create();
+}
+
+static void load(struct front *front, unsigned class, struct magazine *magazine)
+{
+	front->loaded[class] = magazine;
+	words.top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
+}
+
+// The loaded magazine, its rounds counted; the class is closed.
+static struct magazine *unload(struct front *front, unsigned class)
+{
+	struct magazine *magazine = front->loaded[class];
+
+	if (magazine != NULL)
+		magazine->rounds = (uint32_t)(words.top[class] - magazine->round);
+	front->loaded[class] = NULL;
+	words.top[class] = CLOSED;
+	return magazine;
+}
+
+static void exchange(struct front *front, unsigned class, struct magazine *loaded)
+{
+	struct magazine *previous = front->previous[class];
+
+	front->previous[class] = loaded;
+	load(front, class, previous);
+}
+
+static struct magazine *new_magazine(struct front *front, unsigned class)
+{
+	return magazine_create(front->capacity[class], arena_word(front->arena->id, class));
+}
+
+// The class has come as far as the depot: its next magazine may be larger (2001, §3.4, with misses for contention).
+static void grow_capacity(struct front *front, unsigned class)
+{
+	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
+
+	front->capacity[class] = (uint8_t)min_size(more, most_rounds(class));
+}
+
+static void note_miss(struct front *front); // may call malloc and free, so before anything is taken apart
+
+static bool fill(struct front *front, unsigned class, struct magazine *magazine)
+{
+	size_t wanted = min_size(front->batch[class], magazine->capacity);
+	size_t got = arena_fill(front->arena, class, magazine->round, wanted);
+
+	if (got == 0) {
+		magazine_clear(magazine, words.word | class);
+		load(front, class, magazine);
+		return false;
+	}
+	if (got < wanted) {
+		memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
+		for (size_t i = got; i < wanted; i++)
+			magazine->round[i] = (void *)(words.word | class);
+	}
+	magazine->rounds = (uint32_t)got;
+	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, front->capacity[class]);
+	load(front, class, magazine);
+	return true;
+}
+
+// A sized free of NULL puts NULL on top, which looks like the guard: here it is taken off again.
+static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
+{
+	while (loaded != NULL && loaded->rounds > 0 && loaded->round[loaded->rounds - 1] == NULL)
+		loaded->round[--loaded->rounds] = (void *)word;
+}
+
+// The alloc side of Figure 3.1b, with fills in batches.
+bool front_refill(struct front *front, unsigned class)
+{
+	struct magazine *loaded, *full;
+
+	note_miss(front);
+	loaded = unload(front, class);
+	drop_null_rounds(loaded, words.word | class);
+	if (loaded != NULL && loaded->rounds > 0) {
+		load(front, class, loaded);
+		return true;
+	}
+	if (front->previous[class] != NULL && front->previous[class]->rounds > 0) {
+		exchange(front, class, loaded);
+		return true;
+	}
+	full = arena_exchange_empty(front->arena, class, front->previous[class]);
+	if (full != NULL) {
+		front->previous[class] = loaded;
+		load(front, class, full);
+		return true;
+	}
+	if (loaded == NULL || loaded->capacity < front->capacity[class]) {
+		struct magazine *fresh = new_magazine(front, class);
+
+		grow_capacity(front, class);
+		if (fresh != NULL && loaded != NULL)
+			magazine_destroy(loaded);
+		loaded = fresh != NULL ? fresh : loaded;
+	}
+	return loaded != NULL && fill(front, class, loaded);
+}
+
+// Sized frees do not look at the page map: before a magazine leaves the front, what does not belong is sorted out.
+static void verify(struct front *front, unsigned class, struct magazine *full)
+{
+	uintptr_t word = words.word | class;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < full->rounds; i++) {
+		void *object = full->round[i];
+
+		if (LIKELY(page_map_word(object) == word))
+			full->round[kept++] = object;
+		else if (object != NULL)
+			arena_drain(front->arena, class, &object, 1, "free_sized");
+	}
+	for (uint32_t i = kept; i < full->rounds; i++)
+		full->round[i] = (void *)word;
+	full->rounds = kept;
+}
+
+// The free side of Figure 3.1b.
+bool front_make_room(struct front *front, unsigned class)
+{
+	struct magazine *loaded, *previous, *empty;
+
+	note_miss(front);
+	loaded = unload(front, class);
+	previous = front->previous[class];
+	if (loaded != NULL && loaded->rounds < loaded->capacity) { // looking around has made room
+		load(front, class, loaded);
+		return true;
+	}
+	if (previous != NULL && previous->rounds == 0) {
+		exchange(front, class, loaded);
+		return true;
+	}
+	if (loaded == NULL || previous == NULL) {
+		front->previous[class] = loaded;
+		empty = new_magazine(front, class);
+		load(front, class, empty);
+		return empty != NULL;
+	}
+	verify(front, class, previous);
+	empty = arena_exchange_full(front->arena, class, previous);
+	if (empty != NULL && empty->capacity < front->capacity[class]) {
+		magazine_destroy(empty);
+		empty = NULL;
+	}
+	if (empty == NULL)
+		empty = new_magazine(front, class);
+	grow_capacity(front, class);
+	front->previous[class] = loaded;
+	load(front, class, empty);
+	return empty != NULL;
+}
+
+static void outbound_flush(struct outbound *outbound)
+{
+	struct arena *owner = arena_of((unsigned)(outbound->word >> 8) - 1);
+
+	if (outbound->magazine != NULL)
+		arena_put(owner, word_class(outbound->word), outbound->magazine);
+	outbound->magazine = NULL;
+}
+
+void front_send(struct front *front, uintptr_t word, void *object)
+{
+	unsigned class = word_class(word);
+	struct outbound *outbound = &front->outbound[(word ^ word >> 8) % OUTBOUND_SLOTS];
+	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
+	struct magazine *magazine;
+
+	if (outbound->word != word) {
+		outbound_flush(outbound);
+		outbound->word = word;
+	}
+	if (outbound->magazine == NULL)
+		outbound->magazine = magazine_create(most_rounds(class), word);
+	magazine = outbound->magazine;
+	if (magazine == NULL) {
+		arena_drain(owner, class, &object, 1, "free");
+		return;
+	}
+	magazine->round[magazine->rounds++] = object;
+	if (magazine->rounds < magazine->capacity)
+		return;
+	outbound->magazine = arena_exchange_full(owner, class, magazine);
+	note_miss(front);
+}
+
+static void put_away(struct front *front, unsigned class, struct magazine *magazine)
+{
+	if (magazine == NULL)
+		return;
+	verify(front, class, magazine);
+	arena_put(front->arena, class, magazine);
+}
+
+void front_flush(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		struct magazine *previous = front->previous[class];
+
+		front->previous[class] = NULL;
+		put_away(front, class, unload(front, class));
+		put_away(front, class, previous);
+	}
+	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
+		outbound_flush(&front->outbound[i]);
+}
+
+void front_drain(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		struct magazine *both[2] = { front->previous[class], unload(front, class) };
+
+		front->previous[class] = NULL;
+		for (int i = 0; i < 2; i++)
+			if (both[i] != NULL) {
+				arena_drain(front->arena, class, both[i]->round, both[i]->rounds, "free");
+				magazine_destroy(both[i]);
+			}
+	}
+}
+
+// Gives away what was not used since the last time: first the previous magazine, then the loaded one (2011, "garbage
+// collection … exponential decay").
+static void front_tidy(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		struct magazine *idle = NULL;
+
+		if (front->loaded[class] != NULL && words.top[class] == front->seen[class]) {
+			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
+			front->previous[class] = NULL;
+			front->batch[class] = (uint8_t)first_batch(class);
+		}
+		front->seen[class] = words.top[class];
+		put_away(front, class, idle);
+	}
+	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
+		outbound_flush(&front->outbound[i]);
+}
+
+static void note_miss(struct front *front)
+{
+	if (++front->misses % MISSES_A_LOOK != 0)
+		return;
+	uint64_t now = os_clock_ms();
+
+	if (now - front->tidied_at >= TIDY_MS) {
+		front->tidied_at = now;
+		front_tidy(front);
+	}
+	reclaim_look(front->arena, now);
+}
+
+// The hook at a thread's end.
+void front_end(void *value)
+{
+	struct front *front = value;
+
+	if (words.front != front)
+		return;
+	front_flush(front);
+	words.ended = true;
+	words.front = NULL;
+	front_unlink(front);
+	atomic_fetch_sub_explicit(&front->arena->threads, 1, memory_order_relaxed);
+	base_free(front, sizeof *front);
+}
+
+void fronts_count(size_t rounds[CLASSES])
+{
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		for (unsigned class = 1; class < CLASSES; class++) {
+			const struct magazine *previous = front->previous[class], *loaded = front->loaded[class];
+
+			// Another thread's words are out of reach: its loaded magazine counts as half full.
+			if (loaded != NULL)
+				rounds[class] += front == words.front ? (size_t)(words.top[class] - loaded->round) :
+									loaded->capacity / 2u;
+			rounds[class] += previous != NULL ? previous->rounds : 0;
+		}
+	mutex_unlock(&fronts.lock);
+}
+
+unsigned fronts_live(void)
+{
+	return fronts.count;
+}
+
+void fronts_fork_prepare(void)
+{
+	mutex_lock(&fronts.lock);
+}
+
+// In the child the other threads are gone; what their magazines held when the pages were copied cannot be trusted and stays
+// unused: at most two magazines a class and thread.
+void fronts_fork_done(bool child)
+{
+	struct front *own = words.front;
+
+	if (child) {
+		fronts.first = own;
+		fronts.count = own != NULL;
+		if (own != NULL) {
+			own->next = own->prev = NULL;
+			atomic_store(&own->arena->threads, 1);
+		}
+	}
+	mutex_unlock(&fronts.lock);
+}

@@ -1,0 +1,331 @@
+// The heap: first use, and the slow side of malloc, calloc, free, realloc and aligned allocation.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/heap.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "conf/options.h"
+#include "guard/report.h"
+#include "heap/front.h"
+#include "heap/large.h"
+#include "heap/reclaim.h"
+#include "os/clock.h"
+#include "os/pages.h"
+#include "os/thread.h"
+#include "pages/chunks.h"
+#include "pages/page_map.h"
+
+enum { RUN_LEAST = 16 * 1024 };
+
+static struct mutex first_use = MUTEX_INIT(RANK_LIFE);
+static _Atomic bool ready;
+
+bool heap_ready(void)
+{
+	bool done = atomic_load_explicit(&ready, memory_order_acquire);
+
+	if (LIKELY(done))
+		return true;
+	mutex_lock(&first_use);
+	done = atomic_load_explicit(&ready, memory_order_relaxed);
+	if (!done) {
+		options_read();
+		done = page_map_init();
+		if (done) {
+			chunks_init();
+			magazines_init();
+			os_thread_exit_hook(front_end);
+			atomic_store_explicit(&ready, true, memory_order_release);
+		}
+	}
+	mutex_unlock(&first_use);
+	return done;
+}
+
+static void *no_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+// Where an operation goes whose thread has no front: past its end, or no memory for one.
+static struct arena *arena_without_front(void)
+{
+	if (!heap_ready())
+		return NULL;
+	return arena_of(0) != NULL ? arena_of(0) : arena_for_thread();
+}
+
+static struct arena *own_arena(void)
+{
+	struct front *front = front_get();
+
+	return front != NULL ? front->arena : arena_without_front();
+}
+
+static void *pop(unsigned class)
+{
+	void **top = words.top[class];
+	void *object = top[-1];
+
+	if (object != NULL) {
+		words.top[class] = top - 1;
+		top[-1] = (void *)(words.word | class);
+	}
+	return object;
+}
+
+static void *alloc_one(unsigned class)
+{
+	struct arena *arena = own_arena();
+	void *object;
+
+	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;
+}
+
+static void *alloc_class(unsigned class)
+{
+	struct front *front = front_get();
+	void *object = pop(class);
+
+	while (object == NULL && front != NULL && front_refill(front, class))
+		object = pop(class);
+	return object != NULL ? object : alloc_one(class);
+}
+
+static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
+{
+	struct arena *arena = own_arena();
+
+	return arena == NULL ? NULL : large_alloc(arena, size, align, class, zeroed);
+}
+
+void *heap_malloc(size_t size)
+{
+	void *object;
+	unsigned class;
+
+	if (UNLIKELY(size > PTRDIFF_MAX))
+		return no_memory();
+	class = size_class(size);
+	object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
+	return object != NULL ? object : no_memory();
+}
+
+static void *calloc_run(size_t size, unsigned class)
+{
+	bool zeroed = false;
+	void *object = class < CLASSES ? pop(class) : NULL;
+
+	if (object == NULL)
+		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
+	if (object == NULL)
+		return no_memory();
+	return zeroed ? object : memset(object, 0, size);
+}
+
+void *heap_calloc(size_t count, size_t size)
+{
+	size_t bytes;
+	void *object;
+
+	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
+		return no_memory();
+	if (bytes > SLAB_MOST)
+		return calloc_run(bytes, size_class(bytes));
+	object = heap_malloc(bytes);
+	return object == NULL ? NULL : memset(object, 0, bytes);
+}
+
+static void push(struct front *front, unsigned class, uintptr_t word, void *object)
+{
+	void **top = words.top[class];
+
+	while ((uintptr_t)*top != word) {
+		if (!front_make_room(front, class)) {
+			arena_drain(front->arena, class, &object, 1, "free");
+			return;
+		}
+		top = words.top[class];
+	}
+	*top = object;
+	words.top[class] = top + 1;
+}
+
+// Whose address this may be, for a report.
+static _Noreturn void report_not_ours(const void *object, const char *call)
+{
+	struct run *run = page_map_run(object);
+
+	if (run != NULL)
+		guard_report(call, object, "not the start of an object", 0);
+	if (granule_of(object) < page_map_granules)
+		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
+	guard_report(call, object, "not an object of this heap: another allocator's, or no allocation at all", 0);
+}
+
+static void free_large(void *object, const char *call)
+{
+	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
+
+	large_free(object, call);
+	reclaim_look(arena, os_clock_ms());
+}
+
+void heap_free(void *object, const char *call)
+{
+	uintptr_t word = page_map_word(object);
+	unsigned class = word_class(word);
+	int saved = errno;
+	struct front *front;
+
+	if (object == NULL)
+		return;
+	if (UNLIKELY(word == 0))
+		report_not_ours(object, call);
+	if (class == 0)
+		free_large(object, call);
+	else if (UNLIKELY(class >= SLAB_CLASSES && large_size(object) == 0))
+		report_not_ours(object, call);
+	else if (UNLIKELY((front = front_get()) == NULL))
+		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
+	else if (word == (words.word | class))
+		push(front, class, word, object);
+	else
+		front_send(front, word, object);
+	errno = saved;
+}
+
+// The class of an aligned request's object: the first whose size is a multiple of the alignment. Alignments of a page or
+// less only.
+static unsigned aligned_class(size_t align, size_t size)
+{
+	unsigned class = size_class(max_size(size, align));
+
+	while (class < SLAB_CLASSES && class_size(class) % align != 0)
+		class++;
+	return class;
+}
+
+static size_t aligned_size(size_t align, size_t size)
+{
+	if (align <= os_page_size())
+		return class_size(aligned_class(align, size));
+	return class_round(max_size(size, RUN_LEAST));
+}
+
+void *heap_aligned(size_t align, size_t size)
+{
+	void *object;
+	size_t bytes;
+	unsigned class;
+
+	if (align > PTRDIFF_MAX || size > PTRDIFF_MAX - align)
+		return no_memory();
+	bytes = aligned_size(align, size);
+	if (align <= os_page_size())
+		return heap_malloc(bytes);
+	class = size_class(bytes);
+	object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
+	return object != NULL ? object : no_memory();
+}
+
+static size_t size_of_word(const void *object, uintptr_t word)
+{
+	unsigned class = word_class(word);
+
+	if (class != 0 && class < SLAB_CLASSES)
+		return class_size(class);
+	return word == 0 ? 0 : large_size(object);
+}
+
+size_t heap_usable_size(const void *object, const char *call)
+{
+	size_t size;
+
+	if (object == NULL)
+		return 0;
+	size = size_of_word(object, page_map_word(object));
+	if (UNLIKELY(size == 0))
+		report_not_ours(object, call);
+	return size;
+}
+
+void heap_free_sized(void *object, size_t align, size_t size, const char *call)
+{
+	size_t real;
+
+	if (object == NULL)
+		return;
+	real = heap_usable_size(object, call);
+	if (UNLIKELY(size > PTRDIFF_MAX - align || real != (align == 0 ? class_round(size) : aligned_size(align, size))))
+		guard_report(call, object, "freed with a wrong size or alignment, it is an object of %zu bytes", real);
+	heap_free(object, call);
+}
+
+static void *realloc_copy(void *object, size_t old_size, size_t size, const char *call)
+{
+	void *fresh = heap_malloc(size);
+
+	if (fresh == NULL)
+		return NULL;
+	memcpy(fresh, object, min_size(old_size, size));
+	heap_free(object, call);
+	return fresh;
+}
+
+// An object's class is always that of the size last asked for: sized frees rely on it.
+void *heap_realloc(void *object, size_t size, const char *call)
+{
+	size_t old_size, new_size;
+
+	if (object == NULL)
+		return heap_malloc(size);
+	old_size = heap_usable_size(object, call);
+	if (size == 0) {
+		heap_free(object, call);
+		return NULL;
+	}
+	if (size > PTRDIFF_MAX)
+		return no_memory();
+	new_size = class_round(size);
+	if (new_size == old_size)
+		return object;
+	if (old_size > MAGAZINE_MOST && new_size > MAGAZINE_MOST) {
+		void *moved = large_resize(object, new_size) ? object : large_move(own_arena(), object, new_size);
+
+		if (moved != NULL)
+			return moved;
+	}
+	return realloc_copy(object, old_size, size, call);
+}
+
+bool heap_trim(void)
+{
+	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_everything();
+}
+
+// All locks, in the order of their ranks.
+void heap_fork_prepare(void)
+{
+	mutex_lock(&first_use);
+	fronts_fork_prepare();
+	arenas_fork_prepare();
+	mutex_lock(&heap_arena.lock);
+	page_map_fork_prepare();
+	base_fork_prepare();
+}
+
+void heap_fork_done(bool child)
+{
+	base_fork_done();
+	page_map_fork_done();
+	mutex_unlock(&heap_arena.lock);
+	arenas_fork_done(child);
+	fronts_fork_done(child);
+	mutex_unlock(&first_use);
+}

@@ -1,0 +1,34 @@
+// The heap: first use, and the slow side of every operation that the API offers.
+//
+// `call` is the name of the function that the program called, for reports of misuse. Functions that return memory return
+// NULL and set errno to ENOMEM when there is none; those that free keep errno.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Sets the heap up at first use. False: there is no memory even for that.
+bool heap_ready(void);
+
+void *heap_malloc(size_t size);
+void *heap_calloc(size_t count, size_t size);
+void heap_free(void *object, const char *call);
+// `align` 0: of malloc, else of aligned_alloc. Reports a size or alignment that cannot be the one asked for.
+void heap_free_sized(void *object, size_t align, size_t size, const char *call);
+void *heap_realloc(void *object, size_t size, const char *call);
+
+// `align` is a power of two.
+void *heap_aligned(size_t align, size_t size);
+
+// Bytes that the program may use; 0 for NULL; reports what is not an object of ours.
+size_t heap_usable_size(const void *object, const char *call);
+
+// Gives back all that can be; true when something was.
+bool heap_trim(void);
+
+void heap_fork_prepare(void);
+void heap_fork_done(bool child);
+
+// The hook at a thread's end (front.c).
+void front_end(void *front);

@@ -1,0 +1,113 @@
+// Large objects: page runs with a word at their first granule.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/large.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "guard/report.h"
+#include "os/pages.h"
+#include "pages/page_map.h"
+#include "util/assert.h"
+
+// Moving page tables costs about as much as copying this many bytes.
+enum { MOVE_LEAST = 1024 * 1024 };
+
+static size_t run_bytes(size_t size)
+{
+	return round_up(size, os_page_size());
+}
+
+void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+{
+	struct run *run = base_alloc(sizeof *run);
+	bool is_zero;
+	uintptr_t start;
+
+	if (run == NULL)
+		return NULL;
+	start = pages_alloc(&arena->pages, run_bytes(size), align, &is_zero);
+	if (start == 0 && arena_reap(arena, true))
+		start = pages_alloc(&arena->pages, run_bytes(size), align, &is_zero);
+	if (start == 0) {
+		base_free(run, sizeof *run);
+		return NULL;
+	}
+	*run = (struct run){ .node.key = start, .bytes = size, .arena = (uint16_t)arena->id, .size_class = (uint8_t)class };
+	if (!page_map_set(start, 1, (unsigned)arena_word(arena->id, class), run)) {
+		pages_free(&arena->pages, start, run_bytes(size));
+		base_free(run, sizeof *run);
+		return NULL;
+	}
+	if (zeroed != NULL)
+		*zeroed = is_zero;
+	return (void *)start;
+}
+
+static struct run *large_run(const void *object)
+{
+	struct run *run = page_map_run(object);
+
+	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
+}
+
+void large_free(void *object, const char *call)
+{
+	struct run *run = large_run(object);
+
+	// The word is taken atomically: of two threads that free the same object one is told.
+	if (run == NULL || page_map_take_word(object) == 0)
+		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
+	struct arena *arena = arena_of(run->arena);
+	size_t bytes = run_bytes(run->bytes);
+
+	page_map_clear(run_start(run), 1);
+	base_free(run, sizeof *run);
+	pages_free(&arena->pages, (uintptr_t)object, bytes);
+}
+
+size_t large_size(const void *object)
+{
+	struct run *run = large_run(object);
+
+	return run == NULL ? 0 : run->bytes;
+}
+
+bool large_resize(void *object, size_t new_size)
+{
+	struct run *run = large_run(object);
+	struct pages *pages = &arena_of(run->arena)->pages;
+	bool zeroed;
+
+	if (run->size_class != 0 || new_size <= MAGAZINE_MOST)
+		return false; // its word names its size
+	if (run_bytes(new_size) > run_bytes(run->bytes)) {
+		if (!pages_extend(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size), &zeroed))
+			return false;
+	} else if (run_bytes(new_size) < run_bytes(run->bytes))
+		pages_shrink(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size));
+	run->bytes = new_size;
+	return true;
+}
+
+void *large_move(struct arena *arena, void *object, size_t new_size)
+{
+	struct run *run = large_run(object);
+	size_t old_bytes = run_bytes(run->bytes);
+	void *fresh;
+
+	if (old_bytes < MOVE_LEAST || new_size < run->bytes)
+		return NULL;
+	fresh = large_alloc(arena, new_size, 0, 0, NULL);
+	if (fresh == NULL)
+		return NULL;
+	if (!os_pages_move(object, fresh, old_bytes)) {
+		large_free(fresh, "realloc");
+		return NULL;
+	}
+	page_map_take_word(object);
+	page_map_clear(run_start(run), 1);
+	pages_free_clean(&arena_of(run->arena)->pages, run_start(run), old_bytes);
+	base_free(run, sizeof *run);
+	return fresh;
+}

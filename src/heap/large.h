@@ -1,0 +1,24 @@
+// Large objects: a page run each, from 16 KiB up.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "heap/arena.h"
+
+// An object of `size` bytes (a class size) at a multiple of `align` (0: a page). `class`: of its word, 0 when it is not kept
+// in magazines. `*zeroed` (may be NULL): it reads as zero. NULL: no memory.
+void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed);
+
+// Reports misuse under the name of `call`.
+void large_free(void *object, const char *call);
+
+// The bytes the program may use; 0 when this is not the start of a large object.
+size_t large_size(const void *object);
+
+// Resizes in place to a class size; false: the object is as before.
+bool large_resize(void *object, size_t new_size);
+
+// Resizes by moving the pages, not the bytes; NULL: not possible, the object is as before.
+void *large_move(struct arena *arena, void *object, size_t new_size);

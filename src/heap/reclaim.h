@@ -1,0 +1,24 @@
+// Reclaim: giving memory back, a step at a time, by threads that come by or by the background thread.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heap/arena.h"
+
+// Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
+void reclaim_look(struct arena *arena, uint64_t now_ms);
+
+// One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back.
+bool reclaim_step(uint64_t now_ms);
+
+// Gives back all that no program holds: depots, empty slabs, dirty pages. True when something was given back.
+bool reclaim_everything(void);
+
+// The background thread sleeps on this word while it holds RECLAIM_ASLEEP; whoever leaves garbage behind wakes it.
+enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
+extern _Atomic uint32_t reclaim_state;
+
+// Starts the background thread; set once by the floor above, NULL: there is none.
+extern void (*reclaim_start_thread)(void);

@@ -1,0 +1,50 @@
+// Size classes: 8, then steps of 16 to 128, then four for each doubling; so a request above 64 bytes wastes at most 20 %.
+//
+//   class   0          1   2 … 9          10 … 36          37 … 45             beyond
+//   bytes   no class   8   16 … 128       160 … 14 Ki      16 Ki … 64 Ki       80 Ki …
+//   memory             slabs                               page runs           page runs, not kept in magazines
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/bits.h"
+
+enum {
+	SMALL_MOST = 1024,          // bytes; classes up to here are looked up in a table
+	SLAB_MOST = 14 * 1024,      // bytes; larger objects are page runs
+	MAGAZINE_MOST = 64 * 1024,  // bytes; larger objects are not kept in magazines
+	SLAB_CLASSES = 37,          // classes 1 … 36
+	CLASSES = 46,               // classes 1 … 45
+};
+
+// By bytes asked for, 0 … SMALL_MOST.
+extern const uint8_t size_class_table[SMALL_MOST + 1];
+
+// The class number of any size ≥ 129, also beyond CLASSES.
+static inline unsigned size_class_large(size_t size)
+{
+	unsigned lg = lg_floor(size - 1);
+
+	return 10 + (lg - 7) * 4 + (unsigned)((size - 1) >> (lg - 2) & 3);
+}
+
+static inline unsigned size_class(size_t size)
+{
+	return size <= SMALL_MOST ? size_class_table[size] : size_class_large(size);
+}
+
+// Bytes of an object of the class.
+static inline size_t class_size(unsigned class)
+{
+	if (class < 10)
+		return class < 2 ? 8 : (class - 1) * (size_t)16;
+	return (size_t)(5 + (class - 10) % 4) << (5 + (class - 10) / 4);
+}
+
+// The smallest class size that holds `size` bytes. `size` ≤ PTRDIFF_MAX.
+static inline size_t class_round(size_t size)
+{
+	return class_size(size_class(size));
+}

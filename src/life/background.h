@@ -1,0 +1,12 @@
+// The background thread: gives memory back while the process is idle.
+//
+// Started at the first garbage worth it, never from a constructor; asleep without a timer when nothing is left to give back;
+// made again in a forked child at its first need. Nothing depends on it: without it, threads that come by do its work.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+// From now on the thread may be started.
+void background_allow(void);
+
+// The parent's thread does not exist in the child.
+void background_fork_child(void);

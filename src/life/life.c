@@ -1,0 +1,73 @@
+// Life of the process: fork handlers, the report that `vmag run` asks for, and the last look at freed objects.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "life/life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "conf/options.h"
+#include "ctl/stats.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "life/background.h"
+#include "os/file.h"
+#include "os/pages.h"
+#include "util/format.h"
+
+#define VERSION "0.1.0"
+
+static void fork_prepare(void)
+{
+	heap_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	heap_fork_done(false);
+}
+
+static void fork_child(void)
+{
+	heap_fork_done(true);
+	background_fork_child();
+}
+
+// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md).
+static void report(const char *event, bool with_stats)
+{
+	const char *path = environment("VMAG_REPORT");
+	char line[640];
+	struct text text = text_into(line, sizeof line);
+
+	if (path == NULL)
+		return;
+	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VERSION "\"", event, (int)getpid());
+	if (with_stats) {
+		struct stats stats = stats_snapshot();
+
+		text_add(&text, ",\"resident_bytes\":%zu,\"peak_resident_bytes\":%zu,", os_resident_bytes(),
+			 os_peak_resident_bytes());
+		stats_json(&text, &stats);
+	}
+	text_add(&text, "}\n");
+	os_file_append(path, line, (size_t)(text.at - line));
+}
+
+void life_begin(void)
+{
+	int saved = errno;
+
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	background_allow();
+	report("loaded", false);
+	errno = saved;
+}
+
+// What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
+void life_end(void)
+{
+	if (words.front != NULL)
+		front_drain(words.front);
+	report("exit", true);
+}

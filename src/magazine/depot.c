@@ -1,0 +1,105 @@
+// Depot: exchanging magazines, each under a lock held for a few instructions.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "magazine/depot.h"
+
+#include <string.h>
+
+void depot_init(struct depot *depot)
+{
+	memset(depot, 0, sizeof *depot);
+	mutex_init(&depot->lock, RANK_DEPOT);
+}
+
+static void push(struct magazine_list *list, struct magazine *magazine)
+{
+	magazine->next = list->first;
+	list->first = magazine;
+	list->length++;
+}
+
+static struct magazine *pop(struct magazine_list *list)
+{
+	struct magazine *magazine = list->first;
+
+	if (magazine == NULL)
+		return NULL;
+	list->first = magazine->next;
+	list->length--;
+	if (list->length < list->least)
+		list->least = list->length;
+	return magazine;
+}
+
+static void put(struct depot *depot, struct magazine *magazine)
+{
+	depot->rounds += magazine->rounds;
+	push(magazine->rounds > 0 ? &depot->full : &depot->empty, magazine);
+}
+
+struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
+{
+	struct magazine *full;
+
+	mutex_lock(&depot->lock);
+	full = pop(&depot->full);
+	if (full != NULL) {
+		depot->rounds -= full->rounds;
+		if (empty != NULL)
+			put(depot, empty);
+	}
+	mutex_unlock(&depot->lock);
+	return full;
+}
+
+struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
+{
+	struct magazine *empty;
+
+	mutex_lock(&depot->lock);
+	put(depot, full);
+	empty = pop(&depot->empty);
+	mutex_unlock(&depot->lock);
+	return empty;
+}
+
+void depot_put(struct depot *depot, struct magazine *magazine)
+{
+	mutex_lock(&depot->lock);
+	put(depot, magazine);
+	mutex_unlock(&depot->lock);
+}
+
+// Moves `count` magazines from the far end of the list, which were left longest ago, to a chain.
+static struct magazine *cut_tail(struct magazine_list *list, uint32_t count, struct magazine *chain)
+{
+	struct magazine **at = &list->first, *tail;
+
+	for (uint32_t keep = list->length - count; keep > 0; keep--)
+		at = &(*at)->next;
+	tail = *at;
+	*at = NULL;
+	list->length -= count;
+	while (tail != NULL) {
+		struct magazine *next = tail->next;
+
+		tail->next = chain;
+		chain = tail;
+		tail = next;
+	}
+	return chain;
+}
+
+struct magazine *depot_reap(struct depot *depot, int everything)
+{
+	struct magazine *chain = NULL;
+
+	mutex_lock(&depot->lock);
+	chain = cut_tail(&depot->full, everything ? depot->full.length : depot->full.least, chain);
+	for (struct magazine *m = chain; m != NULL; m = m->next)
+		depot->rounds -= m->rounds;
+	chain = cut_tail(&depot->empty, everything ? depot->empty.length : depot->empty.least, chain);
+	depot->full.least = depot->full.length;
+	depot->empty.least = depot->empty.length;
+	mutex_unlock(&depot->lock);
+	return chain;
+}

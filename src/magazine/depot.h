@@ -1,0 +1,41 @@
+// Depot: the stock of full and empty magazines of one class of one arena (2001, §3.1), and its working set (§3.7).
+//
+// "Full" means: has rounds. Threads that end leave magazines that are partly filled.
+// The working set of an interval is what the list's length varied by; what lay below its minimum was not needed.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "magazine/magazine.h"
+#include "os/mutex.h"
+#include "util/bits.h"
+
+struct magazine_list {
+	struct magazine *first;
+	uint32_t length;
+	uint32_t least; // smallest length since the last interval began
+};
+
+struct depot {
+	struct mutex lock __attribute__((aligned(CACHE_LINE)));
+	// Under lock.
+	struct magazine_list full, empty;
+	size_t rounds; // in all full magazines
+};
+
+void depot_init(struct depot *depot);
+
+// Exchanges an empty magazine (or NULL) for a full one. NULL: there is none, and the empty one was not taken.
+struct magazine *depot_take_full(struct depot *depot, struct magazine *empty);
+
+// Leaves a full magazine and gets an empty one, or NULL when there is none.
+struct magazine *depot_take_empty(struct depot *depot, struct magazine *full);
+
+// Leaves magazines without taking any.
+void depot_put(struct depot *depot, struct magazine *magazine);
+
+// Takes out all magazines, or only those that the last interval did not need; chained by `next`, full ones and empty ones
+// alike, to be drained and destroyed. Begins a new interval.
+struct magazine *depot_reap(struct depot *depot, int everything);

@@ -1,0 +1,103 @@
+// Magazines are objects of slabs like any other (2001, §3.3), in pages of their own, away from the program's objects.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "magazine/magazine.h"
+
+#include <stdatomic.h>
+
+#include "slab/bin.h"
+#include "util/assert.h"
+
+static struct {
+	struct pages pages;
+	struct bin bins[MAGAZINE_SIZES];
+} depository;
+
+void magazines_init(void)
+{
+	pages_init(&depository.pages, "magazines");
+	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
+		bin_init(&depository.bins[size], slab_shape_for(64u << size), &depository.pages, 0, 0);
+}
+
+void magazine_clear(struct magazine *magazine, uintptr_t word)
+{
+	for (unsigned i = 0; i < magazine->capacity; i++)
+		magazine->round[i] = (void *)word;
+	magazine->rounds = 0;
+}
+
+static unsigned size_for(unsigned capacity)
+{
+	unsigned size = 0;
+
+	while (magazine_slots(size) < capacity)
+		size++;
+	return size;
+}
+
+struct magazine *magazine_create(unsigned capacity, uintptr_t word)
+{
+	unsigned size = size_for(capacity);
+	void *memory;
+
+	while (bin_fill(&depository.bins[size], &memory, 1) == 0)
+		if (!bin_grow(&depository.bins[size]))
+			return NULL;
+	struct magazine *magazine = memory;
+	magazine->next = NULL;
+	magazine->capacity = (uint16_t)capacity;
+	magazine->size = (uint16_t)size;
+	magazine->guard = NULL;
+	magazine->round[capacity] = MAGAZINE_FULL;
+	magazine_clear(magazine, word);
+	return magazine;
+}
+
+void magazine_destroy(struct magazine *magazine)
+{
+	void *memory = magazine;
+	size_t done;
+	enum bin_finding finding = bin_drain(&depository.bins[magazine->size], &memory, 1, &done);
+
+	ALWAYS(finding == BIN_OK);
+}
+
+size_t magazines_bytes(void)
+{
+	return pages_active_bytes(&depository.pages);
+}
+
+size_t magazines_dirty_bytes(void)
+{
+	return pages_dirty_bytes(&depository.pages);
+}
+
+void magazines_trim(bool everything, uint64_t now_ms)
+{
+	if (!everything) {
+		pages_decay(&depository.pages, now_ms);
+		return;
+	}
+	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
+		bin_trim(&depository.bins[size]);
+	pages_purge(&depository.pages, 0);
+}
+
+void magazines_fork_lock_bins(void)
+{
+	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
+		mutex_lock(&depository.bins[size].lock);
+}
+
+void magazines_fork_lock_pages(void)
+{
+	mutex_lock(&depository.pages.runs.lock);
+}
+
+void magazines_fork_done(void)
+{
+	mutex_unlock(&depository.pages.runs.lock);
+	for (unsigned size = MAGAZINE_SIZES; size-- > 0;)
+		mutex_unlock(&depository.bins[size].lock);
+	atomic_store(&depository.pages.decaying, false);
+}

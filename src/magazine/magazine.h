@@ -1,0 +1,56 @@
+// Magazine: an array of object pointers between two guards, so that one word says how full it is (2001, §3.1).
+//
+//   guard      round[0]   round[1]             round[capacity − 1]   after
+//   [ NULL   ][ r1       ][ r2       ][ empty ][ empty             ][ FULL ]
+//                                     ▲
+//                                     top: the front's one word for this size class
+//
+//   allocate:  p = top[−1];  NULL: the magazine is empty, a miss;  else top−−
+//   free:      *top is what an empty slot of this class holds;  anything else: a miss;  else *top++ = p
+//
+// An empty slot holds the page map's word of the objects that belong in it. So the one comparison that free makes tells
+// a full magazine, another class and another arena from the common case (docs/decisions/0002).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct magazine {
+	struct magazine *next; // in a depot's list
+	uint16_t capacity;     // constant
+	uint16_t size;         // constant: which of the magazine sizes
+	uint32_t rounds;       // while not loaded in a front
+	void *guard;           // NULL, always
+	void *round[];         // capacity slots, then FULL
+};
+
+#define MAGAZINE_FULL ((void *)UINTPTR_MAX)
+
+// Magazine sizes: 4, 12, 28, 60, 124, 252 rounds, so that a magazine fills 64 to 2048 bytes.
+enum { MAGAZINE_SIZES = 6, MAGAZINE_OVERHEAD = 4 };
+
+static inline unsigned magazine_slots(unsigned size)
+{
+	return (64u << size) / 8 - MAGAZINE_OVERHEAD;
+}
+
+void magazines_init(void);
+
+// An empty magazine for 1 to 252 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.
+struct magazine *magazine_create(unsigned capacity, uintptr_t word);
+void magazine_destroy(struct magazine *magazine);
+
+// Makes all slots empty ones.
+void magazine_clear(struct magazine *magazine, uintptr_t word);
+
+// The memory of the magazines: bytes in use by them, and giving back what is not.
+size_t magazines_bytes(void);
+void magazines_trim(bool everything, uint64_t now_ms);
+size_t magazines_dirty_bytes(void);
+
+// Locks for fork, in two steps as their ranks demand.
+void magazines_fork_lock_bins(void);
+void magazines_fork_lock_pages(void);
+void magazines_fork_done(void);

@@ -1,0 +1,15 @@
+// Time: a monotonic clock in milliseconds, cheap enough for the slow path, and sleeping on a word.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+uint64_t os_clock_ms(void);
+
+// Sleeps until the word no longer holds `value`, somebody wakes it, or `timeout_ms` have passed (0: no limit).
+void os_word_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms);
+void os_word_wake(_Atomic uint32_t *word);
+
+// Some bytes that differ from process to process.
+uint64_t os_random(void);

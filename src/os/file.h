@@ -1,0 +1,15 @@
+// Small files read and lines written whole, without stdio and without allocation.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+// Reads up to size - 1 bytes and ends them with a zero; the number read, or −1.
+ssize_t os_file_read(const char *path, char *text, size_t size);
+
+// Adds bytes at the end of a file by one write, creating it when it is missing (mode 0600).
+void os_file_append(const char *path, const char *text, size_t length);
+
+// Writes all bytes to stderr; gives up at an error.
+void os_stderr_write(const char *text, size_t length);

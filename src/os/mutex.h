@@ -1,0 +1,63 @@
+// Mutex with a rank: one word, a futex behind it; in debug builds ranks must be taken in falling floor order.
+//
+// word: 0 free, 1 held, 2 held and somebody sleeps (Drepper, "Futexes are tricky", mutex 2).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "util/bits.h"
+
+// The order in which locks may be taken: from small to large. fork takes them all in this order.
+enum mutex_rank {
+	RANK_LIFE,     // first use
+	RANK_FRONTS,   // list of fronts
+	RANK_ARENAS,   // table of arenas
+	RANK_DEPOT,    // full and empty magazines of one class of one arena
+	RANK_BIN,      // slabs of one class of one arena
+	RANK_PAGES,    // page runs of one arena (a vmem arena)
+	RANK_HEAP,     // chunks of the process (a vmem arena)
+	RANK_PAGE_MAP, // growth of the page map
+	RANK_BASE,     // our own metadata
+	RANK_COUNT
+};
+
+struct mutex {
+	_Atomic uint32_t word;
+	uint32_t rank;
+};
+
+void mutex_lock_slow(struct mutex *mutex);
+void mutex_wake(struct mutex *mutex);
+void mutex_rank_push(uint32_t rank);
+void mutex_rank_pop(uint32_t rank);
+
+#define MUTEX_INIT(rank) { 0, rank }
+
+static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
+{
+	atomic_init(&mutex->word, 0);
+	mutex->rank = rank;
+}
+
+static inline void mutex_lock(struct mutex *mutex)
+{
+	uint32_t expected = 0;
+
+#ifdef VMAG_DEBUG
+	mutex_rank_push(mutex->rank);
+#endif
+	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire,
+							      memory_order_relaxed)))
+		mutex_lock_slow(mutex);
+}
+
+static inline void mutex_unlock(struct mutex *mutex)
+{
+#ifdef VMAG_DEBUG
+	mutex_rank_pop(mutex->rank);
+#endif
+	if (UNLIKELY(atomic_exchange_explicit(&mutex->word, 0, memory_order_release) == 2))
+		mutex_wake(mutex);
+}

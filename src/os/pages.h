@@ -1,0 +1,42 @@
+// Pages from the operating system: map, unmap, purge, move. The only file that calls mmap and its family.
+//
+// All sizes and addresses are multiples of os_page_size(). No function takes a lock or touches errno's caller-visible
+// value beyond what the system call does; callers that must keep errno save it.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The page size of the running kernel, 4 to 64 KiB; a run-time fact.
+size_t os_page_size(void);
+
+// New zeroed memory wherever the kernel likes. NULL when there is none.
+void *os_pages_map(size_t size);
+
+// New zeroed memory exactly at `address`; false when the place is taken or there is no memory.
+bool os_pages_map_at(void *address, size_t size);
+
+// Read-only zero pages exactly at `address`: they cost neither memory nor commit charge.
+bool os_pages_reserve_at(void *address, size_t size);
+
+// Makes part of a reservation writable.
+bool os_pages_commit(void *address, size_t size);
+
+void os_pages_unmap(void *address, size_t size);
+
+// Gives the memory back and keeps the place mapped; what is read there afterwards is zero. False when the kernel refused:
+// the contents are then untouched.
+bool os_pages_purge(void *address, size_t size);
+
+// Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
+// and zero. False when the kernel refused: nothing has changed.
+bool os_pages_move(void *from, void *to, size_t size);
+
+// The bytes of address space this process may use (RLIMIT_AS), SIZE_MAX when unlimited.
+size_t os_address_space_limit(void);
+
+// Resident bytes of this process now, and at most so far; 0 when the kernel does not tell.
+size_t os_resident_bytes(void);
+size_t os_peak_resident_bytes(void);

@@ -1,0 +1,153 @@
+// Pages from Linux: mmap, mremap, madvise.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+enum { READ_WRITE = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+
+size_t os_page_size(void)
+{
+	static _Atomic size_t known;
+	size_t size = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (size == 0) {
+		size = (size_t)sysconf(_SC_PAGESIZE);
+		atomic_store_explicit(&known, size, memory_order_relaxed);
+	}
+	return size;
+}
+
+static void *map(void *address, size_t size, int protection, int flags)
+{
+	void *p = mmap(address, size, protection, flags, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void *os_pages_map(size_t size)
+{
+	return map(NULL, size, READ_WRITE, PRIVATE);
+}
+
+static bool map_at(void *address, size_t size, int protection)
+{
+	void *p = map(address, size, protection, PRIVATE | MAP_FIXED_NOREPLACE);
+
+	// Kernels before 4.17 take the address as a wish only.
+	if (p != NULL && p != address) {
+		munmap(p, size);
+		errno = EEXIST;
+		return false;
+	}
+	return p != NULL;
+}
+
+bool os_pages_map_at(void *address, size_t size)
+{
+	return map_at(address, size, READ_WRITE);
+}
+
+bool os_pages_reserve_at(void *address, size_t size)
+{
+	return map_at(address, size, PROT_READ);
+}
+
+bool os_pages_commit(void *address, size_t size)
+{
+	return mprotect(address, size, READ_WRITE) == 0;
+}
+
+void os_pages_unmap(void *address, size_t size)
+{
+	munmap(address, size);
+}
+
+static bool remap_fresh(void *address, size_t size)
+{
+	return map(address, size, READ_WRITE, PRIVATE | MAP_FIXED) != NULL;
+}
+
+// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried once, on pages of our own.
+static bool dontneed_zeroes(void)
+{
+	static _Atomic int known; // 0 not tried, 1 it does, 2 it does not
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (answer == 0) {
+		volatile char *probe = os_pages_map(os_page_size());
+
+		if (probe == NULL)
+			return false;
+		*probe = 1;
+		answer = madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0 && *probe == 0 ? 1 : 2;
+		munmap((void *)probe, os_page_size());
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	}
+	return answer == 1;
+}
+
+bool os_pages_purge(void *address, size_t size)
+{
+	if (dontneed_zeroes())
+		return madvise(address, size, MADV_DONTNEED) == 0;
+	return remap_fresh(address, size);
+}
+
+// One system call moves the page tables and leaves zero pages behind (Linux 5.7); older kernels refuse and the caller copies.
+bool os_pages_move(void *from, void *to, size_t size)
+{
+	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+}
+
+size_t os_address_space_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	return limit.rlim_cur;
+}
+
+size_t os_peak_resident_bytes(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss * 1024 : 0;
+}
+
+size_t os_resident_bytes(void)
+{
+	char text[128];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	size_t pages = 0;
+
+	if (fd < 0)
+		return 0;
+	ssize_t length = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (length <= 0)
+		return 0;
+	text[length] = '\0';
+	const char *s = text;
+	while (*s >= '0' && *s <= '9')
+		s++;
+	while (*s == ' ')
+		s++;
+	for (; *s >= '0' && *s <= '9'; s++)
+		pages = pages * 10 + (size_t)(*s - '0');
+	return pages * os_page_size();
+}

@@ -1,0 +1,50 @@
+// Chunks: addresses of the heap region, mapped when imported and unmapped when released.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "pages/chunks.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "os/pages.h"
+#include "pages/page_map.h"
+
+struct vmem heap_arena;
+
+static _Atomic size_t mapped_bytes;
+
+void chunks_init(void)
+{
+	vmem_init(&heap_arena, "heap", LG_CHUNK, VMEM_BESTFIT, RANK_HEAP);
+	vmem_add(&heap_arena, page_map_first_chunk(), round_down(page_map_end() - page_map_first_chunk(), CHUNK_BYTES));
+}
+
+uintptr_t chunks_import(struct vmem *heap, size_t size)
+{
+	for (;;) {
+		uintptr_t start = vmem_alloc(heap, size).start;
+
+		if (start == 0)
+			return 0;
+		if (page_map_commit(start, size) && os_pages_map_at((void *)start, size)) {
+			atomic_fetch_add_explicit(&mapped_bytes, size, memory_order_relaxed);
+			return start;
+		}
+		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
+		if (errno != EEXIST) {
+			vmem_free(heap, start, size, VMEM_CLEAN);
+			return 0;
+		}
+	}
+}
+
+void chunks_release(struct vmem *heap, uintptr_t start, size_t size)
+{
+	os_pages_unmap((void *)start, size);
+	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
+	vmem_free(heap, start, size, VMEM_CLEAN);
+}
+
+size_t chunks_mapped_bytes(void)
+{
+	return atomic_load_explicit(&mapped_bytes, memory_order_relaxed);
+}

@@ -1,0 +1,20 @@
+// Chunks: the process-wide vmem arena of the heap region, from which every arena of pages imports.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vmem/vmem.h"
+
+// The arena whose integers are the addresses of the region. Its free segments are not mapped.
+extern struct vmem heap_arena;
+
+void chunks_init(void);
+
+// vmem import and release functions: addresses from the heap arena, backed by zero pages (2001, §4.3.3, segkmem_alloc).
+uintptr_t chunks_import(struct vmem *heap, size_t size);
+void chunks_release(struct vmem *heap, uintptr_t start, size_t size);
+
+// Bytes mapped for all arenas.
+size_t chunks_mapped_bytes(void);

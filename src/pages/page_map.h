@@ -1,0 +1,73 @@
+// The page map: one 16-bit word says everything that the fast path asks about an address; and the run behind an address.
+//
+// All heap memory lies in one region of the address space. Its first part holds the map itself, one word a granule:
+//
+//   base ─► [ map: word 0 │ word 1 │ word 2 │ … ][ chunk ][ chunk ][ … ]            one cache line covers 128 KiB
+//                                                    └─ granule = (address − base) >> LG_GRANULE
+//   word:   arena + 1 (8 bits) │ size class (8 bits)       0: no object of ours starts here
+//
+// Every granule of a slab carries its word; of a large run only the first. The region is a range by convention, not a
+// mapping: chunks are mapped when needed and unmapped when clean, so fork, core dumps and RLIMIT_AS see only what is used.
+//
+// Beside the map, one table a chunk leads from a granule to its run (the map at the beginning of each chunk in the 2006
+// paper, kept apart from user data).
+//
+// Words are written by who owns the run before an address in it is handed out, and read by who was handed one.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/bits.h"
+
+enum { LG_GRANULE = 12, LG_CHUNK = 21 };
+#define GRANULE_BYTES ((size_t)1 << LG_GRANULE)
+#define CHUNK_BYTES ((size_t)1 << LG_CHUNK)
+
+struct run;
+
+// Two variables rather than one struct: the fast path then reaches each by one instruction.
+extern uintptr_t page_map_base; // of the region and of the map; 0 before first use
+extern size_t page_map_granules; // in the region
+
+// Finds a place for the region and maps the map, read-only at first. Called once. False: no address space.
+bool page_map_init(void);
+
+// The part of the region that can hold chunks.
+uintptr_t page_map_first_chunk(void);
+uintptr_t page_map_end(void);
+
+// Makes the map writable for [start, start + size). False: no memory.
+bool page_map_commit(uintptr_t start, size_t size);
+
+static inline size_t granule_of(const void *address)
+{
+	return ((uintptr_t)address - page_map_base) >> LG_GRANULE;
+}
+
+// The word of an address; 0 for addresses that are not in the region.
+static inline unsigned page_map_word(const void *address)
+{
+	size_t granule = granule_of(address);
+
+	return granule < page_map_granules ? ((const uint16_t *)page_map_base)[granule] : 0;
+}
+
+// Gives all granules of [start, start + size) a word and a run; large runs pass size = 1: their first granule only.
+// False: no memory for a table; nothing is set.
+bool page_map_set(uintptr_t start, size_t size, unsigned word, struct run *run);
+void page_map_clear(uintptr_t start, size_t size);
+
+// Takes the word of an address that is in the region, leaving 0; of several threads one gets it.
+static inline unsigned page_map_take_word(const void *address)
+{
+	return __atomic_exchange_n(&((uint16_t *)page_map_base)[granule_of(address)], 0, __ATOMIC_ACQ_REL);
+}
+
+// The run of an address, NULL when there is none.
+struct run *page_map_run(const void *address);
+
+void page_map_fork_prepare(void);
+void page_map_fork_done(void);

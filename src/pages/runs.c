@@ -1,0 +1,130 @@
+// Page runs of one arena: allocation, and the decay of dirty pages.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "pages/runs.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "conf/options.h"
+#include "os/pages.h"
+#include "pages/chunks.h"
+#include "pages/page_map.h"
+#include "util/assert.h"
+#include "util/bits.h"
+
+enum {
+	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
+	DIRTY_FLOOR = 4 * 1024 * 1024, // bytes that may be dirty whatever the proportion
+	LG_DIRTY_PROPORTION = 3,       // dirty to active: one to eight
+};
+
+void pages_init(struct pages *pages, const char *name)
+{
+	memset(pages, 0, sizeof *pages);
+	vmem_init(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
+	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES);
+}
+
+static size_t proportion(const struct pages *pages)
+{
+	return (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
+}
+
+uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
+{
+	struct vmem_constraint aligned = { .align = align };
+	struct vmem_piece piece = align <= os_page_size() ? vmem_alloc(&pages->runs, size) :
+							    vmem_xalloc(&pages->runs, size, &aligned);
+
+	*zeroed = piece.kind == VMEM_CLEAN;
+	return piece.start;
+}
+
+void pages_free(struct pages *pages, uintptr_t start, size_t size)
+{
+	bool known = vmem_free(&pages->runs, start, size, VMEM_DIRTY);
+
+	ALWAYS(known);
+	if (options.dirty_decay_ms >= 0 && pages_dirty_bytes(pages) > proportion(pages))
+		pages_purge(pages, options.dirty_decay_ms == 0 ? 0 : proportion(pages) / 2);
+	else if (options.dirty_decay_ms == 0)
+		pages_purge(pages, 0);
+}
+
+void pages_free_clean(struct pages *pages, uintptr_t start, size_t size)
+{
+	bool known = vmem_free(&pages->runs, start, size, VMEM_CLEAN);
+
+	ALWAYS(known);
+}
+
+bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed)
+{
+	enum vmem_kind kind = VMEM_DIRTY;
+	bool done = vmem_extend(&pages->runs, start, size, new_size, &kind);
+
+	*zeroed = kind == VMEM_CLEAN;
+	return done;
+}
+
+void pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)
+{
+	vmem_shrink(&pages->runs, start, size, new_size);
+}
+
+bool pages_purge(struct pages *pages, size_t most)
+{
+	bool given = false;
+
+	while (pages_dirty_bytes(pages) > most) {
+		size_t excess = min_size(pages_dirty_bytes(pages) - most, PURGE_MOST), size;
+		uintptr_t start = vmem_take_dirty(&pages->runs, max_size(excess, os_page_size()), &size).start;
+
+		if (start == 0)
+			break;
+		if (!os_pages_purge((void *)start, size)) {
+			vmem_free(&pages->runs, start, size, VMEM_DIRTY);
+			break;
+		}
+		given = true;
+		vmem_free(&pages->runs, start, size, VMEM_CLEAN);
+	}
+	return given;
+}
+
+// What the backlog allows: all of the newest step, a falling part of the older ones.
+static size_t backlog_limit(const struct pages *pages)
+{
+	size_t limit = 0;
+
+	for (size_t i = 0; i < DECAY_STEPS; i++)
+		limit += pages->backlog[i] / DECAY_STEPS * (DECAY_STEPS - 1 - i);
+	return limit;
+}
+
+static void backlog_step(struct pages *pages, uint64_t steps)
+{
+	size_t dirty = pages_dirty_bytes(pages);
+	size_t fresh = dirty > pages->dirty_before ? dirty - pages->dirty_before : 0;
+
+	if (steps > DECAY_STEPS)
+		steps = DECAY_STEPS;
+	memmove(pages->backlog + steps, pages->backlog, (DECAY_STEPS - steps) * sizeof pages->backlog[0]);
+	memset(pages->backlog, 0, steps * sizeof pages->backlog[0]);
+	pages->backlog[0] = fresh;
+}
+
+void pages_decay(struct pages *pages, uint64_t now_ms)
+{
+	uint64_t step_ms = (uint64_t)options.dirty_decay_ms / DECAY_STEPS + 1;
+
+	if (options.dirty_decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
+		return;
+	if (now_ms - pages->step_at >= step_ms) {
+		backlog_step(pages, (now_ms - pages->step_at) / step_ms);
+		pages->step_at = now_ms;
+		pages_purge(pages, backlog_limit(pages));
+		pages->dirty_before = pages_dirty_bytes(pages);
+	}
+	atomic_store_explicit(&pages->decaying, false, memory_order_release);
+}

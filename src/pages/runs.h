@@ -1,0 +1,58 @@
+// Page runs of one arena: allocated from chunks, freed dirty, purged by decay in time and in proportion.
+//
+// A run is a segment of a vmem arena of pages. A freed run is dirty: the program's bytes are in it and it is resident.
+// Dirty runs are handed out first (2011). They go back to the kernel by two rules:
+//   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
+//   in proportion  never more dirty pages than an eighth of the active ones plus a floor (2011, "proportional to total").
+// Purging is done by whoever comes by, with no lock held across the system call.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vmem/vmem.h"
+
+enum { DECAY_STEPS = 16 };
+
+struct pages {
+	struct vmem runs;
+	// Atomic flag: somebody is in pages_decay.
+	_Atomic bool decaying;
+	// Of the holder of the flag.
+	uint64_t step_at;                // when the last step was taken, ms
+	size_t dirty_before;             // dirty bytes after the last step
+	size_t backlog[DECAY_STEPS];     // bytes that became dirty, by step, newest first
+};
+
+void pages_init(struct pages *pages, const char *name);
+
+// A run of `size` bytes at a multiple of `align` (0: a page). 0: no memory. `*zeroed`: its pages are the kernel's zeroes.
+uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed);
+void pages_free(struct pages *pages, uintptr_t start, size_t size);
+
+// In place; false: not possible. `*zeroed`: what was added is zero.
+bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed);
+void pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size);
+
+// A run whose pages were moved away: zero pages, to be freed as clean ones.
+void pages_free_clean(struct pages *pages, uintptr_t start, size_t size);
+
+// Purges until at most `most` bytes are dirty; true when anything was given back.
+bool pages_purge(struct pages *pages, size_t most);
+
+// Takes the steps of decay that are due.
+void pages_decay(struct pages *pages, uint64_t now_ms);
+
+static inline size_t pages_dirty_bytes(const struct pages *pages)
+{
+	return __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED);
+}
+
+// Bytes in allocated runs.
+static inline size_t pages_active_bytes(const struct pages *pages)
+{
+	return __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED) - pages_dirty_bytes(pages) -
+	       __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED);
+}

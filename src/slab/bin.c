@@ -1,0 +1,273 @@
+// Bin: filling magazines from slabs and draining them back.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "slab/bin.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "pages/page_map.h"
+#include "util/assert.h"
+
+void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
+{
+	memset(bin, 0, sizeof *bin);
+	bin->shape = shape;
+	bin->pages = pages;
+	bin->arena = arena;
+	bin->word = word;
+	mutex_init(&bin->lock, RANK_BIN);
+}
+
+static size_t bitmap_words(const struct bin *bin)
+{
+	return ((size_t)bin->shape.buffers + 63) / 64;
+}
+
+// The heap's node and the run are the first members of a slab.
+static struct slab *slab_of_node(struct heap_node *node)
+{
+	return (struct slab *)(void *)node;
+}
+
+// Takes up to `count` buffers in address order, written downwards from `end`. Returns how many.
+static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
+{
+	size_t word = slab->first_word, left = min_size(count, slab->free_count);
+
+	slab->free_count -= (uint32_t)left;
+	for (count = left; left > 0; word++) {
+		uint64_t bits = slab->bitmap[word];
+		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
+
+		for (; bits != 0 && left > 0; bits &= bits - 1, left--)
+			*--end = (void *)(first + first_bit(bits) * (uintptr_t)shape->size);
+		slab->bitmap[word] = bits;
+		slab->first_word = (uint32_t)word;
+	}
+	return count;
+}
+
+size_t bin_fill(struct bin *bin, void **rounds, size_t count)
+{
+	size_t got = 0;
+
+	mutex_lock(&bin->lock);
+	while (got < count) {
+		struct slab *slab = bin->partial == NULL ? bin->empty : slab_of_node(bin->partial);
+
+		if (slab == NULL)
+			break;
+		if (slab == bin->empty) {
+			bin->empty = NULL;
+			heap_insert(&bin->partial, &slab->run.node);
+		}
+		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
+		if (slab->free_count == 0)
+			heap_remove(&bin->partial, &slab->run.node);
+	}
+	bin->free_buffers -= got;
+	bin->filled += got;
+	mutex_unlock(&bin->lock);
+	return got;
+}
+
+static struct slab *slab_create(struct bin *bin)
+{
+	size_t header = slab_header_bytes(&bin->shape), words = bitmap_words(bin);
+	struct slab *slab = base_alloc(header);
+	bool zeroed;
+	uintptr_t start;
+
+	if (slab == NULL)
+		return NULL;
+	start = pages_alloc(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
+	if (start == 0) {
+		base_free(slab, header);
+		return NULL;
+	}
+	memset(slab, 0, sizeof *slab);
+	slab->run.node.key = start;
+	slab->run.bin = bin;
+	slab->run.bytes = bin->shape.slab_bytes;
+	slab->run.arena = bin->arena;
+	slab->free_count = bin->shape.buffers;
+	memset(slab->bitmap, 0xff, words * sizeof slab->bitmap[0]);
+	if (bin->shape.buffers % 64 != 0)
+		slab->bitmap[words - 1] = (1ull << bin->shape.buffers % 64) - 1;
+	if (!page_map_set(start, bin->shape.slab_bytes, bin->word, &slab->run)) {
+		pages_free(bin->pages, start, bin->shape.slab_bytes);
+		base_free(slab, header);
+		return NULL;
+	}
+	return slab;
+}
+
+static void slab_destroy(struct bin *bin, struct slab *slab)
+{
+	uintptr_t start = run_start(&slab->run);
+
+	page_map_clear(start, bin->shape.slab_bytes);
+	base_free(slab, slab_header_bytes(&bin->shape));
+	pages_free(bin->pages, start, bin->shape.slab_bytes);
+}
+
+bool bin_grow(struct bin *bin)
+{
+	struct slab *slab = slab_create(bin);
+
+	if (slab == NULL)
+		return false;
+	mutex_lock(&bin->lock);
+	heap_insert(&bin->partial, &slab->run.node);
+	bin->slabs++;
+	bin->free_buffers += bin->shape.buffers;
+	mutex_unlock(&bin->lock);
+	return true;
+}
+
+// The slab has become empty. Returns the one to destroy: the higher of two, so that the heap shrinks from above.
+static struct slab *keep_one_empty(struct bin *bin, struct slab *slab)
+{
+	struct slab *other = bin->empty;
+
+	heap_remove(&bin->partial, &slab->run.node);
+	if (other != NULL && run_start(&other->run) < run_start(&slab->run)) {
+		struct slab *swap = slab;
+		slab = other;
+		other = swap;
+	}
+	bin->empty = slab;
+	if (other != NULL) {
+		bin->slabs--;
+		bin->free_buffers -= bin->shape.buffers;
+	}
+	return other;
+}
+
+// Puts one buffer back. `*emptied`: a slab to destroy once the lock is dropped, chained by its node.
+static enum bin_finding put_back(struct bin *bin, struct slab *slab, const void *address, struct heap_node **emptied)
+{
+	long index = slab_index(slab, &bin->shape, address);
+	uint64_t bit;
+	size_t word;
+
+	if (UNLIKELY(index < 0))
+		return BIN_NOT_A_START;
+	word = (size_t)index / 64;
+	bit = 1ull << index % 64;
+	if (UNLIKELY(slab->bitmap[word] & bit))
+		return BIN_FREE_ALREADY;
+	slab->bitmap[word] |= bit;
+	if (word < slab->first_word)
+		slab->first_word = (uint32_t)word;
+	if (slab->free_count++ == 0)
+		heap_insert(&bin->partial, &slab->run.node);
+	if (UNLIKELY(slab->free_count == bin->shape.buffers)) {
+		struct slab *excess = keep_one_empty(bin, slab);
+
+		if (excess != NULL) {
+			excess->run.node.next = *emptied;
+			*emptied = &excess->run.node;
+		}
+	}
+	return BIN_OK;
+}
+
+enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, size_t *done)
+{
+	struct heap_node *emptied = NULL;
+	enum bin_finding finding = BIN_OK;
+	size_t i, put = 0;
+
+	mutex_lock(&bin->lock);
+	for (i = 0; i < count; i++) {
+		if (rounds[i] == NULL)
+			continue;
+		struct slab *slab = (struct slab *)(void *)page_map_run(rounds[i]);
+
+		finding = slab == NULL || slab->run.bin != bin ? BIN_NOT_HERE : put_back(bin, slab, rounds[i], &emptied);
+		if (finding != BIN_OK)
+			break;
+		put++;
+	}
+	bin->free_buffers += put;
+	bin->drained += put;
+	mutex_unlock(&bin->lock);
+	while (emptied != NULL) {
+		struct slab *slab = slab_of_node(emptied);
+
+		emptied = emptied->next;
+		slab_destroy(bin, slab);
+	}
+	*done = i;
+	return finding;
+}
+
+enum bin_finding bin_look(struct bin *bin, struct slab *slab, const void *address)
+{
+	long index = slab_index(slab, &bin->shape, address);
+	bool is_free;
+
+	if (index < 0)
+		return BIN_NOT_A_START;
+	mutex_lock(&bin->lock);
+	is_free = slab->bitmap[index / 64] >> index % 64 & 1;
+	mutex_unlock(&bin->lock);
+	return is_free ? BIN_FREE_ALREADY : BIN_OK;
+}
+
+void bin_trim(struct bin *bin)
+{
+	mutex_lock(&bin->lock);
+	struct slab *slab = bin->empty;
+
+	bin->empty = NULL;
+	if (slab != NULL) {
+		bin->slabs--;
+		bin->free_buffers -= bin->shape.buffers;
+	}
+	mutex_unlock(&bin->lock);
+	if (slab != NULL)
+		slab_destroy(bin, slab);
+}
+
+static void check_slab(struct bin *bin, const struct slab *slab)
+{
+	size_t free_count = 0;
+
+	for (size_t word = 0; word < bitmap_words(bin); word++) {
+		free_count += (size_t)__builtin_popcountl(slab->bitmap[word]);
+		ALWAYS(word >= slab->first_word || slab->bitmap[word] == 0);
+	}
+	ALWAYS(free_count == slab->free_count && slab->run.bin == bin);
+	ALWAYS(page_map_run((void *)run_start(&slab->run)) == &slab->run);
+}
+
+static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr_t least)
+{
+	size_t free_buffers = 0;
+
+	for (; node != NULL; node = node->next) {
+		const struct slab *slab = (const struct slab *)(const void *)node;
+
+		ALWAYS(node->key >= least);
+		check_slab(bin, slab);
+		ALWAYS(slab->free_count > 0);
+		free_buffers += slab->free_count + check_nodes(bin, node->child, node->key);
+	}
+	return free_buffers;
+}
+
+void bin_check(struct bin *bin)
+{
+	mutex_lock(&bin->lock);
+	size_t free_buffers = check_nodes(bin, bin->partial, 0);
+
+	if (bin->empty != NULL) {
+		check_slab(bin, bin->empty);
+		ALWAYS(bin->empty->free_count == bin->shape.buffers);
+		free_buffers += bin->shape.buffers;
+	}
+	ALWAYS(free_buffers == bin->free_buffers);
+	mutex_unlock(&bin->lock);
+}

@@ -1,0 +1,71 @@
+// Runs and slabs: what is known of a page run in use, found from an address through the page map.
+//
+// A slab is a run cut into buffers of one size (2001, §2.2). Its bitmap lives here, apart from the buffers, so that a program
+// that writes beyond its object cannot harm it and an unused buffer is never touched (2006, "region bitmap").
+//
+//   run ── start ─► [ buffer 0 │ buffer 1 │ … │ buffer n−1 │ rest ]
+//   bitmap          bit i is set while buffer i is free
+//
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/bits.h"
+#include "util/pairing_heap.h"
+
+struct bin;
+
+// A page run in use: a slab when it has a bin, else a large run.
+struct run {
+	struct heap_node node; // key: the run's first address; linked while a slab is partial
+	struct bin *bin;       // NULL: large
+	size_t bytes;          // that the program may use
+	uint16_t arena;
+	uint8_t size_class;    // of a large run that is kept in magazines, else 0
+};
+
+struct slab {
+	struct run run;
+	uint32_t free_count; // under the bin's lock
+	uint32_t first_word; // no bit is set in words below; under the bin's lock
+	uint64_t bitmap[];   // under the bin's lock
+};
+
+// How the slabs of a bin are cut; constant after init.
+struct slab_shape {
+	uint32_t size;       // of a buffer
+	uint32_t slab_bytes; // of a slab
+	uint32_t buffers;    // in a slab
+	uint32_t reciprocal; // ⌈2³² / size⌉: division by multiplication, exact for offsets in a slab
+};
+
+// Chooses the shape for buffers of `size` bytes: waste at the end at most 1/64, metadata below 2 %.
+struct slab_shape slab_shape_for(size_t size);
+
+// Bytes of metadata that a slab of this shape costs, everything counted: slab, bitmap, boundary tag, page map, run table.
+size_t slab_metadata_bytes(const struct slab_shape *shape);
+
+// Bytes of a slab's header and bitmap.
+size_t slab_header_bytes(const struct slab_shape *shape);
+
+static inline uintptr_t run_start(const struct run *run)
+{
+	return run->node.key;
+}
+
+// The buffer's number, or −1 when the address is not the start of a buffer.
+static inline long slab_index(const struct slab *slab, const struct slab_shape *shape, const void *address)
+{
+	uint64_t offset = (uintptr_t)address - run_start(&slab->run);
+	uint64_t index = offset * shape->reciprocal >> 32;
+
+	return index * shape->size == offset && index < shape->buffers ? (long)index : -1;
+}
+
+static inline void *slab_buffer(const struct slab *slab, const struct slab_shape *shape, size_t index)
+{
+	return (void *)(run_start(&slab->run) + index * shape->size);
+}

@@ -1,0 +1,56 @@
+// Arithmetic on sizes and bit words: powers of two, rounding, first set bit.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define CACHE_LINE 64
+
+// Makes the compiler forget what it knows of memory, so that `word += 1` becomes one instruction on memory.
+#define COMPILER_BARRIER() __asm__ volatile("" ::: "memory")
+
+static inline bool is_power_of_two(size_t x)
+{
+	return x != 0 && (x & (x - 1)) == 0;
+}
+
+// `align` is a power of two. Overflows to a value below x when x is within `align` of SIZE_MAX.
+static inline size_t round_up(size_t x, size_t align)
+{
+	return (x + align - 1) & ~(align - 1);
+}
+
+static inline size_t round_down(size_t x, size_t align)
+{
+	return x & ~(align - 1);
+}
+
+// x is not zero.
+static inline unsigned lg_floor(size_t x)
+{
+	return 63u - (unsigned)__builtin_clzl(x);
+}
+
+static inline unsigned lg_ceil(size_t x)
+{
+	return x <= 1 ? 0 : lg_floor(x - 1) + 1;
+}
+
+static inline unsigned first_bit(uint64_t word)
+{
+	return (unsigned)__builtin_ctzl(word);
+}
+
+static inline size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline size_t max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}

@@ -1,0 +1,109 @@
+// Text for reports, made in a caller's buffer: a small printf that never allocates.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "util/format.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct field {
+	unsigned width;
+	bool left;
+	char pad;
+};
+
+static void add_char(struct text *text, char c)
+{
+	if (text->at < text->end)
+		*text->at++ = c;
+}
+
+static void add_field(struct text *text, const char *piece, size_t length, struct field field)
+{
+	size_t blanks = field.width > length ? field.width - length : 0;
+
+	for (size_t i = 0; !field.left && i < blanks; i++)
+		add_char(text, field.pad);
+	for (size_t i = 0; i < length; i++)
+		add_char(text, piece[i]);
+	for (size_t i = 0; field.left && i < blanks; i++)
+		add_char(text, ' ');
+}
+
+static void add_number(struct text *text, uint64_t value, unsigned base, const char *sign, struct field field)
+{
+	char digits[32];
+	char *at = digits + sizeof digits;
+
+	do {
+		*--at = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value != 0);
+	for (const char *s = sign + __builtin_strlen(sign); s > sign;)
+		*--at = *--s;
+	add_field(text, at, (size_t)(digits + sizeof digits - at), field);
+}
+
+static void add_signed(struct text *text, int64_t value, struct field field)
+{
+	if (value < 0)
+		add_number(text, -(uint64_t)value, 10, "-", field);
+	else
+		add_number(text, (uint64_t)value, 10, "", field);
+}
+
+void text_add_list(struct text *text, const char *format, va_list list)
+{
+	for (const char *f = format; *f != '\0'; f++) {
+		struct field field = { 0, false, ' ' };
+		bool wide = false;
+
+		if (*f != '%') {
+			add_char(text, *f);
+			continue;
+		}
+		for (f++; *f == '-' || *f == '0'; f++) {
+			field.left |= *f == '-';
+			field.pad = *f == '0' ? '0' : ' ';
+		}
+		for (; *f >= '0' && *f <= '9'; f++)
+			field.width = field.width * 10 + (unsigned)(*f - '0');
+		for (; *f == 'l' || *f == 'z'; f++)
+			wide = true;
+		switch (*f) {
+		case 's': {
+			const char *s = va_arg(list, const char *);
+			add_field(text, s, __builtin_strlen(s), field);
+			break;
+		}
+		case 'c':
+			add_char(text, (char)va_arg(list, int));
+			break;
+		case 'd':
+			add_signed(text, wide ? va_arg(list, long) : va_arg(list, int), field);
+			break;
+		case 'u':
+			add_number(text, wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 10, "", field);
+			break;
+		case 'x':
+			add_number(text, wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 16, "", field);
+			break;
+		case 'p':
+			add_number(text, (uintptr_t)va_arg(list, void *), 16, "0x", field);
+			break;
+		default:
+			add_char(text, *f);
+			break;
+		}
+		if (*f == '\0')
+			break;
+	}
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	text_add_list(text, format, list);
+	va_end(list);
+}

@@ -1,0 +1,21 @@
+// Text for reports, made in a caller's buffer without allocation, locale or stdio.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+
+// Where text goes: `put` is called with pieces that are not zero-terminated.
+struct text {
+	char *at;  // next byte to write
+	char *end; // one past the last usable byte; the text is cut there
+};
+
+static inline struct text text_into(char *buffer, size_t size)
+{
+	return (struct text){ buffer, buffer + size };
+}
+
+// printf's %s %c %d %u %x %p %% with the length modifiers l and z, and field widths with '-' or '0'. Nothing else.
+__attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
+void text_add_list(struct text *text, const char *format, va_list list);

@@ -1,0 +1,105 @@
+// vmem arenas: sets of integers, allocated in segments in constant time whatever their fragmentation (2001, §4).
+//
+// An arena is a list of spans; a span is cut into segments; every segment has a boundary tag of its own, kept apart from
+// what it describes, so that an arena can manage anything: pages, chunks, ports, file offsets.
+//
+//   segment list   SPAN [ALLOC][FREE ][ALLOC] SPAN [FREE        ] …       in address order within each span
+//   free list      n: segments of exactly n quanta (n ≤ 32), then one list for each power of two
+//   hash           allocated segments by address: vmem_free finds its tag, and a wrong address or size is noticed
+//
+// Free segments come in two kinds. CLEAN ones are as their source gave them (for pages: zero and not resident). DIRTY
+// ones were used. They are segregated, not coalesced with each other, and dirty ones are preferred (2011, "dirty page
+// purging"). An arena of anything but pages uses the clean kind alone.
+//
+// Invariants, checked by vmem_check(): 1. the segments of a span are adjacent and sum to its size; 2. two neighbours of a
+// span are never free and of the same kind; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
+//
+// Boundary tags come from base. Nothing here calls the operating system or another arena with the lock held.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/mutex.h"
+
+enum vmem_kind { VMEM_CLEAN, VMEM_DIRTY, VMEM_KINDS };
+enum vmem_policy { VMEM_INSTANTFIT, VMEM_BESTFIT };
+enum { VMEM_EXACT_LISTS = 32, VMEM_LISTS = VMEM_EXACT_LISTS + 58, VMEM_FIRST_BUCKETS = 16 };
+
+struct vmem;
+struct vmem_segment;
+
+// Imports `size` (a multiple of the arena's import unit) from the source; 0 when there is none. Called without locks.
+typedef uintptr_t vmem_import(struct vmem *source, size_t size);
+typedef void vmem_release(struct vmem *source, uintptr_t start, size_t size);
+
+struct vmem_list {
+	struct vmem_segment *first;
+};
+
+struct vmem {
+	// Constant after vmem_init.
+	const char *name;
+	unsigned lg_quantum;
+	enum vmem_policy policy;
+	size_t import_unit;
+	vmem_import *import;
+	vmem_release *release;
+	struct vmem *source;
+
+	struct mutex lock;
+	// Under lock.
+	struct vmem_segment *spans; // list of span markers
+	struct vmem_segment *spare; // boundary tags in stock
+	unsigned spares;
+	struct vmem_segment **buckets;
+	unsigned lg_buckets;
+	size_t segments_allocated;
+	size_t total_bytes;   // of all spans
+	size_t bytes[VMEM_KINDS]; // free, by kind
+	uint64_t lists_used[VMEM_KINDS][2]; // bit n: free list n is not empty
+	struct vmem_list lists[VMEM_KINDS][VMEM_LISTS];
+	struct vmem_segment *first_buckets[VMEM_FIRST_BUCKETS];
+};
+
+// What an allocation may ask for beyond its size; zero means no constraint (2001, Figure 4.3).
+struct vmem_constraint {
+	size_t align, phase, nocross;
+	uintptr_t least, most; // the segment lies in [least, most)
+};
+
+// A segment as it was allocated.
+struct vmem_piece {
+	uintptr_t start; // 0: none
+	enum vmem_kind kind;
+};
+
+// `lg_quantum`: unit of currency. `import` may be NULL. `rank`: place of the arena's lock in the order of locks.
+void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank);
+void vmem_import_from(struct vmem *arena, struct vmem *source, vmem_import *import, vmem_release *release, size_t unit);
+
+// Adds the span [start, start + size). False: no memory for its tags.
+bool vmem_add(struct vmem *arena, uintptr_t start, size_t size);
+
+// Allocates `size` (rounded up to quanta). Dirty segments first.
+struct vmem_piece vmem_alloc(struct vmem *arena, size_t size);
+struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint);
+
+// False, and nothing is done, when [start, start + size) is not an allocated segment. A whole imported span that is clean
+// goes back to its source.
+bool vmem_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind);
+
+// Grows an allocated segment at its end out of the free segment behind it. False: not possible. `*kind`: of what came.
+bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind);
+
+// Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
+bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
+
+// Takes one of the largest dirty free segments, at most `most` bytes of it, as an allocated one, to be freed as clean after
+// it was purged. start 0: there is none.
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
+
+// Checks all invariants; for debug builds and tests. Aborts when one is broken.
+void vmem_check(struct vmem *arena);

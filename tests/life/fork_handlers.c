@@ -1,0 +1,48 @@
+// Fork handlers that allocate, registered before the allocator's own (by the dependency library) and after (here).
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+
+#include "dependency_library.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+static void allocate(void) {
+    void *small = malloc(40), *large = malloc(2 << 20);
+    CHECK(small != NULL && large != NULL);
+    free(small);
+    free(large);
+}
+
+static _Atomic int stopping;
+
+static void *churn(void *unused) {
+    while (!stopping)
+        allocate();
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[3];
+    alarm(60);
+    CHECK_EQ(pthread_atfork(allocate, allocate, allocate), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, churn, NULL), 0);
+    for (int round = 0; round < 300; round++) {
+        pid_t child = fork();
+        CHECK_GE(child, 0);
+        if (child == 0) {
+            alarm(30);
+            dependency_check();
+            allocate();
+            _exit(0);
+        }
+        int status;
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK_EQ(status, 0);
+    }
+    stopping = 1;
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    return 1; // the dependency library's destructor makes it 0
+}

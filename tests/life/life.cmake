@@ -1,0 +1,48 @@
+# life.*: before main and after it, threads' ends, forks, dlopen, static programs, cancellation, signals, idleness.
+# SPDX-License-Identifier: BSD-2-Clause
+
+set(LIFE_QUICK exit_with_threads spawn cancel signals thread_end fork_first_use idle)
+set(LIFE_SLOW many_threads forks)
+
+foreach(name IN LISTS LIFE_QUICK LIFE_SLOW)
+  vmag_test_program(life_${name} life/${name}.c LIBRARIES vmag)
+endforeach()
+foreach(name IN LISTS LIFE_QUICK)
+  vmag_test(life.${name} quick 120 life_${name})
+endforeach()
+foreach(name IN LISTS LIFE_SLOW)
+  vmag_test(life.${name} slow 180 life_${name})
+endforeach()
+if(VMAG_TESTS_CXX)
+  vmag_test_program(life_thread_local life/thread_local.cpp LIBRARIES vmag)
+  vmag_test(life.thread_local quick 60 life_thread_local)
+endif()
+
+# Both link orders: the loader initialises, and later finalises, the dependency before us or after us.
+add_library(life_dependency SHARED life/dependency_library.c)
+target_compile_options(life_dependency PRIVATE ${TEST_C_FLAGS})
+foreach(name before_main fork_handlers)
+  vmag_test_program(life_${name}_first life/${name}.c LIBRARIES vmag life_dependency)
+  vmag_test_program(life_${name}_last life/${name}.c LIBRARIES life_dependency vmag)
+  vmag_test_program(life_${name}_archive life/${name}.c LIBRARIES vmag_static life_dependency)
+  foreach(variant first last archive)
+    vmag_test(life.${name}.${variant} quick 90 life_${name}_${variant})
+  endforeach()
+endforeach()
+
+vmag_test_program(life_dlopened life/dlopened.c)
+vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
+
+vmag_test_program(life_static_program life/static_program.c LIBRARIES vmag_static)
+target_link_options(life_static_program PRIVATE -static)
+vmag_test(life.static_program quick 60 life_static_program)
+
+vmag_test_program(life_footprint life/footprint.c)
+vmag_test(life.footprint quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/footprint.py $<TARGET_FILE:vmag>
+          $<TARGET_FILE:life_footprint>)
+
+foreach(variant vmag vmag_static)
+  vmag_test_program(life_secure_${variant} life/secure.c LIBRARIES ${variant})
+  vmag_test(life.secure.${variant} quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/secure.py
+            $<TARGET_FILE:life_secure_${variant}>)
+endforeach()

@@ -1,0 +1,57 @@
+// 100,000 threads created and ended, some freeing what others allocated: no growth of resident memory after warm-up.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+#include "../support/pattern.h"
+#include "../support/resident.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { WIDTH = 8, BLOCKS = 30, WARM_UP = 5000, THREADS = 100000, GROWTH_LIMIT = 512 * 1024 };
+
+static void *_Atomic handed_over[WIDTH];
+
+static void *thread_main(void *argument) {
+    size_t index = (size_t)argument;
+    void *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        size_t size = 16 + i * i * (1 + index);
+        blocks[i] = malloc(size);
+        CHECK(blocks[i] != NULL);
+        pattern_fill(blocks[i], size, (uintptr_t)blocks[i]);
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        pattern_verify(blocks[i], 16 + i * i * (1 + index), (uintptr_t)blocks[i]);
+        if (i > 0)
+            free(blocks[i]);
+    }
+    free(__atomic_exchange_n((void **)&handed_over[(index + 1) % WIDTH], blocks[0], __ATOMIC_ACQ_REL));
+    return NULL;
+}
+
+static void run_threads(int count) {
+    pthread_t threads[WIDTH];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * 1024);
+    for (int done = 0; done < count; done += WIDTH) {
+        for (size_t i = 0; i < WIDTH; i++)
+            CHECK_EQ(pthread_create(&threads[i], &attributes, thread_main, (void *)i), 0);
+        for (int i = 0; i < WIDTH; i++)
+            CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+int main(void) {
+    time_t start = time(NULL);
+    run_threads(WARM_UP);
+    long resident = anonymous_bytes(), mapped = mapped_bytes();
+    run_threads(THREADS - WARM_UP);
+    long growth = anonymous_bytes() - resident, map_growth = mapped_bytes() - mapped;
+    say("100,000 threads in %ld s: resident %+ld KiB, mapped %+ld KiB", (long)(time(NULL) - start), growth / 1024,
+        map_growth / 1024);
+    CHECK_LE(growth, GROWTH_LIMIT);
+    CHECK_LE(map_growth, 64 << 20);
+    return 0;
+}

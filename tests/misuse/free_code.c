@@ -1,0 +1,10 @@
+// free of a function.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "misuse.h"
+
+int main(void) {
+    void *code = hidden((void *)(uintptr_t)&main);
+    announce("free", code);
+    free(code);
+    return unnoticed();
+}

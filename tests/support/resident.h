@@ -1,0 +1,43 @@
+// How much memory this process holds, read from /proc without allocating.
+// SPDX-License-Identifier: BSD-2-Clause
+#ifndef VMAG_TESTS_RESIDENT_H
+#define VMAG_TESTS_RESIDENT_H
+
+#include "../check.h"
+
+#include <fcntl.h>
+
+// The number after `key` in a /proc file of "Key:   123 kB" lines, in bytes; -1 when the file or the key is missing.
+static inline long proc_kilobytes(const char *path, const char *key) {
+    char text[8192];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0)
+        return -1;
+    text[length] = 0;
+    const char *found = strstr(text, key);
+    return found ? strtol(found + strlen(key), NULL, 10) * 1024 : -1;
+}
+
+// Resident bytes.  smaps_rollup walks the page tables and is exact; status is off by up to some pages a CPU.
+static inline long resident_bytes(void) {
+    long exact = proc_kilobytes("/proc/self/smaps_rollup", "\nRss:");
+    long bytes = exact >= 0 ? exact : proc_kilobytes("/proc/self/status", "\nVmRSS:");
+    CHECK(bytes >= 0);
+    return bytes;
+}
+
+// Resident bytes that no file backs: heap and stacks, not code that was paged in meanwhile.
+static inline long anonymous_bytes(void) {
+    long bytes = proc_kilobytes("/proc/self/smaps_rollup", "\nAnonymous:");
+    return bytes >= 0 ? bytes : resident_bytes();
+}
+
+static inline long mapped_bytes(void) {
+    return proc_kilobytes("/proc/self/status", "\nVmSize:");
+}
+
+#endif

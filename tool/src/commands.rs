@@ -1,0 +1,4 @@
+//! The commands of `vmag`, one file each.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+pub mod run;

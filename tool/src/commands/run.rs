@@ -1,0 +1,165 @@
+//! `vmag run`: runs a program on vmag and says what it cost; `--compare` also runs it without vmag.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::compare::{self, Outcome};
+use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
+use crate::launch::Launcher;
+use crate::measure::{Streams, Subject};
+use crate::output::{json, text};
+use crate::system::Status;
+use clap::Args;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag run -- python3 script.py          run it on vmag, see time and memory at the end
+  vmag run --json=run.json -- make       the same, and the figures as JSON in a file
+  vmag run --quiet -- ./server           only make sure that it runs on vmag
+  vmag run --compare --rounds 5 -- ./a   on vmag and without it, side by side
+
+Exit status: the program's own (a signal's too). 125: vmag failed, or the program ended well but did not use vmag; \
+126: not executable; 127: not found.
+
+The library is taken from --lib, from $VMAG_LIB, from ../lib beside this command, or from the system's library \
+directories. Peak memory and faults are the kernel's figures (the peak of the largest process); what the allocator \
+held is its own account at the exit of the command's process.";
+
+/// Run a program on vmag and say what it cost.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The library to preload
+    #[arg(long, value_name = "PATH")]
+    lib: Option<PathBuf>,
+
+    /// Give the figures as JSON: on standard error instead of the text, or in FILE besides it
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    json: Option<Option<PathBuf>>,
+
+    /// Say nothing at the end; errors are still said
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Run the program also without vmag and show both side by side; it reads nothing and its output is dropped
+    #[arg(long)]
+    compare: bool,
+
+    /// With --compare: how often each side runs, by turns
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "compare",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// With --compare: let the program write to standard output
+    #[arg(long, requires = "compare")]
+    show_output: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    words: Vec<OsString>,
+}
+
+/// Runs the program; the status is the one to end with.
+pub fn run(arguments: &Arguments) -> Result<Status> {
+    let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
+    let mut shown = Shown::open(arguments)?;
+    let mut launcher = Launcher::new()?;
+    if arguments.compare {
+        run_compared(arguments, &subject, &mut launcher, &mut shown)
+    } else {
+        run_once(&subject, &mut launcher, &mut shown)
+    }
+}
+
+fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Result<Status> {
+    let measured = subject.run_on_vmag(launcher, Streams::Ours)?;
+    let status = measured.ended.status;
+    shown.json(|| json::of_run(subject, &measured))?;
+    if !measured.served.by_vmag {
+        eprintln!("{}", subject.not_served());
+        return Ok(if status == Status::Exited(0) {
+            Status::Exited(EXIT_TOOL_FAILED)
+        } else {
+            status
+        });
+    }
+    shown.text(|| text::of_run(&measured));
+    Ok(status)
+}
+
+fn run_compared(args: &Arguments, subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Result<Status> {
+    let streams = if args.show_output {
+        Streams::UnreadInput
+    } else {
+        Streams::Unheard
+    };
+    let progress = !args.quiet && io::stderr().is_terminal();
+    match compare::compare(subject, launcher, args.rounds, streams, progress)? {
+        Outcome::Complete(comparison) => {
+            shown.json(|| json::of_comparison(subject, &comparison))?;
+            shown.text(|| text::of_comparison(subject, &comparison));
+            Ok(comparison.status)
+        }
+        Outcome::Stopped(status, why) => {
+            eprintln!("vmag: stopped before the comparison was complete: {why}");
+            Ok(not_success(status))
+        }
+    }
+}
+
+/// The program's own status, except that its success must not hide our failure.
+fn not_success(status: Status) -> Status {
+    if status == Status::Exited(0) {
+        Status::Exited(EXIT_TOOL_FAILED)
+    } else {
+        status
+    }
+}
+
+/// Where the figures go.
+struct Shown {
+    text: bool,
+    json: Option<Box<dyn Write>>,
+}
+
+impl Shown {
+    /// Opens the JSON file before the run: a run of hours must not end in "cannot write".
+    fn open(arguments: &Arguments) -> Result<Shown> {
+        let json: Option<Box<dyn Write>> = match &arguments.json {
+            None => None,
+            Some(None) => Some(Box::new(io::stderr())),
+            Some(Some(path)) => {
+                let file = File::create(path).map_err(|error| cannot_write(&path.display().to_string(), error))?;
+                Some(Box::new(file))
+            }
+        };
+        let json_takes_stderr = matches!(arguments.json, Some(None));
+        Ok(Shown {
+            text: !arguments.quiet && !json_takes_stderr,
+            json,
+        })
+    }
+
+    fn json(&mut self, figures: impl FnOnce() -> serde_json::Value) -> Result<()> {
+        match &mut self.json {
+            Some(out) => writeln!(out, "{:#}", figures()).map_err(|error| cannot_write("the JSON", error)),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self, lines: impl FnOnce() -> String) {
+        if self.text {
+            eprint!("{}", lines());
+        }
+    }
+}
+
+fn cannot_write(what: &str, error: io::Error) -> ToolError {
+    ToolError::new(
+        format!("cannot write {what}"),
+        error,
+        "name a file that can be written with --json=FILE",
+    )
+}

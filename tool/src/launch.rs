@@ -1,0 +1,147 @@
+//! Runs one command to its end as if we were not there: signals, stops and exit status go through.
+//!
+//! The child stays in our process group, so the terminal's signals reach it without us. All signals are blocked in
+//! this process and taken one by one: what was sent to us alone is sent on, what the child has already is not. When
+//! the child stops we stop, so that the shell sees a stopped job.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_TOOL_FAILED, Result, ToolError};
+use crate::group_watch::GroupWatch;
+use crate::system::{self, Arrival, Change, Signals, Status, Usage};
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How a command ended and what the kernel counted for it.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    pub pid: i32,
+    pub status: Status,
+    pub wall: Duration,
+    pub usage: Usage,
+    /// Somebody asked us to end while the command ran.
+    pub interrupted: bool,
+}
+
+pub struct Launcher {
+    signals: Signals,
+    mask_before: Signals,
+    group: GroupWatch,
+}
+
+impl Launcher {
+    /// From here on the process is deaf to signals except in `run`.
+    pub fn new() -> Result<Launcher> {
+        let signals = Signals::relayable();
+        let mask_before = signals.block();
+        system::keep_children_until_waited();
+        let group = GroupWatch::start().map_err(cannot_fork)?;
+        Ok(Launcher {
+            signals,
+            mask_before,
+            group,
+        })
+    }
+
+    pub fn run(&mut self, command: &mut Command) -> Result<Ended> {
+        self.obey_pending();
+        system::prepare_child(command, self.mask_before);
+        let start = Instant::now();
+        let child = command.spawn().map_err(|error| cannot_start(command, &error))?;
+        let pid = child.id() as i32;
+        let (status, usage, interrupted) = self.follow(pid).map_err(cannot_wait)?;
+        Ok(Ended {
+            pid,
+            status,
+            wall: start.elapsed(),
+            usage,
+            interrupted,
+        })
+    }
+
+    /// A signal to end that came while no command ran is for us.
+    fn obey_pending(&self) {
+        while let Some(arrival) = self.signals.pending() {
+            if asks_to_end(arrival.signal) {
+                system::suffer(arrival.signal);
+            }
+        }
+    }
+
+    fn follow(&mut self, child: i32) -> io::Result<(Status, Usage, bool)> {
+        let mut interrupted = false;
+        loop {
+            let arrival = self.signals.wait()?;
+            if arrival.signal != libc::SIGCHLD {
+                interrupted |= asks_to_end(arrival.signal);
+                self.relay(arrival, child)?;
+                continue;
+            }
+            match system::poll_child(child)? {
+                Change::Ended(status, usage) => return Ok((status, usage, interrupted)),
+                Change::Stopped(signal) => stop_likewise(signal),
+                Change::None => {}
+            }
+        }
+    }
+
+    fn relay(&mut self, arrival: Arrival, child: i32) -> io::Result<()> {
+        if arrival.from_kernel || arrival.sender == child {
+            return Ok(());
+        }
+        let went_to_group = self.group.saw(arrival.signal)?;
+        let child_in_group = system::process_group_of(child) == system::process_group_of(0);
+        if !(went_to_group && child_in_group) {
+            system::send(child, arrival.signal);
+        }
+        Ok(())
+    }
+}
+
+fn asks_to_end(signal: i32) -> bool {
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM].contains(&signal)
+}
+
+/// SIGSTOP is followed only under a terminal's eyes: a debugger that stops and continues the child alone would
+/// otherwise leave us stopped for ever.
+fn stop_likewise(signal: i32) {
+    let from_job_control = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal);
+    if from_job_control || system::in_foreground() {
+        system::suffer(signal);
+    }
+}
+
+fn cannot_fork(error: io::Error) -> ToolError {
+    ToolError::new(
+        "cannot start a process",
+        error,
+        "look at `ulimit -u` and at the machine's free memory",
+    )
+}
+
+fn cannot_wait(error: io::Error) -> ToolError {
+    ToolError::new(
+        "lost the command while it ran",
+        error,
+        "this is a bug of vmag: please report it",
+    )
+}
+
+fn cannot_start(command: &Command, error: &io::Error) -> ToolError {
+    let (exit_code, next) = match error.raw_os_error() {
+        Some(libc::ENOENT) => (
+            EXIT_NOT_FOUND,
+            "its dynamic loader is missing: install it, or build for this system",
+        ),
+        Some(libc::EAGAIN | libc::ENOMEM) => {
+            (EXIT_TOOL_FAILED, "look at `ulimit -u` and at the machine's free memory")
+        }
+        _ => (
+            EXIT_NOT_EXECUTABLE,
+            "check that the file is a program for this system and may be executed",
+        ),
+    };
+    let what = format!("cannot execute {}", Path::new(command.get_program()).display());
+    ToolError::new(what, error, next).exit_code(exit_code)
+}

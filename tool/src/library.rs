@@ -1,0 +1,146 @@
+//! Finds libvmag.so and puts it in front of LD_PRELOAD.
+//!
+//! Where it is looked for, first hit wins: `--lib`, `$VMAG_LIB`, `../lib` beside this binary, the system's library
+//! directories. A path that was named must exist; only the last two may pass to the next place.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{Result, ToolError};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = "libvmag.so";
+
+/// The library's absolute path, fit for LD_PRELOAD.
+pub fn find(named: Option<&Path>) -> Result<PathBuf> {
+    let path = match named.map(Path::to_path_buf).or_else(named_by_environment) {
+        Some(path) => path,
+        None => search()?,
+    };
+    let path = path.canonicalize().map_err(|error| {
+        ToolError::new(
+            format!("there is no library {}", path.display()),
+            error,
+            "give the path of libvmag.so with --lib or in VMAG_LIB; `make` builds it as build/lib/libvmag.so",
+        )
+    })?;
+    check_separators(&path)?;
+    Ok(path)
+}
+
+/// LD_PRELOAD for a run on vmag: the library first, then whatever the user already preloads.
+pub fn prepend(library: &Path, preloaded: Option<&OsStr>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    if let Some(others) = preloaded.filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    value
+}
+
+/// LD_PRELOAD for a run without vmag: what the user preloads, minus every libvmag; None when nothing is left.
+pub fn without_vmag(preloaded: Option<&OsStr>) -> Option<OsString> {
+    let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
+    let kept: Vec<&[u8]> = preloaded?
+        .as_bytes()
+        .split(is_separator)
+        .filter(|entry| !entry.is_empty() && !is_vmag(entry))
+        .collect();
+    (!kept.is_empty()).then(|| OsStr::from_bytes(&kept.join(&b':')).to_owned())
+}
+
+fn is_vmag(entry: &[u8]) -> bool {
+    let file_name = Path::new(OsStr::from_bytes(entry)).file_name();
+    file_name.is_some_and(|name| name.as_bytes().starts_with(FILE_NAME.as_bytes()))
+}
+
+fn named_by_environment() -> Option<PathBuf> {
+    std::env::var_os("VMAG_LIB")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+}
+
+fn search() -> Result<PathBuf> {
+    let places = places();
+    if let Some(found) = places.iter().find(|place| place.is_file()) {
+        return Ok(found.clone());
+    }
+    let listed: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    Err(ToolError::new(
+        "libvmag.so was not found",
+        format!("it is in none of these places: {}", listed.join(", ")),
+        "build it with `make`, install it, or give its path with --lib PATH or in VMAG_LIB",
+    ))
+}
+
+fn places() -> Vec<PathBuf> {
+    let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|tool| Some(tool.parent()?.parent()?.join("lib")));
+    let system = [
+        "/usr/local/lib",
+        "/usr/local/lib64",
+        "/usr/lib",
+        "/usr/lib64",
+        "/lib",
+        "/lib64",
+    ];
+    let multiarch_directories = ["/usr/local/lib", "/usr/lib", "/lib"].map(|lib| Path::new(lib).join(&multiarch));
+    beside
+        .into_iter()
+        .chain(multiarch_directories)
+        .chain(system.map(PathBuf::from))
+        .map(|directory| directory.join(FILE_NAME))
+        .collect()
+}
+
+fn check_separators(path: &Path) -> Result<()> {
+    if path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+        return Err(ToolError::new(
+            format!("the library cannot be preloaded from {}", path.display()),
+            "the dynamic loader splits LD_PRELOAD at blanks and colons, and the path has one",
+            "copy libvmag.so to a path without blanks and colons and name that with --lib",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prepends_to_what_is_preloaded() {
+        let library = Path::new("/x/libvmag.so");
+        assert_eq!(prepend(library, None), "/x/libvmag.so");
+        assert_eq!(prepend(library, Some(OsStr::new(""))), "/x/libvmag.so");
+        assert_eq!(
+            prepend(library, Some(OsStr::new("a.so b.so"))),
+            "/x/libvmag.so:a.so b.so"
+        );
+    }
+
+    #[test]
+    fn takes_only_vmag_out() {
+        let without = |value: &str| without_vmag(Some(OsStr::new(value)));
+        assert_eq!(without("/x/libvmag.so"), None);
+        assert_eq!(without("/x/libvmag.so.0:/y/libother.so"), Some("/y/libother.so".into()));
+        assert_eq!(without("a.so b.so"), Some("a.so:b.so".into()));
+        assert_eq!(without_vmag(None), None);
+    }
+
+    #[test]
+    fn a_named_library_must_exist() {
+        let error = find(Some(Path::new("/nowhere/libvmag.so"))).unwrap_err();
+        assert!(error.what.contains("/nowhere/libvmag.so"));
+        assert_eq!(error.exit_code, 125);
+    }
+
+    #[test]
+    fn a_path_the_loader_would_split_is_refused() {
+        assert!(check_separators(Path::new("/a b/libvmag.so")).is_err());
+        assert!(check_separators(Path::new("/a:b/libvmag.so")).is_err());
+        assert!(check_separators(Path::new("/ab/libvmag.so")).is_ok());
+    }
+}

@@ -1,0 +1,147 @@
+//! One measured run of a command, on vmag or without it.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{Result, ToolError};
+use crate::launch::{Ended, Launcher};
+use crate::report::{ExitFigures, Report};
+use crate::{library, program};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const REPORT_VARIABLE: &str = "VMAG_REPORT";
+
+/// A command that has been found and can be run on vmag.
+pub struct Subject {
+    pub words: Vec<OsString>,
+    pub program: PathBuf,
+    pub library: PathBuf,
+}
+
+/// What vmag told about a run.
+#[derive(Debug)]
+pub struct Served {
+    /// The command's own process used vmag.
+    pub by_vmag: bool,
+    pub version: String,
+    /// What the command's process held at its end, if it could say so.
+    pub at_exit: Option<ExitFigures>,
+    /// Processes that vmag served, the command's own among them.
+    pub processes: usize,
+}
+
+pub struct Measured {
+    pub ended: Ended,
+    pub served: Served,
+}
+
+/// What a command gets for standard input and output; one that runs many times cannot read its input each time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    Ours,
+    UnreadInput,
+    Unheard,
+}
+
+impl Subject {
+    pub fn find(words: &[OsString], named_library: Option<&Path>) -> Result<Subject> {
+        let library = library::find(named_library)?;
+        let program = program::find(&words[0])?;
+        program::check_can_preload(&program, &library)?;
+        Ok(Subject {
+            words: words.to_vec(),
+            program,
+            library,
+        })
+    }
+
+    pub fn run_on_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Measured> {
+        let report_file = tempfile::Builder::new()
+            .prefix("vmag-report-")
+            .tempfile()
+            .map_err(no_report)?;
+        let preloaded = std::env::var_os("LD_PRELOAD");
+        let mut command = self.command(streams);
+        command.env("LD_PRELOAD", library::prepend(&self.library, preloaded.as_deref()));
+        command.env(REPORT_VARIABLE, report_file.path());
+        let ended = launcher.run(&mut command)?;
+        let text = fs::read(report_file.path()).map_err(no_report)?;
+        pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
+        let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);
+        Ok(Measured { ended, served })
+    }
+
+    pub fn run_without_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Ended> {
+        let mut command = self.command(streams);
+        command.env_remove(REPORT_VARIABLE);
+        match library::without_vmag(std::env::var_os("LD_PRELOAD").as_deref()) {
+            Some(others) => command.env("LD_PRELOAD", others),
+            None => command.env_remove("LD_PRELOAD"),
+        };
+        launcher.run(&mut command)
+    }
+
+    fn command(&self, streams: Streams) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg0(&self.words[0]).args(&self.words[1..]);
+        if streams != Streams::Ours {
+            command.stdin(Stdio::null());
+        }
+        if streams == Streams::Unheard {
+            command.stdout(Stdio::null());
+        }
+        command
+    }
+
+    /// The command that ran although vmag never came into it.
+    pub fn not_served(&self) -> ToolError {
+        ToolError::new(
+            format!("{} ran, but NOT on vmag", self.program.display()),
+            format!(
+                "{} never reported from its process, so nothing here measured vmag",
+                self.library.display()
+            ),
+            "look above for a message of ld.so; a program that drops LD_PRELOAD must be linked with vmag instead",
+        )
+    }
+}
+
+impl Served {
+    fn from_report(report: &Report, pid: i32) -> Served {
+        Served {
+            by_vmag: report.was_loaded_by(pid),
+            version: report.version_in(pid).unwrap_or_default().to_string(),
+            at_exit: report.exit_of(pid).cloned(),
+            processes: report.processes().len(),
+        }
+    }
+}
+
+/// Whoever started us with a report of their own still gets every line; that they miss it must not fail the run.
+fn pass_on(lines: &[u8], outer_report: Option<&OsStr>) {
+    let Some(path) = outer_report.filter(|path| !path.is_empty()) else {
+        return;
+    };
+    let appended = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(lines));
+    if let Err(error) = appended {
+        eprintln!(
+            "vmag: warning: the report lines could not be passed on to {}: {error}",
+            Path::new(path).display()
+        );
+    }
+}
+
+fn no_report(error: io::Error) -> ToolError {
+    ToolError::new(
+        "cannot keep the report of the run",
+        error,
+        "make room in the temporary directory, or set TMPDIR",
+    )
+}

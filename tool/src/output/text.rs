@@ -1,0 +1,99 @@
+//! The figures as a few lines for people.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::figures::{self, FIGURES, Figure, Spread, bytes, count, held, ratio, seconds, status_text};
+use crate::compare::Comparison;
+use crate::measure::{Measured, Served, Subject};
+use std::fmt::Write;
+
+/// What one run on vmag cost.
+pub fn of_run(measured: &Measured) -> String {
+    let (ended, usage) = (&measured.ended, &measured.ended.usage);
+    let (user, system) = (usage.user.as_secs_f64(), usage.system.as_secs_f64());
+    let at_exit = match &measured.served.at_exit {
+        Some(figures) => bytes(figures.resident_bytes),
+        None => "not known".to_string(),
+    };
+    let mut out = String::new();
+    line(
+        &mut out,
+        &format!("{} on vmag {}", status_text(ended.status), measured.served.version),
+    );
+    let wall = seconds(ended.wall.as_secs_f64());
+    line(
+        &mut out,
+        &format!(
+            "time      {wall} wall, {} user, {} system",
+            seconds(user),
+            seconds(system)
+        ),
+    );
+    line(
+        &mut out,
+        &format!(
+            "resident  {} at the peak, {at_exit} at exit",
+            bytes(usage.peak_resident_bytes)
+        ),
+    );
+    held_lines(&mut out, &measured.served);
+    let (minor, major) = (count(usage.minor_faults), count(usage.major_faults));
+    line(&mut out, &format!("faults    {minor} minor, {major} major"));
+    line(&mut out, &format!("processes {} used vmag", measured.served.processes));
+    out
+}
+
+/// Both sides, one figure a line.
+pub fn of_comparison(subject: &Subject, comparison: &Comparison) -> String {
+    let mut out = String::new();
+    let rounds = comparison.on_vmag.len();
+    let name = subject.words[0].to_string_lossy();
+    line(
+        &mut out,
+        &format!("{name}, {rounds} rounds by turns: median (lowest … highest)"),
+    );
+    let _ = writeln!(
+        out,
+        "{:<18} {:>30} {:>30} {:>7}",
+        "", "without vmag", "on vmag", "ratio"
+    );
+    for figure in &FIGURES {
+        let _ = writeln!(out, "{}", comparison_row(figure, comparison));
+    }
+    line(&mut out, "the last round on vmag:");
+    held_lines(&mut out, &comparison.served);
+    out
+}
+
+fn comparison_row(figure: &Figure, comparison: &Comparison) -> String {
+    let without = Spread::of(comparison.without.iter().map(figure.of));
+    let on_vmag = Spread::of(comparison.on_vmag.iter().map(figure.of));
+    let ratio = ratio(on_vmag, without).map_or("-".to_string(), |ratio| format!("{ratio:.2}"));
+    let cell = |spread: Spread| {
+        let [median, minimum, maximum] =
+            [spread.median, spread.minimum, spread.maximum].map(|v| figure.unit.number(v));
+        format!("{median} ({minimum} … {maximum})")
+    };
+    let title = format!("{} {}", figure.title, figure.unit.name());
+    format!("{title:<18} {:>30} {:>30} {ratio:>7}", cell(without), cell(on_vmag))
+}
+
+fn held_lines(out: &mut String, served: &Served) {
+    let Some(at_exit) = &served.at_exit else {
+        line(
+            out,
+            "allocator no word at exit: the process was killed, called _exit, or became another program",
+        );
+        return;
+    };
+    let held: Vec<String> = held(at_exit)
+        .iter()
+        .map(|(name, value)| format!("{} {name}", bytes(*value)))
+        .collect();
+    let (arenas, threads) = (figures::count(at_exit.arenas), figures::count(at_exit.threads));
+    line(out, &format!("allocator {} at exit", held.join(", ")));
+    line(out, &format!("          {arenas} arenas, {threads} threads"));
+}
+
+fn line(out: &mut String, text: &str) {
+    let _ = writeln!(out, "vmag: {text}");
+}

@@ -1,0 +1,7 @@
+//! The `vmag` command as its users meet it: built programs, real processes, real signals.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+mod compare;
+mod run;
+mod signals;
+mod support;
