@@ -15,6 +15,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -35,7 +36,7 @@ QUICK_SETTLE = re.compile(r"^(keep|phases|idle|startup|nothing|rnd100k|rnd1M|rep
 
 EXAMPLES = """examples:
   bench/run.py                                  everything, about a quarter of an hour
-  bench/run.py --quick                          a first look, under five minutes
+  bench/run.py --quick                          a first look, under five minutes on a quiet machine
   bench/run.py --patterns '^(pair|lifo)' --rounds 9
   bench/run.py --allocators vmag,glibc,mimalloc3 --patterns keep --settle 10
   bench/run.py --json /tmp/today.json           write the results there
@@ -59,7 +60,8 @@ def known_allocators():
     """All allocators that are there, by name: version, origin, library (None: the C library's own)."""
     found = {}
     if VMAG.exists():
-        found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": str(VMAG)}
+        # A copy, so that a build meanwhile does not change what is measured.
+        found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": shutil.copy(VMAG, BENCH.parent)}
     else:
         say(f"run: {VMAG.relative_to(TOP)} is not there; going on without vmag")
     found["glibc"] = {"version": platform.libc_ver()[1], "origin": "the system", "library": None}
@@ -421,16 +423,24 @@ def summary_of_time(results, allocators, patterns):
     for what, function in number.items():
         for label, chosen in (("1 and 2 threads", few), ("more threads", many)):
             means, count = common_mean(results, allocators, chosen, function)
-            bar = " (bar: 0.90)" if what == "Time" and label.startswith("1") else ""
+            bar = " (bar: 0.90)" if chosen is few else ""
             lines += summary_of_means(f"{what}, geometric mean of ns over {count} patterns, {label}", means, bar) if means else []
-    ratios = {pattern: best_peer({name: number["Time"](results[pattern].get(name)) for name in allocators})[1] for pattern in few}
-    ratios = {pattern: ratio for pattern, ratio in ratios.items() if ratio is not None}
-    if ratios:
-        worst = sorted(ratios, key=ratios.get, reverse=True)[:8]
-        at_best = sum(ratio <= 1 for ratio in ratios.values())
-        lines.append(f"  vmag at or below the best peer of each pattern: {at_best} of {len(ratios)} (bar: all); beyond 1.10: {sum(r > 1.10 for r in ratios.values())} (bar: none)")
-        lines.append("  furthest behind: " + ", ".join(f"{pattern} {ratios[pattern]:.2f}" for pattern in worst))
+            if chosen is few:
+                lines += summary_of_ratios(results, allocators, few, function)
     return lines
+
+
+def summary_of_ratios(results, allocators, patterns, function):
+    """Where vmag stands against the best peer of each pattern."""
+    ratios = {pattern: best_peer({name: function(results[pattern].get(name)) for name in allocators})[1] for pattern in patterns}
+    ratios = {pattern: ratio for pattern, ratio in ratios.items() if ratio is not None}
+    if not ratios:
+        return []
+    worst = sorted(ratios, key=ratios.get, reverse=True)[:10]
+    at_best = sum(ratio <= 1 for ratio in ratios.values())
+    beyond = sum(ratio > 1.10 for ratio in ratios.values())
+    return [f"  vmag at or below the best peer of each pattern: {at_best} of {len(ratios)} (bar: all); beyond 1.10: {beyond} (bar: none)",
+            "  furthest behind: " + ", ".join(f"{pattern} {ratios[pattern]:.2f}" for pattern in worst)]
 
 
 def summary_of_memory(results, allocators, patterns):
@@ -448,7 +458,9 @@ def summary_of_memory(results, allocators, patterns):
 
 
 def summary_of_settling(results, allocators, settle):
-    """How many patterns end within 1.10 of what the program uses plus 2 MiB: what is live and what it has without malloc."""
+    """How many patterns end beyond 1.10 of what the program uses plus 2 MiB.
+
+    It uses what is live, what the process has without malloc, and its threads' stacks (the least of all allocators)."""
     nothing = results.get("nothing", {}).get("glibc")
     base = nothing and least(nothing, "rss_end")
     if not base:
@@ -457,13 +469,14 @@ def summary_of_settling(results, allocators, settle):
     count = 0
     for pattern, entries in results.items():
         count += any(entry["settled"] for entry in entries.values())
+        stacks = min((entry["settled"]["thread_bytes"] for entry in entries.values() if entry["settled"]), default=0)
         for name in allocators:
             settled = entries.get(name) and entries[name]["settled"]
-            if settled and settled_rss(entries[name]) > 1.10 * (settled["live_end"] + base) + SLACK_BYTES:
+            if settled and settled_rss(entries[name]) > 1.10 * (settled["live_end"] + base + stacks) + SLACK_BYTES:
                 beyond[name].append(pattern)
     if not count:
         return []
-    lines = [f"Resident after {settle:g} s beyond 1.10 x (live + {base / MIB:.1f} MiB of the program itself) + 2 MiB, of {count} patterns: " +
+    lines = [f"Resident after {settle:g} s beyond 1.10 x (live + {base / MIB:.1f} MiB of the program itself + stacks) + 2 MiB, of {count} patterns: " +
              ", ".join(f"{name} {len(patterns)}" for name, patterns in beyond.items())]
     if beyond.get("vmag"):
         lines.append("  vmag beyond: " + ", ".join(beyond["vmag"]))

@@ -58,8 +58,9 @@ struct bench {
     uint64_t live_end;  // bytes still held at measure_end
     int64_t per_thread; // bytes a thread costs; only the pattern for idle threads
 
-    // Written by measure.c.
-    uint64_t own_bytes; // the program's own tables
+    // Written by measure.c and where threads are started.
+    uint64_t own_bytes;    // the program's own tables
+    uint64_t thread_bytes; // what its threads have resident, stacks above all, before they allocate
     uint64_t rss_start;
     uint64_t rss_peak;
     uint64_t rss_end;
@@ -74,6 +75,8 @@ void measure_begin(struct bench *bench);
 // Stops the clocks, reads resident memory, then sleeps for settle_seconds and reads it again.
 void measure_end(struct bench *bench);
 uint64_t resident_bytes(void);
+// Makes four pages of the calling thread's stack resident, as much as any malloc should need.
+void use_stack(void);
 // Zeroed, resident memory straight from the kernel, aligned to a page; stays until the program ends.
 void *own_memory(struct bench *bench, size_t bytes);
 _Noreturn void fail(const char *why);

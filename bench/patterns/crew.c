@@ -7,10 +7,12 @@
 
 struct crew {
     const struct crew_work *work;
-    pthread_barrier_t ready;  // all are prepared
-    pthread_barrier_t start;  // the clock runs
-    pthread_barrier_t done;   // the work is done
-    pthread_barrier_t let_go; // it was measured
+    pthread_barrier_t born;    // all threads run, none has allocated
+    pthread_barrier_t counted; // their stacks were measured
+    pthread_barrier_t ready;   // all are prepared
+    pthread_barrier_t start;   // the clock runs
+    pthread_barrier_t done;    // the work is done
+    pthread_barrier_t let_go;  // it was measured
 };
 
 struct place {
@@ -41,6 +43,9 @@ static void *place_main(void *argument) {
     struct place *const place = argument;
     struct crew *const crew = place->crew;
     struct worker *const worker = &place->worker;
+    use_stack();
+    pthread_barrier_wait(&crew->born);
+    pthread_barrier_wait(&crew->counted);
     if (worker->pattern->threads == 2) pin_thread(worker->index);
     if (crew->work->prepare != NULL) crew->work->prepare(worker);
     pthread_barrier_wait(&crew->ready);
@@ -74,13 +79,15 @@ static void run_together(struct bench *bench, struct crew *crew, struct place *p
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 256 * 1024);
-    pthread_barrier_init(&crew->ready, NULL, threads + 1);
-    pthread_barrier_init(&crew->start, NULL, threads + 1);
-    pthread_barrier_init(&crew->done, NULL, threads + 1);
-    pthread_barrier_init(&crew->let_go, NULL, threads + 1);
+    pthread_barrier_t *const barriers[] = {&crew->born, &crew->counted, &crew->ready, &crew->start, &crew->done, &crew->let_go};
+    for (size_t i = 0; i < sizeof barriers / sizeof barriers[0]; i++) pthread_barrier_init(barriers[i], NULL, threads + 1);
+    const uint64_t alone = resident_bytes();
     for (unsigned i = 0; i < threads; i++) {
         if (pthread_create(&places[i].thread, &attributes, place_main, &places[i]) != 0) fail("cannot create a thread");
     }
+    pthread_barrier_wait(&crew->born);
+    bench->thread_bytes = resident_bytes() - alone;
+    pthread_barrier_wait(&crew->counted);
     pthread_barrier_wait(&crew->ready);
     measure_begin(bench);
     pthread_barrier_wait(&crew->start);

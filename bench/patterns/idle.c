@@ -15,11 +15,6 @@ static pthread_barrier_t begin;
 static pthread_barrier_t all_have;
 static pthread_barrier_t let_go;
 
-__attribute__((noinline)) static void use_stack(void) {
-    volatile char room[4 * page_bytes];
-    for (size_t at = 0; at < sizeof room; at += 64) room[at] = 1;
-}
-
 static void *idle_main(void *argument) {
     const size_t bytes = *(const uint32_t *)argument;
     use_stack();
@@ -42,11 +37,13 @@ void run_idle_threads(struct bench *bench) {
     pthread_attr_setstacksize(&attributes, 256 * 1024);
     pthread_barrier_t *const barriers[] = {&all_run, &begin, &all_have, &let_go};
     for (size_t i = 0; i < 4; i++) pthread_barrier_init(barriers[i], NULL, threads + 1);
+    const uint64_t alone = resident_bytes();
     for (unsigned i = 0; i < threads; i++) {
         if (pthread_create(&ids[i], &attributes, idle_main, &bytes) != 0) fail("cannot create a thread");
     }
     pthread_barrier_wait(&all_run);
     const uint64_t before = resident_bytes();
+    bench->thread_bytes = before - alone;
     measure_begin(bench);
     pthread_barrier_wait(&begin);
     pthread_barrier_wait(&all_have);

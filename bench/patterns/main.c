@@ -52,7 +52,7 @@ static void print_result(const struct bench *bench) {
     printf(",\"operations\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64, bench->operations_done, bench->work.wall_ns, bench->work.cpu_ns);
     printf(",\"ns_per_operation\":%.3f,\"cpu_ns_per_operation\":%.3f", (double)bench->work.wall_ns / operations, (double)bench->work.cpu_ns / operations);
     printf(",\"cpu_total_ns\":%" PRIu64 ",\"minor_faults\":%" PRIu64, bench->cpu_total_ns, bench->work.faults);
-    printf(",\"live_peak\":%" PRIu64 ",\"live_end\":%" PRIu64 ",\"own_bytes\":%" PRIu64, bench->live_peak, bench->live_end, bench->own_bytes);
+    printf(",\"live_peak\":%" PRIu64 ",\"live_end\":%" PRIu64 ",\"own_bytes\":%" PRIu64 ",\"thread_bytes\":%" PRIu64, bench->live_peak, bench->live_end, bench->own_bytes, bench->thread_bytes);
     printf(",\"rss_start\":%" PRIu64 ",\"rss_peak\":%" PRIu64 ",\"rss_end\":%" PRIu64, bench->rss_start, bench->rss_peak, bench->rss_end);
     if (bench->settle_seconds > 0) printf(",\"settle_seconds\":%g,\"rss_settle\":%" PRIu64, bench->settle_seconds, bench->rss_settle);
     if (bench->pattern->run == run_idle_threads) printf(",\"per_thread\":%" PRId64, bench->per_thread);

@@ -53,6 +53,11 @@ uint64_t resident_bytes(void) {
     return exact != 0 ? exact : proc_bytes("/proc/self/status", "\nVmRSS:");
 }
 
+__attribute__((noinline)) void use_stack(void) {
+    volatile char room[4 * page_bytes];
+    for (size_t at = 0; at < sizeof room; at += line_bytes) room[at] = 1;
+}
+
 static void sleep_seconds(double seconds) {
     struct timespec rest = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
     while (nanosleep(&rest, &rest) != 0) {

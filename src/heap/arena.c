@@ -12,7 +12,7 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { ARENAS_PER_CPU = 4, GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4 };
+enum { ARENAS_PER_CPU = 4, GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
 
 static struct {
 	struct mutex lock;
@@ -100,11 +100,6 @@ unsigned arenas_created(void)
 	return atomic_load_explicit(&arenas.created, memory_order_acquire);
 }
 
-static size_t depot_limit(const struct arena *arena)
-{
-	return options.depot_bytes + (pages_active_bytes(&arena->pages) >> 3);
-}
-
 // Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise).
 static bool reap_before_growth(struct arena *arena, size_t wanted)
 {
@@ -185,15 +180,16 @@ static void count_depot(struct arena *arena, unsigned class, size_t rounds, bool
 	atomic_fetch_add_explicit(&arena->depot_bytes, more ? bytes : -bytes, memory_order_relaxed);
 }
 
+bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
+{
+	size_t held = atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
+	size_t limit = options.depot_bytes + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+
+	return held + rounds * class_size(class) > (scattered ? limit / 4 : limit);
+}
+
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full)
 {
-	size_t bytes = full->rounds * class_size(class);
-
-	if (atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed) + bytes > depot_limit(arena)) {
-		arena_drain(arena, class, full->round, full->rounds, "free");
-		magazine_clear(full, arena_word(arena->id, class));
-		return full;
-	}
 	count_depot(arena, class, full->rounds, true);
 	return depot_take_empty(&arena->depots[class], full);
 }

@@ -52,8 +52,11 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 // Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
 void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
 
-// Magazines with rounds go to their owner's depot; beyond what depots may hold, their objects go back to the slabs.
-// The result is an empty magazine of the class, or NULL.
+// Whether that many more rounds of a class are beyond what the arena's depots may hold; a quarter for scattered ones.
+bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered);
+
+// Exchanges a full magazine for an empty one, or the other way round; NULL: the depot has none to give, and an empty one
+// was not taken.
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full);
 struct magazine *arena_exchange_empty(struct arena *arena, unsigned class, struct magazine *empty);
 void arena_put(struct arena *arena, unsigned class, struct magazine *magazine);

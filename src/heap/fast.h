@@ -13,15 +13,14 @@ static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void
 {
 	if (UNLIKELY(size > SMALL_MOST))
 		return miss(size);
-	unsigned class = size_class_table[size];
+	uintptr_t class = size_class_table[size];
 	void **top = words.top[class];
 	void *object = top[-1];
 
 	if (UNLIKELY(object == NULL))
 		return miss(size);
-	COMPILER_BARRIER();
-	words.top[class] -= 1;
-	top[-1] = (void *)(words.word + class);
+	words.top[class] = --top;
+	*top = (void *)(words.word + class);
 	return object;
 }
 
@@ -29,11 +28,11 @@ static inline __attribute__((always_inline)) void fast_free(void *object, void (
 {
 	size_t granule = granule_of(object);
 
-	if (UNLIKELY(granule >= page_map_granules)) {
+	if (UNLIKELY(granule >= page_map_end)) {
 		miss(object);
 		return;
 	}
-	uintptr_t word = ((const uint16_t *)page_map_base)[granule];
+	uintptr_t word = page_map[granule];
 	void **top = words.top[word_class(word)];
 
 	if (UNLIKELY((uintptr_t)*top != word)) {
@@ -41,8 +40,7 @@ static inline __attribute__((always_inline)) void fast_free(void *object, void (
 		return;
 	}
 	*top = object;
-	COMPILER_BARRIER();
-	words.top[word_class(word)] += 1;
+	words.top[word_class(word)] = top + 1;
 }
 
 static inline __attribute__((always_inline)) void fast_free_sized(void *object, size_t size, void (*miss)(void *, size_t))
@@ -59,6 +57,5 @@ static inline __attribute__((always_inline)) void fast_free_sized(void *object, 
 		return;
 	}
 	*top = object;
-	COMPILER_BARRIER();
-	words.top[class] += 1;
+	words.top[class] = top + 1;
 }

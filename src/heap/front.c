@@ -112,6 +112,14 @@ static void load(struct front *front, unsigned class, struct magazine *magazine)
 	words.top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
 }
 
+// A magazine that comes from the depot was touched long ago: its lines are asked for all at once.
+static void load_cold(struct front *front, unsigned class, struct magazine *magazine)
+{
+	for (char *line = (char *)magazine; line < (char *)&magazine->round[magazine->capacity]; line += CACHE_LINE)
+		__builtin_prefetch(line, 1);
+	load(front, class, magazine);
+}
+
 // The loaded magazine, its rounds counted; the class is closed.
 static struct magazine *unload(struct front *front, unsigned class)
 {
@@ -194,7 +202,7 @@ bool front_refill(struct front *front, unsigned class)
 	full = arena_exchange_empty(front->arena, class, front->previous[class]);
 	if (full != NULL) {
 		front->previous[class] = loaded;
-		load(front, class, full);
+		load_cold(front, class, full);
 		return true;
 	}
 	if (loaded == NULL || loaded->capacity < front->capacity[class]) {
@@ -227,6 +235,17 @@ static void verify(struct front *front, unsigned class, struct magazine *full)
 	full->rounds = kept;
 }
 
+// Whether most rounds lie in the granule of the one before. Rounds that are scattered over many slabs cost whoever gets
+// them a cache miss each, and keep those slabs from emptying: they are better off in their slabs.
+static bool is_scattered(const struct magazine *full)
+{
+	uint32_t apart = 0;
+
+	for (uint32_t i = 1; i < full->rounds; i++)
+		apart += granule_of(full->round[i]) != granule_of(full->round[i - 1]);
+	return apart > full->rounds / 2;
+}
+
 // The free side of Figure 3.1b.
 bool front_make_room(struct front *front, unsigned class)
 {
@@ -249,8 +268,14 @@ bool front_make_room(struct front *front, unsigned class)
 		load(front, class, empty);
 		return empty != NULL;
 	}
-	verify(front, class, previous);
-	empty = arena_exchange_full(front->arena, class, previous);
+	if (arena_depot_is_full(front->arena, class, previous->rounds, is_scattered(previous))) {
+		arena_drain(front->arena, class, previous->round, previous->rounds, "free");
+		magazine_clear(previous, words.word | class);
+		empty = previous;
+	} else {
+		verify(front, class, previous);
+		empty = arena_exchange_full(front->arena, class, previous);
+	}
 	if (empty != NULL && empty->capacity < front->capacity[class]) {
 		magazine_destroy(empty);
 		empty = NULL;
@@ -259,7 +284,8 @@ bool front_make_room(struct front *front, unsigned class)
 		empty = new_magazine(front, class);
 	grow_capacity(front, class);
 	front->previous[class] = loaded;
-	load(front, class, empty);
+	if (empty != NULL)
+		load_cold(front, class, empty);
 	return empty != NULL;
 }
 
@@ -293,7 +319,11 @@ void front_send(struct front *front, uintptr_t word, void *object)
 	magazine->round[magazine->rounds++] = object;
 	if (magazine->rounds < magazine->capacity)
 		return;
-	outbound->magazine = arena_exchange_full(owner, class, magazine);
+	if (arena_depot_is_full(owner, class, magazine->rounds, false)) {
+		arena_drain(owner, class, magazine->round, magazine->rounds, "free");
+		magazine_clear(magazine, word);
+	} else
+		outbound->magazine = arena_exchange_full(owner, class, magazine);
 	note_miss(front);
 }
 

@@ -21,7 +21,7 @@ struct front_words {
 	bool ended; // the thread is past its end: no front is made again
 };
 
-extern __thread struct front_words words __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct front_words words __attribute__((tls_model("initial-exec"))) HIDDEN;
 
 // Objects of another arena on their way home.
 struct outbound {

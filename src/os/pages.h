@@ -18,8 +18,8 @@ void *os_pages_map(size_t size);
 // New zeroed memory exactly at `address`; false when the place is taken or there is no memory.
 bool os_pages_map_at(void *address, size_t size);
 
-// Read-only zero pages exactly at `address`: they cost neither memory nor commit charge.
-bool os_pages_reserve_at(void *address, size_t size);
+// Read-only zero pages wherever the kernel likes: they cost neither memory nor commit charge.
+void *os_pages_reserve(size_t size);
 
 // Makes part of a reservation writable.
 bool os_pages_commit(void *address, size_t size);
@@ -33,6 +33,9 @@ bool os_pages_purge(void *address, size_t size);
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
 // and zero. False when the kernel refused: nothing has changed.
 bool os_pages_move(void *from, void *to, size_t size);
+
+// The machine's memory.
+size_t os_memory_bytes(void);
 
 // The bytes of address space this process may use (RLIMIT_AS), SIZE_MAX when unlimited.
 size_t os_address_space_limit(void);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -43,9 +44,9 @@ void *os_pages_map(size_t size)
 	return map(NULL, size, READ_WRITE, PRIVATE);
 }
 
-static bool map_at(void *address, size_t size, int protection)
+bool os_pages_map_at(void *address, size_t size)
 {
-	void *p = map(address, size, protection, PRIVATE | MAP_FIXED_NOREPLACE);
+	void *p = map(address, size, READ_WRITE, PRIVATE | MAP_FIXED_NOREPLACE);
 
 	// Kernels before 4.17 take the address as a wish only.
 	if (p != NULL && p != address) {
@@ -56,14 +57,9 @@ static bool map_at(void *address, size_t size, int protection)
 	return p != NULL;
 }
 
-bool os_pages_map_at(void *address, size_t size)
+void *os_pages_reserve(size_t size)
 {
-	return map_at(address, size, READ_WRITE);
-}
-
-bool os_pages_reserve_at(void *address, size_t size)
-{
-	return map_at(address, size, PROT_READ);
+	return map(NULL, size, PROT_READ, PRIVATE);
 }
 
 bool os_pages_commit(void *address, size_t size)
@@ -111,6 +107,13 @@ bool os_pages_purge(void *address, size_t size)
 bool os_pages_move(void *from, void *to, size_t size)
 {
 	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+}
+
+size_t os_memory_bytes(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) == 0 ? (size_t)info.totalram * info.mem_unit : 0;
 }
 
 size_t os_address_space_limit(void)

@@ -15,7 +15,7 @@ static _Atomic size_t mapped_bytes;
 void chunks_init(void)
 {
 	vmem_init(&heap_arena, "heap", LG_CHUNK, VMEM_BESTFIT, RANK_HEAP);
-	vmem_add(&heap_arena, page_map_first_chunk(), round_down(page_map_end() - page_map_first_chunk(), CHUNK_BYTES));
+	vmem_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
 uintptr_t chunks_import(struct vmem *heap, size_t size)

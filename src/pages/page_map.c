@@ -12,95 +12,91 @@
 #include "util/assert.h"
 
 enum {
-	LG_REGION_MOST = 40, // 1 TiB
-	LG_REGION_LEAST = 30,
-	LG_PLACES_MOST = 46, // the region is put below this address, far from stacks and libraries
-	LG_PLACES_LEAST = 37,
-	TRIES = 16,
+	LG_REGION = 40,         // 1 TiB at least, if there is no limit: 512 MiB of map, of which only what is used is memory
+	LG_REGION_MOST = 44,
+	LG_REGION_LEAST = 33,   // 8 GiB: 4 MiB of map
+	LG_REGION_PER_RAM = 4,  // sixteen times the machine's memory
 	COMMIT_STEP = 64 * 1024, // bytes of map, for 128 MiB of heap
-	RUNS_A_CHUNK = 1 << (LG_CHUNK - LG_GRANULE),
 };
 
-typedef struct run *_Atomic run_pointer;
-typedef run_pointer *_Atomic run_table;
-
-uintptr_t page_map_base;
-size_t page_map_granules;
+uint16_t *page_map;
+size_t page_map_end;
+run_table *page_map_tables;
 
 static struct {
 	struct mutex lock;
-	uintptr_t committed; // end of the writable part of the map; under lock
-	run_table *tables;   // one a chunk, each of RUNS_A_CHUNK pointers
+	uintptr_t committed_end; // of the writable part of the map; under lock
+	uintptr_t first_chunk;
 } rest = { .lock = MUTEX_INIT(RANK_PAGE_MAP) };
 
-// A process that may use little address space gets a region, and so a map, that fits: at most 1/512 of its limit.
+// A process that may use little address space gets a region, and so a map, that fits.
 static unsigned lg_region_wanted(void)
 {
 	size_t limit = os_address_space_limit();
-	unsigned lg = limit >> (LG_REGION_MOST - 2) != 0 ? LG_REGION_MOST : lg_ceil(limit | 1) + 2;
+	unsigned lg = lg_ceil(os_memory_bytes() | 1) + LG_REGION_PER_RAM;
 
+	lg = lg < LG_REGION ? LG_REGION : lg > LG_REGION_MOST ? LG_REGION_MOST : lg;
+	if (limit >> (lg - 2) == 0)
+		lg = lg_ceil(limit | 1) + 3;
 	return lg < LG_REGION_LEAST ? LG_REGION_LEAST : lg;
 }
 
-static size_t map_bytes(unsigned lg_region)
+// Chunks begin somewhere in the third quarter of the region, at another place in every process.
+static uintptr_t random_first_chunk(size_t region)
 {
-	return sizeof(uint16_t) << (lg_region - LG_GRANULE);
+	return region / 2 + round_down(os_random() * CHUNK_BYTES % (region / 4), CHUNK_BYTES);
 }
 
-static bool place_region(unsigned lg_region, unsigned lg_places)
+static bool region_make(unsigned lg_region)
 {
-	size_t size = (size_t)1 << lg_region, places = (size_t)1 << lg_places;
-	uint64_t random = os_random();
+	size_t region = (size_t)1 << lg_region, granules = region >> LG_GRANULE;
+	uint16_t *map = os_pages_reserve(granules * sizeof *map);
 
-	if (lg_places <= lg_region + 1)
+	if (map == NULL)
 		return false;
-	for (int i = 0; i < TRIES; i++, random = random * 6364136223846793005u + 1442695040888963407u) {
-		// In the upper half of the places, on a boundary of 1 GiB, so that the lower half stays to others.
-		uintptr_t base = places / 2 + (random >> 8) % ((places / 2 - size) >> 30) * ((size_t)1 << 30);
-
-		if (os_pages_reserve_at((void *)base, map_bytes(lg_region))) {
-			page_map_base = base;
-			page_map_granules = size >> LG_GRANULE;
-			return true;
-		}
+	rest.first_chunk = random_first_chunk(region);
+	run_table *tables = base_alloc_pages(((region - rest.first_chunk) >> LG_CHUNK) * sizeof *tables);
+	if (tables == NULL) {
+		os_pages_unmap(map, granules * sizeof *map);
+		return false;
 	}
-	return false;
+	rest.committed_end = round_down((uintptr_t)&map[rest.first_chunk >> LG_GRANULE], os_page_size());
+	page_map_tables = tables - (rest.first_chunk >> LG_CHUNK);
+	page_map = map;
+	page_map_end = granules;
+	return true;
 }
 
 bool page_map_init(void)
 {
 	for (unsigned lg_region = lg_region_wanted(); lg_region >= LG_REGION_LEAST; lg_region--)
-		for (unsigned lg_places = LG_PLACES_MOST; lg_places >= LG_PLACES_LEAST; lg_places -= 3)
-			if (place_region(lg_region, lg_places)) {
-				rest.committed = page_map_base;
-				rest.tables = base_alloc_pages((page_map_granules >> (LG_CHUNK - LG_GRANULE)) * sizeof *rest.tables);
-				return rest.tables != NULL;
-			}
+		if (region_make(lg_region))
+			return true;
 	return false;
 }
 
 uintptr_t page_map_first_chunk(void)
 {
-	return round_up(page_map_base + page_map_granules * sizeof(uint16_t), CHUNK_BYTES);
+	return rest.first_chunk;
 }
 
-uintptr_t page_map_end(void)
+size_t page_map_chunk_bytes(void)
 {
-	return page_map_base + (page_map_granules << LG_GRANULE);
+	return (page_map_end << LG_GRANULE) - rest.first_chunk;
 }
 
 bool page_map_commit(uintptr_t start, size_t size)
 {
-	uintptr_t end = page_map_base + (granule_of((void *)(start + size - 1)) + 1) * sizeof(uint16_t);
+	uintptr_t end = (uintptr_t)&page_map[granule_of((void *)(start + size - 1)) + 1];
 	bool done = true;
 
-	end = min_size(round_up(end, COMMIT_STEP), page_map_base + page_map_granules * sizeof(uint16_t));
+	end = min_size(round_up(end, COMMIT_STEP), (uintptr_t)&page_map[page_map_end]);
 	// The one lock that is held across a system call: once for 128 MiB of heap.
 	mutex_lock(&rest.lock);
-	if (end > rest.committed) {
-		done = os_pages_commit((void *)rest.committed, end - rest.committed);
+	if (end > rest.committed_end) {
+		done = os_pages_commit((void *)rest.committed_end, end - rest.committed_end);
 		if (done)
-			rest.committed = end;
+			rest.committed_end = end;
 	}
 	mutex_unlock(&rest.lock);
 	return done;
@@ -108,21 +104,21 @@ bool page_map_commit(uintptr_t start, size_t size)
 
 static run_table *table_of(size_t granule)
 {
-	return &rest.tables[granule >> (LG_CHUNK - LG_GRANULE)];
+	return &page_map_tables[granule >> (LG_CHUNK - LG_GRANULE)];
 }
 
 static bool tables_ensure(size_t first, size_t last)
 {
-	for (size_t chunk = first >> (LG_CHUNK - LG_GRANULE); chunk <= last >> (LG_CHUNK - LG_GRANULE); chunk++) {
+	for (run_table *table = table_of(first); table <= table_of(last); table++) {
 		run_pointer *none = NULL, *fresh;
 
-		if (atomic_load_explicit(&rest.tables[chunk], memory_order_acquire) != NULL)
+		if (atomic_load_explicit(table, memory_order_acquire) != NULL)
 			continue;
 		fresh = base_alloc(RUNS_A_CHUNK * sizeof *fresh);
 		if (fresh == NULL)
 			return false;
 		memset(fresh, 0, RUNS_A_CHUNK * sizeof *fresh);
-		if (!atomic_compare_exchange_strong_explicit(&rest.tables[chunk], &none, fresh, memory_order_acq_rel,
+		if (!atomic_compare_exchange_strong_explicit(table, &none, fresh, memory_order_acq_rel,
 							     memory_order_acquire))
 			base_free(fresh, RUNS_A_CHUNK * sizeof *fresh);
 	}
@@ -134,7 +130,7 @@ static void set_one(size_t granule, unsigned word, struct run *run)
 	run_pointer *table = atomic_load_explicit(table_of(granule), memory_order_acquire);
 
 	atomic_store_explicit(&table[granule % RUNS_A_CHUNK], run, memory_order_release);
-	((uint16_t *)page_map_base)[granule] = (uint16_t)word;
+	page_map[granule] = (uint16_t)word;
 }
 
 bool page_map_set(uintptr_t start, size_t size, unsigned word, struct run *run)
@@ -161,7 +157,7 @@ struct run *page_map_run(const void *address)
 	size_t granule = granule_of(address);
 	run_pointer *table;
 
-	if (granule >= page_map_granules)
+	if (granule >= page_map_end || granule < rest.first_chunk >> LG_GRANULE)
 		return NULL;
 	table = atomic_load_explicit(table_of(granule), memory_order_acquire);
 	return table == NULL ? NULL : atomic_load_explicit(&table[granule % RUNS_A_CHUNK], memory_order_acquire);

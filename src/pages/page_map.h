@@ -1,13 +1,14 @@
 // The page map: one 16-bit word says everything that the fast path asks about an address; and the run behind an address.
 //
-// All heap memory lies in one region of the address space. Its first part holds the map itself, one word a granule:
+// All heap memory lies in one region of the address space, [0, page_map_end) granules, whose upper part holds the chunks:
 //
-//   base ─► [ map: word 0 │ word 1 │ word 2 │ … ][ chunk ][ chunk ][ … ]            one cache line covers 128 KiB
-//                                                    └─ granule = (address − base) >> LG_GRANULE
-//   word:   arena + 1 (8 bits) │ size class (8 bits)       0: no object of ours starts here
+//   0 ──────────────── nothing of ours ──────────────── first ─► [ chunk ][ chunk ][ … ] ─► end
+//   granule = address >> LG_GRANULE: the number of the address's word in the map; a cache line of words covers 128 KiB
+//   word:     arena + 1 (8 bits) │ size class (8 bits)       0: no object of ours starts here
 //
 // Every granule of a slab carries its word; of a large run only the first. The region is a range by convention, not a
 // mapping: chunks are mapped when needed and unmapped when clean, so fork, core dumps and RLIMIT_AS see only what is used.
+// The map is read-only zero pages but for the part that covers chunks (docs/decisions/0001).
 //
 // Beside the map, one table a chunk leads from a granule to its run (the map at the beginning of each chunk in the 2006
 // paper, kept apart from user data).
@@ -16,6 +17,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,23 +30,22 @@ enum { LG_GRANULE = 12, LG_CHUNK = 21 };
 
 struct run;
 
-// Two variables rather than one struct: the fast path then reaches each by one instruction.
-extern uintptr_t page_map_base; // of the region and of the map; 0 before first use
-extern size_t page_map_granules; // in the region
+extern uint16_t *page_map HIDDEN;   // NULL before first use
+extern size_t page_map_end HIDDEN; // granules in the region; 0 before first use
 
 // Finds a place for the region and maps the map, read-only at first. Called once. False: no address space.
 bool page_map_init(void);
 
-// The part of the region that can hold chunks.
+// Where chunks begin, and the bytes of the region from there on.
 uintptr_t page_map_first_chunk(void);
-uintptr_t page_map_end(void);
+size_t page_map_chunk_bytes(void);
 
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 
 static inline size_t granule_of(const void *address)
 {
-	return ((uintptr_t)address - page_map_base) >> LG_GRANULE;
+	return (uintptr_t)address >> LG_GRANULE;
 }
 
 // The word of an address; 0 for addresses that are not in the region.
@@ -52,7 +53,7 @@ static inline unsigned page_map_word(const void *address)
 {
 	size_t granule = granule_of(address);
 
-	return granule < page_map_granules ? ((const uint16_t *)page_map_base)[granule] : 0;
+	return granule < page_map_end ? page_map[granule] : 0;
 }
 
 // Gives all granules of [start, start + size) a word and a run; large runs pass size = 1: their first granule only.
@@ -63,11 +64,25 @@ void page_map_clear(uintptr_t start, size_t size);
 // Takes the word of an address that is in the region, leaving 0; of several threads one gets it.
 static inline unsigned page_map_take_word(const void *address)
 {
-	return __atomic_exchange_n(&((uint16_t *)page_map_base)[granule_of(address)], 0, __ATOMIC_ACQ_REL);
+	return __atomic_exchange_n(&page_map[granule_of(address)], 0, __ATOMIC_ACQ_REL);
 }
 
 // The run of an address, NULL when there is none.
 struct run *page_map_run(const void *address);
+
+enum { RUNS_A_CHUNK = 1 << (LG_CHUNK - LG_GRANULE) };
+typedef struct run *_Atomic run_pointer;
+typedef run_pointer *_Atomic run_table;
+extern run_table *page_map_tables HIDDEN; // by chunk number; those below the first chunk do not exist
+
+// The run of an address whose word is not 0.
+static inline struct run *page_map_known_run(const void *address)
+{
+	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
+	run_pointer *run = atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK;
+
+	return atomic_load_explicit(run, memory_order_relaxed);
+}
 
 void page_map_fork_prepare(void);
 void page_map_fork_done(void);

@@ -25,9 +25,34 @@ void pages_init(struct pages *pages, const char *name)
 	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES);
 }
 
-static size_t proportion(const struct pages *pages)
+bool pages_purge(struct pages *pages, size_t most)
 {
-	return (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
+	bool given = false;
+
+	while (pages_dirty_bytes(pages) > most) {
+		size_t excess = min_size(pages_dirty_bytes(pages) - most, PURGE_MOST), size;
+		uintptr_t start = vmem_take_dirty(&pages->runs, max_size(excess, os_page_size()), &size).start;
+
+		if (start == 0)
+			break;
+		if (!os_pages_purge((void *)start, size)) {
+			vmem_free(&pages->runs, start, size, VMEM_DIRTY);
+			break;
+		}
+		given = true;
+		vmem_free(&pages->runs, start, size, VMEM_CLEAN);
+	}
+	return given;
+}
+
+// `taken` clean bytes come into use.
+static void keep_proportion(struct pages *pages, size_t taken)
+{
+	size_t allowed = (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
+	size_t dirty = pages_dirty_bytes(pages);
+
+	if (dirty > allowed && options.dirty_decay_ms >= 0)
+		pages_purge(pages, max_size(allowed, dirty - min_size(dirty, taken)));
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
@@ -37,6 +62,8 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_xalloc(&pages->runs, size, &aligned);
 
 	*zeroed = piece.kind == VMEM_CLEAN;
+	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
+		keep_proportion(pages, size);
 	return piece.start;
 }
 
@@ -45,9 +72,7 @@ void pages_free(struct pages *pages, uintptr_t start, size_t size)
 	bool known = vmem_free(&pages->runs, start, size, VMEM_DIRTY);
 
 	ALWAYS(known);
-	if (options.dirty_decay_ms >= 0 && pages_dirty_bytes(pages) > proportion(pages))
-		pages_purge(pages, options.dirty_decay_ms == 0 ? 0 : proportion(pages) / 2);
-	else if (options.dirty_decay_ms == 0)
+	if (options.dirty_decay_ms == 0)
 		pages_purge(pages, 0);
 }
 
@@ -70,26 +95,6 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 void pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)
 {
 	vmem_shrink(&pages->runs, start, size, new_size);
-}
-
-bool pages_purge(struct pages *pages, size_t most)
-{
-	bool given = false;
-
-	while (pages_dirty_bytes(pages) > most) {
-		size_t excess = min_size(pages_dirty_bytes(pages) - most, PURGE_MOST), size;
-		uintptr_t start = vmem_take_dirty(&pages->runs, max_size(excess, os_page_size()), &size).start;
-
-		if (start == 0)
-			break;
-		if (!os_pages_purge((void *)start, size)) {
-			vmem_free(&pages->runs, start, size, VMEM_DIRTY);
-			break;
-		}
-		given = true;
-		vmem_free(&pages->runs, start, size, VMEM_CLEAN);
-	}
-	return given;
 }
 
 // What the backlog allows: all of the newest step, a falling part of the older ones.

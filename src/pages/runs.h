@@ -3,7 +3,8 @@
 // A run is a segment of a vmem arena of pages. A freed run is dirty: the program's bytes are in it and it is resident.
 // Dirty runs are handed out first (2011). They go back to the kernel by two rules:
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
-//   in proportion  never more dirty pages than an eighth of the active ones plus a floor (2011, "proportional to total").
+//   in proportion  while dirty pages exceed an eighth of the active ones plus a floor (2011, "proportional to total
+//                  memory"), no clean page is taken into use without a dirty one being given back.
 // Purging is done by whoever comes by, with no lock held across the system call.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once

@@ -144,13 +144,29 @@ static struct slab *keep_one_empty(struct bin *bin, struct slab *slab)
 	return other;
 }
 
-// Puts one buffer back. `*emptied`: a slab to destroy once the lock is dropped, chained by its node.
-static enum bin_finding put_back(struct bin *bin, struct slab *slab, const void *address, struct heap_node **emptied)
+// The slab has no used buffer left: it is kept, or chained to be destroyed once the lock is dropped.
+static void slab_emptied(struct bin *bin, struct slab *slab, struct heap_node **emptied)
 {
-	long index = slab_index(slab, &bin->shape, address);
+	struct slab *excess = keep_one_empty(bin, slab);
+
+	if (excess != NULL) {
+		excess->run.node.next = *emptied;
+		*emptied = &excess->run.node;
+	}
+}
+
+static inline enum bin_finding put_back(struct bin *bin, const void *address, struct heap_node **emptied)
+{
+	struct slab *slab;
 	uint64_t bit;
 	size_t word;
+	long index;
 
+	// A bin without a word of its own holds magazines, which come from nobody but us.
+	if (UNLIKELY(page_map_word(address) != bin->word))
+		return BIN_NOT_HERE;
+	slab = (struct slab *)(void *)page_map_known_run(address);
+	index = slab_index(slab, &bin->shape, address);
 	if (UNLIKELY(index < 0))
 		return BIN_NOT_A_START;
 	word = (size_t)index / 64;
@@ -160,16 +176,10 @@ static enum bin_finding put_back(struct bin *bin, struct slab *slab, const void 
 	slab->bitmap[word] |= bit;
 	if (word < slab->first_word)
 		slab->first_word = (uint32_t)word;
-	if (slab->free_count++ == 0)
+	if (UNLIKELY(slab->free_count++ == 0))
 		heap_insert(&bin->partial, &slab->run.node);
-	if (UNLIKELY(slab->free_count == bin->shape.buffers)) {
-		struct slab *excess = keep_one_empty(bin, slab);
-
-		if (excess != NULL) {
-			excess->run.node.next = *emptied;
-			*emptied = &excess->run.node;
-		}
-	}
+	if (UNLIKELY(slab->free_count == bin->shape.buffers))
+		slab_emptied(bin, slab, emptied);
 	return BIN_OK;
 }
 
@@ -181,12 +191,10 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 
 	mutex_lock(&bin->lock);
 	for (i = 0; i < count; i++) {
-		if (rounds[i] == NULL)
+		if (UNLIKELY(rounds[i] == NULL))
 			continue;
-		struct slab *slab = (struct slab *)(void *)page_map_run(rounds[i]);
-
-		finding = slab == NULL || slab->run.bin != bin ? BIN_NOT_HERE : put_back(bin, slab, rounds[i], &emptied);
-		if (finding != BIN_OK)
+		finding = put_back(bin, rounds[i], &emptied);
+		if (UNLIKELY(finding != BIN_OK))
 			break;
 		put++;
 	}

@@ -10,7 +10,7 @@
 
 #include "window.h"
 
-enum { SLOTS = 60, STEPS = 400, THREADS = 2 };
+enum { SLOTS = 40, STEPS = 120, THREADS = 2 };
 
 struct block {
     void *start;
@@ -18,8 +18,8 @@ struct block {
 };
 
 static size_t pick_size(uint64_t *random) {
-    static const size_t limits[] = {64, 1024, 16384, 200000, 3 << 20, 40 << 20};
-    static const size_t weights[] = {0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5};
+    static const size_t limits[] = {64, 1024, 16384, 100000, 600000, 3 << 20};
+    static const size_t weights[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5};
     return random_below(random, limits[weights[random_below(random, 16)]]) + 1;
 }
 
@@ -91,7 +91,7 @@ static void *exercise(void *argument) {
             resize(block, &random);
         else
             give_back(block);
-        if (step % 100 == 99)
+        if (step % 30 == 29)
             malloc_trim(0);
     }
     for (int i = 0; i < SLOTS; i++)

@@ -4,7 +4,8 @@
 vmag_test_program(nomem_inject nomem/inject.c)
 vmag_test_program(nomem_exercise nomem/exercise.c LIBRARIES vmag)
 vmag_test_program(nomem_exercise_static nomem/exercise.c LIBRARIES vmag_static)
-target_link_options(nomem_exercise_static PRIVATE -static)
+# norelro: without it the C library's start-up calls mprotect too, and ends the program when that fails.
+target_link_options(nomem_exercise_static PRIVATE -static -Wl,-z,norelro)
 vmag_test_program(nomem_exhaust nomem/exhaust.c LIBRARIES vmag)
 vmag_test_program(nomem_churn nomem/churn.c LIBRARIES vmag)
 

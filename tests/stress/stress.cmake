@@ -1,1 +1,12 @@
-# placeholder
+# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds.  Every run takes a new seed and prints it.
+# SPDX-License-Identifier: BSD-2-Clause
+
+vmag_test_program(stress stress/stress.c LIBRARIES vmag)
+foreach(threads 1 2 8 64)
+  foreach(profile small mixed large)
+    vmag_test(stress.${profile}.${threads} slow 90 stress --threads ${threads} --seconds 5 --profile ${profile})
+  endforeach()
+endforeach()
+
+vmag_test_program(stress_static stress/stress.c LIBRARIES vmag_static)
+vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)

@@ -109,6 +109,14 @@ impl Subject {
     }
 }
 
+impl Measured {
+    /// The kernel counts in coarse steps and may put the peak a little below what the process saw at its end.
+    pub fn peak_resident_bytes(&self) -> u64 {
+        let seen_at_exit = self.served.at_exit.as_ref().map_or(0, |figures| figures.resident_bytes);
+        self.ended.usage.peak_resident_bytes.max(seen_at_exit)
+    }
+}
+
 impl Served {
     fn from_report(report: &Report, pid: i32) -> Served {
         Served {

@@ -17,6 +17,7 @@ pub fn of_run(subject: &Subject, measured: &Measured) -> Value {
     for figure in &FIGURES {
         document.insert(figure.key.into(), value_of(figure, &measured.ended));
     }
+    document.insert("peak_resident_bytes".into(), measured.peak_resident_bytes().into());
     document.into()
 }
 

@@ -4,6 +4,7 @@
 use super::figures::{self, FIGURES, Figure, Spread, bytes, count, held, ratio, seconds, status_text};
 use crate::compare::Comparison;
 use crate::measure::{Measured, Served, Subject};
+use crate::system::Status;
 use std::fmt::Write;
 
 /// What one run on vmag cost.
@@ -32,10 +33,10 @@ pub fn of_run(measured: &Measured) -> String {
         &mut out,
         &format!(
             "resident  {} at the peak, {at_exit} at exit",
-            bytes(usage.peak_resident_bytes)
+            bytes(measured.peak_resident_bytes())
         ),
     );
-    held_lines(&mut out, &measured.served);
+    held_lines(&mut out, &measured.served, ended.status);
     let (minor, major) = (count(usage.minor_faults), count(usage.major_faults));
     line(&mut out, &format!("faults    {minor} minor, {major} major"));
     line(&mut out, &format!("processes {} used vmag", measured.served.processes));
@@ -60,7 +61,7 @@ pub fn of_comparison(subject: &Subject, comparison: &Comparison) -> String {
         let _ = writeln!(out, "{}", comparison_row(figure, comparison));
     }
     line(&mut out, "the last round on vmag:");
-    held_lines(&mut out, &comparison.served);
+    held_lines(&mut out, &comparison.served, comparison.status);
     out
 }
 
@@ -77,7 +78,7 @@ fn comparison_row(figure: &Figure, comparison: &Comparison) -> String {
     format!("{title:<18} {:>30} {:>30} {ratio:>7}", cell(without), cell(on_vmag))
 }
 
-fn held_lines(out: &mut String, served: &Served) {
+fn held_lines(out: &mut String, served: &Served, status: Status) {
     let Some(at_exit) = &served.at_exit else {
         line(
             out,

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Builds the vmag command: `tool/build.sh [BUILD_FOLDER]` leaves it as BUILD_FOLDER/bin/vmag (default: build).
+#
+# Uses the toolchain that rust-toolchain.toml pins, or else any cargo that is new enough. Exit status 3 and one line
+# where there is none, or where the crates were never fetched and there is no network: the C library needs no Rust.
+# SPDX-License-Identifier: BSD-2-Clause
+set -eu
+
+cannot_build=3
+here=$(cd "$(dirname "$0")" && pwd)
+build=${1:-$here/../build}
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
+
+main() {
+    needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$here/Cargo.toml")
+    # Inside this folder rustup obeys the pin; it fails there when the pinned toolchain cannot be had.
+    cd "$here"
+    version=$(cargo_version) || { cd /; version=$(cargo_version); } || skip "there is no working cargo"
+    is_enough "$version" || skip "cargo $version is too old"
+    cargo fetch --quiet --locked --manifest-path "$here/Cargo.toml" 2>/dev/null ||
+        skip "its crates are not there and cannot be fetched"
+    [ -e "$build/bin/vmag" ] || echo "tool: building the vmag command (a minute or two, once)" >&2
+    cargo build --quiet --release --locked --offline --manifest-path "$here/Cargo.toml" --target-dir "$build/tool"
+    mkdir -p "$build/bin"
+    # A rename, so that a command that is running stays whole.
+    cp "$build/tool/release/vmag" "$build/bin/vmag.new"
+    mv "$build/bin/vmag.new" "$build/bin/vmag"
+}
+
+skip() {
+    echo "tool: the vmag command is not built: $* (cargo $needed or newer is needed; the library does without)" >&2
+    exit $cannot_build
+}
+
+cargo_version() {
+    cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p' | grep .
+}
+
+is_enough() {
+    [ "$(printf '%s\n%s\n' "$needed" "$1" | sort -V | head -n 1)" = "$needed" ]
+}
+
+main
