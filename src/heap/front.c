@@ -20,6 +20,7 @@ enum {
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	TIDY_MS = 500,            // a class not used for this long is given to the depot
 	MISSES_A_LOOK = 16,       // between looks at the clock
+	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 };
 
 static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
@@ -153,6 +154,17 @@ static void grow_capacity(struct front *front, unsigned class)
 	front->capacity[class] = (uint8_t)min_size(more, most_rounds(class));
 }
 
+// Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.
+static struct magazine *outgrown(struct front *front, unsigned class, struct magazine *empty)
+{
+	if (++front->exchanges[class] % EXCHANGES_A_STEP == 0)
+		grow_capacity(front, class);
+	if (empty == NULL || empty->capacity >= front->capacity[class])
+		return empty;
+	magazine_destroy(empty);
+	return NULL;
+}
+
 static void note_miss(struct front *front); // may call malloc and free, so before anything is taken apart
 
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
@@ -196,7 +208,7 @@ bool front_refill(struct front *front, unsigned class)
 		return true;
 	}
 	if (front->previous[class] != NULL && front->previous[class]->rounds > 0) {
-		exchange(front, class, loaded);
+		exchange(front, class, outgrown(front, class, loaded));
 		return true;
 	}
 	full = arena_exchange_empty(front->arena, class, front->previous[class]);

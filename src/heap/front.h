@@ -40,6 +40,7 @@ struct front {
 	void **seen[CLASSES];       // top when the front was last tidied
 	uint8_t capacity[CLASSES];  // of the next magazine
 	uint8_t batch[CLASSES];     // of the next fill
+	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
 	struct outbound outbound[OUTBOUND_SLOTS];
 };
 

@@ -30,6 +30,9 @@ void os_pages_unmap(void *address, size_t size);
 // the contents are then untouched.
 bool os_pages_purge(void *address, size_t size);
 
+// Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise").
+void os_pages_huge(void *address, size_t size, bool wanted);
+
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
 // and zero. False when the kernel refused: nothing has changed.
 bool os_pages_move(void *from, void *to, size_t size);

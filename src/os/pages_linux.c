@@ -103,6 +103,11 @@ bool os_pages_purge(void *address, size_t size)
 	return remap_fresh(address, size);
 }
 
+void os_pages_huge(void *address, size_t size, bool wanted)
+{
+	madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
 // One system call moves the page tables and leaves zero pages behind (Linux 5.7); older kernels refuse and the caller copies.
 bool os_pages_move(void *from, void *to, size_t size)
 {

@@ -16,6 +16,7 @@ enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
 	DIRTY_FLOOR = 4 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 3,       // dirty to active: one to eight
+	HUGE_LEAST = 32 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
 };
 
 void pages_init(struct pages *pages, const char *name)
@@ -25,22 +26,38 @@ void pages_init(struct pages *pages, const char *name)
 	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES);
 }
 
+// In slices, so that the kernel holds the process's memory map for a short time only.
+static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
+{
+	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
+
+	if (atomic_load_explicit(&pages->has_huge, memory_order_relaxed))
+		os_pages_huge((void *)first, end - first, false);
+	for (size_t done = 0; done < size; done += PURGE_MOST)
+		if (!os_pages_purge((void *)(start + done), min_size(size - done, PURGE_MOST)))
+			return false;
+	return true;
+}
+
+static bool has_dirty_run(const struct pages *pages)
+{
+	return __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) > 0;
+}
+
 bool pages_purge(struct pages *pages, size_t most)
 {
 	bool given = false;
 
-	while (pages_dirty_bytes(pages) > most) {
-		size_t excess = min_size(pages_dirty_bytes(pages) - most, PURGE_MOST), size;
-		uintptr_t start = vmem_take_dirty(&pages->runs, max_size(excess, os_page_size()), &size).start;
+	while (pages_dirty_bytes(pages) > most || (most == 0 && has_dirty_run(pages))) {
+		size_t size;
+		uintptr_t start = vmem_take_dirty(&pages->runs, &size).start;
+		bool purged = start != 0 && purge_run(pages, start, size);
 
-		if (start == 0)
+		if (start != 0)
+			vmem_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
+		if (!purged)
 			break;
-		if (!os_pages_purge((void *)start, size)) {
-			vmem_free(&pages->runs, start, size, VMEM_DIRTY);
-			break;
-		}
 		given = true;
-		vmem_free(&pages->runs, start, size, VMEM_CLEAN);
 	}
 	return given;
 }
@@ -55,6 +72,14 @@ static void keep_proportion(struct pages *pages, size_t taken)
 		pages_purge(pages, max_size(allowed, dirty - min_size(dirty, taken)));
 }
 
+static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
+{
+	if (!options.thp || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < HUGE_LEAST)
+		return;
+	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
+	os_pages_huge((void *)start, round_up(size, CHUNK_BYTES), true);
+}
+
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
 	struct vmem_constraint aligned = { .align = align };
@@ -62,8 +87,10 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_xalloc(&pages->runs, size, &aligned);
 
 	*zeroed = piece.kind == VMEM_CLEAN;
-	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
+	if (piece.start != 0 && piece.kind == VMEM_CLEAN) {
 		keep_proportion(pages, size);
+		ask_for_huge(pages, piece.start, size);
+	}
 	return piece.start;
 }
 

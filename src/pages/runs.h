@@ -5,6 +5,10 @@
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
 //   in proportion  while dirty pages exceed an eighth of the active ones plus a floor (2011, "proportional to total
 //                  memory"), no clean page is taken into use without a dirty one being given back.
+// Huge pages: a heap that already has many active bytes will fill the chunks it imports, so these are asked for as huge
+// pages, for one page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the
+// kernel fill its holes (docs/decisions/0005).
+//
 // Purging is done by whoever comes by, with no lock held across the system call.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
@@ -19,6 +23,7 @@ enum { DECAY_STEPS = 16 };
 
 struct pages {
 	struct vmem runs;
+	_Atomic bool has_huge; // some chunk was asked for as huge pages
 	// Atomic flag: somebody is in pages_decay.
 	_Atomic bool decaying;
 	// Of the holder of the flag.
@@ -48,12 +53,13 @@ void pages_decay(struct pages *pages, uint64_t now_ms);
 
 static inline size_t pages_dirty_bytes(const struct pages *pages)
 {
-	return __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED);
+	return __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED);
 }
 
 // Bytes in allocated runs.
 static inline size_t pages_active_bytes(const struct pages *pages)
 {
-	return __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED) - pages_dirty_bytes(pages) -
+	return __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) -
 	       __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED);
 }

@@ -17,6 +17,7 @@ struct vmem_segment {
 	size_t size;
 	struct vmem_segment *prev, *next;           // neighbours in address order; the marker closes the ring
 	struct vmem_segment *list_next, *list_prev; // free list, hash chain (next only), list of spans, stock (next only)
+	size_t dirty; // bytes, while free
 	uint8_t type;
 	uint8_t kind;
 	bool imported; // markers only
@@ -101,6 +102,7 @@ static void list_insert(struct vmem *arena, struct vmem_segment *segment)
 	list->first = segment;
 	arena->lists_used[segment->kind][index / 64] |= 1ull << index % 64;
 	arena->bytes[segment->kind] += segment->size;
+	arena->dirty_bytes += segment->dirty;
 }
 
 static void list_remove(struct vmem *arena, struct vmem_segment *segment)
@@ -117,6 +119,7 @@ static void list_remove(struct vmem *arena, struct vmem_segment *segment)
 	if (list->first == NULL)
 		arena->lists_used[segment->kind][index / 64] &= ~(1ull << index % 64);
 	arena->bytes[segment->kind] -= segment->size;
+	arena->dirty_bytes -= segment->dirty;
 }
 
 // The first list from `index` on that is not empty, or VMEM_LISTS.
@@ -262,14 +265,16 @@ static void unlink_segment(struct vmem_segment *segment)
 	segment->next->prev = segment->prev;
 }
 
-static struct vmem_segment *segment_new(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind,
-					struct vmem_segment *before)
+// A free segment behind `before`, on no list yet.
+static struct vmem_segment *segment_new(struct vmem *arena, uintptr_t start, size_t size, struct vmem_segment *before)
 {
 	struct vmem_segment *segment = tag_take(arena);
 
 	segment->start = start;
 	segment->size = size;
-	segment->kind = (uint8_t)kind;
+	segment->type = SEGMENT_FREE;
+	segment->kind = VMEM_CLEAN;
+	segment->dirty = 0;
 	link_after(segment, before);
 	return segment;
 }
@@ -289,7 +294,7 @@ static void span_insert(struct vmem *arena, uintptr_t start, size_t size, bool i
 		arena->spans->list_prev = span;
 	arena->spans = span;
 	arena->total_bytes += size;
-	list_insert(arena, segment_new(arena, start, size, VMEM_CLEAN, span));
+	list_insert(arena, segment_new(arena, start, size, span));
 }
 
 // Takes the span out whose only segment is `segment`, which is on no list.
@@ -337,18 +342,30 @@ static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct v
 	return start;
 }
 
-// Cuts [start, start + size) out of a free segment; what is left on either side stays free.
+// Cuts `size` bytes at `start` off a free segment that is on no list, as a free one of their own behind `before`. Where the
+// dirty bytes lie is not known: each part gets its share.
+static void split_off(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size, struct vmem_segment *before)
+{
+	struct vmem_segment *part = segment_new(arena, start, size, before);
+	size_t share = (size_t)((unsigned __int128)segment->dirty * size / segment->size);
+
+	part->kind = segment->kind;
+	part->dirty = share;
+	segment->dirty -= share;
+	segment->size -= size;
+	list_insert(arena, part);
+}
+
+// Takes [start, start + size) out of a free segment; what is left on either side stays free.
 static void carve(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size)
 {
-	uintptr_t end = segment->start + segment->size;
-
 	list_remove(arena, segment);
-	if (start > segment->start)
-		list_insert(arena, segment_new(arena, segment->start, start - segment->start, segment->kind, segment->prev));
-	if (end > start + size)
-		list_insert(arena, segment_new(arena, start + size, end - (start + size), segment->kind, segment));
-	segment->start = start;
-	segment->size = size;
+	if (start > segment->start) {
+		split_off(arena, segment, segment->start, start - segment->start, segment->prev);
+		segment->start = start;
+	}
+	if (segment->size > size)
+		split_off(arena, segment, start + size, segment->size - size, segment);
 	hash_insert(arena, segment);
 }
 
@@ -476,30 +493,33 @@ struct vmem_piece vmem_alloc(struct vmem *arena, size_t size)
 	return vmem_xalloc(arena, size, NULL);
 }
 
-static bool can_join(const struct vmem_segment *segment, const struct vmem_segment *neighbour)
+// Adds the free segment `other`, a neighbour, to one that is on no list; the caller sets the start.
+static void absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other)
 {
-	return neighbour->type == SEGMENT_FREE && neighbour->kind == segment->kind;
+	list_remove(arena, other);
+	unlink_segment(other);
+	segment->size += other->size;
+	segment->dirty += other->dirty;
+	segment->kind |= other->kind;
+	tag_return(arena, other);
 }
 
-// Joins a segment that is on no list with its free neighbours of the same kind; the tag that stays is returned.
-static struct vmem_segment *coalesce(struct vmem *arena, struct vmem_segment *segment)
+// Joins a segment that is on no list with its free neighbours.
+static void coalesce(struct vmem *arena, struct vmem_segment *segment)
 {
-	struct vmem_segment *next = segment->next, *prev = segment->prev;
+	if (segment->next->type == SEGMENT_FREE)
+		absorb(arena, segment, segment->next);
+	if (segment->prev->type == SEGMENT_FREE) {
+		segment->start = segment->prev->start;
+		absorb(arena, segment, segment->prev);
+	}
+}
 
-	if (can_join(segment, next)) {
-		list_remove(arena, next);
-		unlink_segment(next);
-		segment->size += next->size;
-		tag_return(arena, next);
-	}
-	if (can_join(segment, prev)) {
-		list_remove(arena, prev);
-		unlink_segment(segment);
-		prev->size += segment->size;
-		tag_return(arena, segment);
-		segment = prev;
-	}
-	return segment;
+static void become_free(struct vmem_segment *segment, enum vmem_kind kind)
+{
+	segment->type = SEGMENT_FREE;
+	segment->kind = (uint8_t)kind;
+	segment->dirty = kind == VMEM_DIRTY ? segment->size : 0;
 }
 
 // True when the free, clean segment is all of an imported span.
@@ -524,9 +544,8 @@ bool vmem_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind 
 		return false;
 	}
 	hash_remove(arena, at);
-	segment->kind = (uint8_t)kind;
-	segment->type = SEGMENT_FREE;
-	segment = coalesce(arena, segment);
+	become_free(segment, kind);
+	coalesce(arena, segment);
 	if (is_whole_import(segment)) {
 		returned = segment->start;
 		returned_size = segment->size;
@@ -548,22 +567,18 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 
 	size = round_up(size, quantum);
 	new_size = round_up(new_size, quantum);
-	mutex_lock(&arena->lock);
+	if (!lock_with_tags(arena))
+		return false;
 	struct vmem_segment *segment = *hash_find(arena, start);
 	struct vmem_segment *next = segment == NULL ? NULL : segment->next;
 
 	if (segment != NULL && segment->size == size && next->type == SEGMENT_FREE && next->size >= new_size - size) {
 		*kind = (enum vmem_kind)next->kind;
-		list_remove(arena, next);
-		next->start += new_size - size;
-		next->size -= new_size - size;
+		carve(arena, next, next->start, new_size - size);
+		hash_remove(arena, hash_find(arena, next->start));
+		unlink_segment(next);
+		tag_return(arena, next);
 		segment->size = new_size;
-		if (next->size > 0)
-			list_insert(arena, next);
-		else {
-			unlink_segment(next);
-			tag_return(arena, next);
-		}
 		done = true;
 	}
 	mutex_unlock(&arena->lock);
@@ -582,18 +597,19 @@ bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	struct vmem_segment *segment = *hash_find(arena, start);
 
 	if (segment != NULL && segment->size == size && new_size < size) {
-		struct vmem_segment *tail = segment_new(arena, start + new_size, size - new_size, VMEM_DIRTY, segment);
+		struct vmem_segment *tail = segment_new(arena, start + new_size, size - new_size, segment);
 
 		segment->size = new_size;
-		tail->type = SEGMENT_FREE;
-		list_insert(arena, coalesce(arena, tail));
+		become_free(tail, VMEM_DIRTY);
+		coalesce(arena, tail);
+		list_insert(arena, tail);
 		done = true;
 	}
 	mutex_unlock(&arena->lock);
 	return done;
 }
 
-struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t *size)
 {
 	struct vmem_piece piece = { 0, VMEM_DIRTY };
 
@@ -605,14 +621,14 @@ struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
 		struct vmem_segment *segment = arena->lists[VMEM_DIRTY][last].first;
 
 		piece.start = segment->start;
-		*size = min_size(segment->size, round_up(most, (size_t)1 << arena->lg_quantum));
+		*size = segment->size;
 		carve(arena, segment, segment->start, *size);
 	}
 	mutex_unlock(&arena->lock);
 	return piece;
 }
 
-static void check_span(struct vmem *arena, struct vmem_segment *span, size_t *bytes, size_t *allocated)
+static void check_span(struct vmem *arena, struct vmem_segment *span, size_t *bytes, size_t *dirty, size_t *allocated)
 {
 	uintptr_t at = span->start;
 
@@ -621,7 +637,9 @@ static void check_span(struct vmem *arena, struct vmem_segment *span, size_t *by
 		ALWAYS(s->type == SEGMENT_FREE || s->type == SEGMENT_ALLOC);
 		if (s->type == SEGMENT_FREE) {
 			bytes[s->kind] += s->size;
-			ALWAYS(!can_join(s, s->next));
+			*dirty += s->dirty;
+			ALWAYS(s->next->type != SEGMENT_FREE && s->dirty <= s->size);
+			ALWAYS(s->kind == VMEM_DIRTY || s->dirty == 0);
 		} else {
 			ALWAYS(*hash_find(arena, s->start) == s);
 			++*allocated;
@@ -645,14 +663,14 @@ static size_t list_bytes(const struct vmem *arena, enum vmem_kind kind)
 
 void vmem_check(struct vmem *arena)
 {
-	size_t bytes[VMEM_KINDS] = { 0 }, allocated = 0, total = 0;
+	size_t bytes[VMEM_KINDS] = { 0 }, allocated = 0, total = 0, dirty = 0;
 
 	mutex_lock(&arena->lock);
 	for (struct vmem_segment *span = arena->spans; span != NULL; span = span->list_next) {
-		check_span(arena, span, bytes, &allocated);
+		check_span(arena, span, bytes, &dirty, &allocated);
 		total += span->size;
 	}
-	ALWAYS(total == arena->total_bytes && allocated == arena->segments_allocated);
+	ALWAYS(total == arena->total_bytes && allocated == arena->segments_allocated && dirty == arena->dirty_bytes);
 	for (unsigned kind = 0; kind < VMEM_KINDS; kind++)
 		ALWAYS(bytes[kind] == arena->bytes[kind] && bytes[kind] == list_bytes(arena, (enum vmem_kind)kind));
 	mutex_unlock(&arena->lock);

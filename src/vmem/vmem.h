@@ -8,11 +8,12 @@
 //   hash           allocated segments by address: vmem_free finds its tag, and a wrong address or size is noticed
 //
 // Free segments come in two kinds. CLEAN ones are as their source gave them (for pages: zero and not resident). DIRTY
-// ones were used. They are segregated, not coalesced with each other, and dirty ones are preferred (2011, "dirty page
-// purging"). An arena of anything but pages uses the clean kind alone.
+// ones hold something used, as many bytes as their tag says; they are preferred, so that what is resident is used again
+// before anything else (2011). Neighbours of either kind coalesce: the result is dirty by the sum (docs/decisions/0004).
+// An arena of anything but pages uses the clean kind alone.
 //
 // Invariants, checked by vmem_check(): 1. the segments of a span are adjacent and sum to its size; 2. two neighbours of a
-// span are never free and of the same kind; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
+// span are never both free; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
 //
 // Boundary tags come from base. Nothing here calls the operating system or another arena with the lock held.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -59,6 +60,7 @@ struct vmem {
 	size_t segments_allocated;
 	size_t total_bytes;   // of all spans
 	size_t bytes[VMEM_KINDS]; // free, by kind
+	size_t dirty_bytes;       // used bytes in free segments; an estimate once dirty segments were split
 	uint64_t lists_used[VMEM_KINDS][2]; // bit n: free list n is not empty
 	struct vmem_list lists[VMEM_KINDS][VMEM_LISTS];
 	struct vmem_segment *first_buckets[VMEM_FIRST_BUCKETS];
@@ -83,7 +85,7 @@ void vmem_import_from(struct vmem *arena, struct vmem *source, vmem_import *impo
 // Adds the span [start, start + size). False: no memory for its tags.
 bool vmem_add(struct vmem *arena, uintptr_t start, size_t size);
 
-// Allocates `size` (rounded up to quanta). Dirty segments first.
+// Allocates `size` (rounded up to quanta). Dirty segments first; kind CLEAN: nothing of it was used before.
 struct vmem_piece vmem_alloc(struct vmem *arena, size_t size);
 struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint);
 
@@ -97,9 +99,9 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 // Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
 
-// Takes one of the largest dirty free segments, at most `most` bytes of it, as an allocated one, to be freed as clean after
-// it was purged. start 0: there is none.
-struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
+// Takes one of the largest dirty free segments as an allocated one, to be freed as clean after it was purged. start 0: there
+// is none.
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t *size);
 
 // Checks all invariants; for debug builds and tests. Aborts when one is broken.
 void vmem_check(struct vmem *arena);

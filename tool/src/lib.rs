@@ -1,13 +1,14 @@
 //! The library half of the `vmag` command: reading vmag's formats, running programs on vmag, showing figures.
 //!
 //! The binary (`main.rs`) only reads the command line and passes on the exit status. Every command is one file
-//! in `commands/`, every output format one file in `output/`, and the only unsafe code is in `system.rs`.
+//! in `commands/`, every output format one file in `output/`, and the only unsafe code is in `system/`.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod commands;
 pub mod compare;
 pub mod error;
 pub mod group_watch;
+pub mod image;
 pub mod launch;
 pub mod library;
 pub mod measure;

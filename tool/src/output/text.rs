@@ -80,11 +80,11 @@ fn comparison_row(figure: &Figure, comparison: &Comparison) -> String {
 
 fn held_lines(out: &mut String, served: &Served, status: Status) {
     let Some(at_exit) = &served.at_exit else {
-        line(
-            out,
-            "allocator no word at exit: the process was killed, called _exit, or became another program",
-        );
-        return;
+        let why = match status {
+            Status::Signaled(_) => "the process was killed",
+            Status::Exited(_) => "the process called _exit, or became a program that does not use vmag",
+        };
+        return line(out, &format!("allocator no word at exit: {why}"));
     };
     let held: Vec<String> = held(at_exit)
         .iter()

@@ -1,0 +1,78 @@
+//! What an ELF file tells about preloading: its machine, whether a dynamic loader runs, whether it brings a malloc.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::{Endianness, FileKind, ReadCache, elf};
+use std::fs::File;
+use std::path::Path;
+
+/// What matters of an ELF file.
+pub struct Image {
+    pub machine: elf::Machine,
+    pub is_64: bool,
+    pub has_loader: bool,
+    pub has_own_malloc: bool,
+}
+
+impl Image {
+    /// None when the file cannot be read or is not ELF.
+    pub fn read(path: &Path) -> Option<Image> {
+        let data = ReadCache::new(File::open(path).ok()?);
+        match FileKind::parse(&data).ok()? {
+            FileKind::Elf32 => Image::parse::<elf::FileHeader32<Endianness>>(&data).ok(),
+            FileKind::Elf64 => Image::parse::<elf::FileHeader64<Endianness>>(&data).ok(),
+            _ => None,
+        }
+    }
+
+    fn parse<Header: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> object::Result<Image> {
+        let header = Header::parse(data)?;
+        let endian = header.endian()?;
+        let mut segments = header.program_headers(endian, data)?.iter();
+        Ok(Image {
+            machine: header.e_machine(endian),
+            is_64: header.is_type_64(),
+            has_loader: segments.any(|segment| segment.p_type(endian) == elf::PT_INTERP),
+            has_own_malloc: exports_malloc(header, endian, data).unwrap_or(false),
+        })
+    }
+
+    /// For people.
+    pub fn kind(&self) -> String {
+        let bits = if self.is_64 { 64 } else { 32 };
+        match self.machine {
+            elf::EM_X86_64 => format!("x86-64 ({bits} bit)"),
+            elf::EM_386 => "x86 (32 bit)".to_string(),
+            elf::EM_AARCH64 => format!("aarch64 ({bits} bit)"),
+            elf::EM_ARM => "arm (32 bit)".to_string(),
+            elf::EM_RISCV => format!("riscv ({bits} bit)"),
+            number => format!("ELF machine {number} ({bits} bit)"),
+        }
+    }
+}
+
+fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
+    header: &Header,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> object::Result<bool> {
+    let symbols = header.sections(endian, data)?.symbols(endian, data, elf::SHT_DYNSYM)?;
+    let strings = symbols.strings();
+    Ok(symbols.iter().any(|symbol| {
+        let is_defined = symbol.st_shndx(endian) != elf::SHN_UNDEF;
+        is_defined && symbol.name(endian, strings) == Ok(b"malloc".as_slice())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_this_very_program() {
+        let image = Image::read(&std::env::current_exe().unwrap()).unwrap();
+        assert!(image.has_loader);
+        assert!(!image.has_own_malloc);
+        assert!(Image::read(Path::new("/etc/passwd")).is_none());
+    }
+}

@@ -1,0 +1,51 @@
+//! Who we are, and what executing a file would make of us.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+pub fn user_id() -> u32 {
+    // SAFETY: never fails, no memory is involved.
+    unsafe { libc::getuid() }
+}
+
+pub fn group_id() -> u32 {
+    // SAFETY: never fails, no memory is involved.
+    unsafe { libc::getgid() }
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    // SAFETY: the path is a C string.
+    with_c_path(path, |path| unsafe {
+        libc::faccessat(libc::AT_FDCWD, path, libc::X_OK, libc::AT_EACCESS) == 0
+    })
+}
+
+/// False where set-user-ID bits and file capabilities have no effect: under no_new_privs or on a nosuid mount.
+pub fn privileges_can_grow(path: &Path) -> bool {
+    // SAFETY: no memory is involved.
+    let held_down = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 };
+    let mut mount = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path is a C string; statvfs fills the zeroed structure or leaves it.
+    let flags = with_c_path(path, |path| unsafe {
+        libc::statvfs(path, mount.as_mut_ptr());
+        mount.assume_init().f_flag
+    });
+    !held_down && flags & libc::ST_NOSUID == 0
+}
+
+pub fn has_file_capabilities(path: &Path) -> bool {
+    let attribute = c"security.capability".as_ptr();
+    // SAFETY: both names are C strings; a size of 0 only asks for the length.
+    with_c_path(path, |path| unsafe {
+        libc::getxattr(path, attribute, ptr::null_mut(), 0) > 0
+    })
+}
+
+fn with_c_path<T>(path: &Path, call: impl FnOnce(*const libc::c_char) -> T) -> T {
+    let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    call(path.as_ptr())
+}

@@ -1,0 +1,144 @@
+//! Children: how they start, what became of them, what the kernel counted for them.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::signals::{Signals, send};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+use std::time::Duration;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Exited(i32),
+    Signaled(i32),
+}
+
+/// What the kernel counted for a process and the descendants it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub user: Duration,
+    pub system: Duration,
+    /// Of the largest single process.
+    pub peak_resident_bytes: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+}
+
+pub enum Change {
+    None,
+    Stopped(i32),
+    Ended(Status, Usage),
+}
+
+/// Makes the command's process start with this signal mask, and die when we are killed.
+///
+/// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from the few
+/// pages of the forked child, not from our own peak.
+pub fn prepare_child(command: &mut Command, mask: Signals) {
+    // SAFETY: the closure only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            mask.become_mask();
+            Ok(())
+        });
+    }
+}
+
+/// Without this an inherited "ignore" would make children vanish before we can wait for them.
+pub fn keep_children_until_waited() {
+    // SAFETY: restores the default action, no handler is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// What has become of a child; returns at once.
+pub fn poll_child(pid: i32) -> io::Result<Change> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for the call.
+    let found = unsafe { libc::wait4(pid, &mut status, libc::WNOHANG | libc::WUNTRACED, usage.as_mut_ptr()) };
+    match found {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Change::None),
+        _ if libc::WIFSTOPPED(status) => Ok(Change::Stopped(libc::WSTOPSIG(status))),
+        _ => {
+            // SAFETY: zeroed at first and filled by the successful call.
+            let usage = unsafe { usage.assume_init() };
+            Ok(Change::Ended(Status::from_wait(status), Usage::from_kernel(&usage)))
+        }
+    }
+}
+
+impl Status {
+    fn from_wait(status: i32) -> Status {
+        match libc::WIFSIGNALED(status) {
+            true => Status::Signaled(libc::WTERMSIG(status)),
+            false => Status::Exited(libc::WEXITSTATUS(status)),
+        }
+    }
+}
+
+impl Usage {
+    fn from_kernel(usage: &libc::rusage) -> Usage {
+        let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+        Usage {
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            peak_resident_bytes: usage.ru_maxrss as u64 * 1024,
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+        }
+    }
+}
+
+/// Forks a process that only holds signals back and waits to be killed; it dies with us.
+pub fn fork_idle() -> io::Result<i32> {
+    // SAFETY: the tool has one thread, and the child calls nothing but system calls.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => idle(),
+        pid => Ok(pid),
+    }
+}
+
+fn idle() -> ! {
+    // SAFETY: only system calls; the standard streams are closed so that no pipe is kept open by us.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        for stream in 0..3 {
+            libc::close(stream);
+        }
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Kills a child of ours and takes it out of the process table.
+pub fn kill_and_reap(pid: i32) {
+    send(pid, libc::SIGKILL);
+    // SAFETY: a NULL status is allowed.
+    unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+}
+
+pub fn process_group_of(pid: i32) -> i32 {
+    // SAFETY: no memory is involved; 0 means our own process.
+    unsafe { libc::getpgid(pid) }
+}
+
+/// Are we in the foreground of the terminal?
+pub fn in_foreground() -> bool {
+    // SAFETY: the path is a C string; the descriptor is ours alone.
+    unsafe {
+        let terminal = libc::open(c"/dev/tty".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if terminal < 0 {
+            return false;
+        }
+        let foreground = libc::tcgetpgrp(terminal);
+        libc::close(terminal);
+        foreground == libc::getpgrp()
+    }
+}
