@@ -15,11 +15,13 @@
 #include "util/assert.h"
 
 enum {
+	LEAST_CAPACITY = 2,       // rounds of any magazine
 	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
 	MOST_CAPACITY = 124,      // rounds
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	TIDY_MS = 500,            // a class not used for this long is given to the depot
 	MISSES_A_LOOK = 16,       // between looks at the clock
+	SAMPLES = 8,              // rounds looked at of a full magazine
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 };
 
@@ -35,11 +37,13 @@ static struct {
 	unsigned count;
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
+// Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
 static unsigned most_rounds(unsigned class)
 {
-	size_t rounds = options.magazine_bytes / class_size(class);
+	size_t bytes = class < SLAB_CLASSES ? options.magazine_bytes : options.magazine_bytes * (size_t)2;
+	size_t rounds = bytes / class_size(class);
 
-	return rounds < 1 ? 1 : rounds > MOST_CAPACITY ? MOST_CAPACITY : (unsigned)rounds;
+	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > MOST_CAPACITY ? MOST_CAPACITY : (unsigned)rounds;
 }
 
 static unsigned first_batch(unsigned class)
@@ -133,6 +137,13 @@ static struct magazine *unload(struct front *front, unsigned class)
 	return magazine;
 }
 
+// Objects that nobody has touched lately are on their way to the cache before the program writes to them.
+static void prefetch_objects(const struct magazine *magazine)
+{
+	for (uint32_t i = magazine->rounds; i-- > 0;)
+		__builtin_prefetch(magazine->round[i], 1);
+}
+
 static void exchange(struct front *front, unsigned class, struct magazine *loaded)
 {
 	struct magazine *previous = front->previous[class];
@@ -183,6 +194,7 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 			magazine->round[i] = (void *)(words.word | class);
 	}
 	magazine->rounds = (uint32_t)got;
+	prefetch_objects(magazine);
 	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, front->capacity[class]);
 	load(front, class, magazine);
 	return true;
@@ -215,6 +227,7 @@ bool front_refill(struct front *front, unsigned class)
 	if (full != NULL) {
 		front->previous[class] = loaded;
 		load_cold(front, class, full);
+		prefetch_objects(full);
 		return true;
 	}
 	if (loaded == NULL || loaded->capacity < front->capacity[class]) {
@@ -228,16 +241,29 @@ bool front_refill(struct front *front, unsigned class)
 	return loaded != NULL && fill(front, class, loaded);
 }
 
-// Sized frees do not look at the page map: before a magazine leaves the front, what does not belong is sorted out.
+// Sized frees do not look at the page map, so a magazine may hold what does not belong. A few rounds tell whether it does.
+static bool looks_pure(const struct magazine *full, uintptr_t word)
+{
+	uint32_t step = full->rounds / SAMPLES + 1;
+
+	for (uint32_t i = 0; i < full->rounds; i += step)
+		if (page_map_word(full->round[i]) != word)
+			return false;
+	return true;
+}
+
+// Before a magazine leaves the front, what does not belong is sorted out.
 static void verify(struct front *front, unsigned class, struct magazine *full)
 {
 	uintptr_t word = words.word | class;
 	uint32_t kept = 0;
 
+	if (LIKELY(looks_pure(full, word)))
+		return;
 	for (uint32_t i = 0; i < full->rounds; i++) {
 		void *object = full->round[i];
 
-		if (LIKELY(page_map_word(object) == word))
+		if (page_map_word(object) == word)
 			full->round[kept++] = object;
 		else if (object != NULL)
 			arena_drain(front->arena, class, &object, 1, "free_sized");
@@ -247,15 +273,15 @@ static void verify(struct front *front, unsigned class, struct magazine *full)
 	full->rounds = kept;
 }
 
-// Whether most rounds lie in the granule of the one before. Rounds that are scattered over many slabs cost whoever gets
-// them a cache miss each, and keep those slabs from emptying: they are better off in their slabs.
+// Whether most rounds lie in another granule than the one before, by a few of them. Rounds that are scattered over many
+// slabs cost whoever gets them a cache miss each, and keep those slabs from emptying: they are better off in their slabs.
 static bool is_scattered(const struct magazine *full)
 {
-	uint32_t apart = 0;
+	uint32_t step = full->rounds / SAMPLES + 1, apart = 0, looks = 0;
 
-	for (uint32_t i = 1; i < full->rounds; i++)
+	for (uint32_t i = 1; i < full->rounds; i += step, looks++)
 		apart += granule_of(full->round[i]) != granule_of(full->round[i - 1]);
-	return apart > full->rounds / 2;
+	return apart > looks / 2;
 }
 
 // The free side of Figure 3.1b.

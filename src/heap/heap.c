@@ -189,7 +189,7 @@ void heap_free(void *object, const char *call)
 		report_not_ours(object, call);
 	if (class == 0)
 		free_large(object, call);
-	else if (UNLIKELY(class >= SLAB_CLASSES && large_size(object) == 0))
+	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
 		report_not_ours(object, call);
 	else if (UNLIKELY((front = front_get()) == NULL))
 		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);

@@ -1,1 +1,16 @@
-# placeholder
+# house.*: rules of the house that are tests: exported symbols, first lines, floors, links, and the golden fast path.
+# SPDX-License-Identifier: BSD-2-Clause
+
+set(HOUSE ${CMAKE_CURRENT_SOURCE_DIR}/house)
+vmag_test(house.symbols quick 30 ${PYTHON} ${HOUSE}/symbols.py $<TARGET_FILE:vmag> ${HOUSE}/exported-symbols.txt)
+vmag_test(house.first_lines quick 30 ${PYTHON} ${HOUSE}/first_lines.py ${CMAKE_SOURCE_DIR})
+vmag_test(house.floors quick 30 ${PYTHON} ${HOUSE}/floors.py ${CMAKE_SOURCE_DIR})
+vmag_test(house.links quick 30 ${PYTHON} ${HOUSE}/links.py ${CMAKE_SOURCE_DIR})
+
+# Only an ordinary build has the fast path that the golden file describes.
+if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  vmag_test_program(house_fast_path house/fast_path.c LIBRARIES vmag)
+  target_link_options(house_fast_path PRIVATE -Wl,--no-as-needed)
+  vmag_test(house.fast_path slow 120 ${PYTHON} ${HOUSE}/fast_path.py $<TARGET_FILE:house_fast_path> $<TARGET_FILE:vmag>
+            ${HOUSE}/fast_path.golden)
+endif()

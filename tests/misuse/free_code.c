@@ -1,4 +1,4 @@
-// free of a function.
+// free of the address of a function.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "misuse.h"
 

@@ -8,6 +8,7 @@ use crate::error::{Result, ToolError};
 use crate::launch::{Ended, Launcher};
 use crate::measure::{Served, Streams, Subject};
 use crate::output::figures::status_text;
+use crate::output::say;
 use crate::system::Status;
 
 pub struct Comparison {
@@ -117,13 +118,17 @@ fn check_alike(first: &Ended, ended: &Ended, side: Side) -> Result<()> {
 
 fn show_progress(wanted: bool, done: usize, rounds: u32, side: Side) {
     if wanted {
-        eprint!("\r\x1b[Kvmag: round {} of {rounds}, {} …", done / 2 + 1, side.name());
+        say(format_args!(
+            "\r\x1b[Kvmag: round {} of {rounds}, {} …",
+            done / 2 + 1,
+            side.name()
+        ));
     }
 }
 
 fn clear_progress(wanted: bool) {
     if wanted {
-        eprint!("\r\x1b[K");
+        say("\r\x1b[K");
     }
 }
 

@@ -4,6 +4,7 @@
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::run;
 use vmag_tool::error::EXIT_TOOL_FAILED;
+use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
 
 /// Run programs on the vmag memory allocator and see what it costs.
@@ -31,7 +32,7 @@ fn main() {
         Ok(Status::Exited(code)) => std::process::exit(code),
         Ok(Status::Signaled(signal)) => system::die_of(signal),
         Err(error) => {
-            eprintln!("{error}");
+            say(format_args!("{error}\n"));
             std::process::exit(error.exit_code)
         }
     }

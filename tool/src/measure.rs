@@ -3,6 +3,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::launch::{Ended, Launcher};
+use crate::output::say;
 use crate::report::{ExitFigures, Report};
 use crate::{library, program};
 use std::ffi::{OsStr, OsString};
@@ -139,10 +140,10 @@ fn pass_on(lines: &[u8], outer_report: Option<&OsStr>) {
         .open(path)
         .and_then(|mut file| file.write_all(lines));
     if let Err(error) = appended {
-        eprintln!(
-            "vmag: warning: the report lines could not be passed on to {}: {error}",
+        say(format_args!(
+            "vmag: warning: the report lines could not be passed on to {}: {error}\n",
             Path::new(path).display()
-        );
+        ));
     }
 }
 

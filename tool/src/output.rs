@@ -4,3 +4,10 @@
 pub mod figures;
 pub mod json;
 pub mod text;
+
+use std::io::{self, Write};
+
+/// Writes to standard error; that nobody reads it any more is no reason to fail the program's run.
+pub fn say(text: impl std::fmt::Display) {
+    let _ = write!(io::stderr(), "{text}");
+}

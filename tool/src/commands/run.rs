@@ -5,7 +5,7 @@ use crate::compare::{self, Outcome};
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::{Streams, Subject};
-use crate::output::{json, text};
+use crate::output::{json, say, text};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -78,12 +78,8 @@ fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Re
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
     if !measured.served.by_vmag {
-        eprintln!("{}", subject.not_served());
-        return Ok(if status == Status::Exited(0) {
-            Status::Exited(EXIT_TOOL_FAILED)
-        } else {
-            status
-        });
+        say(format_args!("{}\n", subject.not_served()));
+        return Ok(not_success(status));
     }
     shown.text(|| text::of_run(&measured));
     Ok(status)
@@ -103,7 +99,9 @@ fn run_compared(args: &Arguments, subject: &Subject, launcher: &mut Launcher, sh
             Ok(comparison.status)
         }
         Outcome::Stopped(status, why) => {
-            eprintln!("vmag: stopped before the comparison was complete: {why}");
+            say(format_args!(
+                "vmag: stopped before the comparison was complete: {why}\n"
+            ));
             Ok(not_success(status))
         }
     }
@@ -151,7 +149,7 @@ impl Shown {
 
     fn text(&self, lines: impl FnOnce() -> String) {
         if self.text {
-            eprint!("{}", lines());
+            say(lines());
         }
     }
 }
