@@ -68,9 +68,18 @@ static __attribute__((noinline)) void *new_miss(size_t size)
 	return new_slow(size, 0, true);
 }
 
+// The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.
+void *operators_new_nothrow(size_t size, size_t align);
+void *operators_new_nothrow_caught(size_t size, size_t align);
+
+void *operators_new_nothrow(size_t size, size_t align)
+{
+	return new_slow(size, align, false);
+}
+
 static __attribute__((noinline)) void *new_nothrow_miss(size_t size)
 {
-	return new_slow(size, 0, false);
+	return operators_new_nothrow_caught(size, 0);
 }
 
 static __attribute__((noinline)) void delete_miss(void *object)
@@ -119,13 +128,13 @@ EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
 EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
-	return new_slow(size, align, false);
+	return operators_new_nothrow_caught(size, align);
 }
 
 EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
-	return new_slow(size, align, false);
+	return operators_new_nothrow_caught(size, align);
 }
 
 EXPORT void _ZdlPv(void *object)

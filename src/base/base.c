@@ -111,10 +111,10 @@ size_t base_bytes(void)
 
 void base_fork_prepare(void)
 {
-	mutex_lock(&base.lock);
+	mutex_fork_lock(&base.lock);
 }
 
 void base_fork_done(void)
 {
-	mutex_unlock(&base.lock);
+	mutex_fork_unlock(&base.lock);
 }

@@ -125,7 +125,7 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 	if (got == 0 && reap_before_growth(arena, bin->shape.slab_bytes))
 		got = bin_fill(bin, rounds, count);
 	while (got == 0) {
-		if (!bin_grow(bin) && !arena_reap(arena, true))
+		if (!bin_grow(bin))
 			return 0;
 		got = bin_fill(bin, rounds, count);
 	}
@@ -235,16 +235,16 @@ bool arena_reap(struct arena *arena, bool everything)
 // All locks of all arenas and of the magazines, in the order of their ranks.
 void arenas_fork_prepare(void)
 {
-	mutex_lock(&arenas.lock);
+	mutex_fork_lock(&arenas.lock);
 	for (unsigned i = 0; i < arenas_created(); i++)
 		for (unsigned class = 1; class < CLASSES; class++)
-			mutex_lock(&arena_of(i)->depots[class].lock);
+			mutex_fork_lock(&arena_of(i)->depots[class].lock);
 	for (unsigned i = 0; i < arenas_created(); i++)
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
-			mutex_lock(&arena_of(i)->bins[class].lock);
+			mutex_fork_lock(&arena_of(i)->bins[class].lock);
 	magazines_fork_lock_bins();
 	for (unsigned i = 0; i < arenas_created(); i++)
-		mutex_lock(&arena_of(i)->pages.runs.lock);
+		mutex_fork_lock(&arena_of(i)->pages.runs.lock);
 	magazines_fork_lock_pages();
 }
 
@@ -254,15 +254,15 @@ void arenas_fork_done(bool child)
 	for (unsigned i = 0; i < arenas_created(); i++) {
 		struct arena *arena = arena_of(i);
 
-		mutex_unlock(&arena->pages.runs.lock);
+		mutex_fork_unlock(&arena->pages.runs.lock);
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
-			mutex_unlock(&arena->bins[class].lock);
+			mutex_fork_unlock(&arena->bins[class].lock);
 		for (unsigned class = 1; class < CLASSES; class++)
-			mutex_unlock(&arena->depots[class].lock);
+			mutex_fork_unlock(&arena->depots[class].lock);
 		if (child) {
 			atomic_store(&arena->threads, 0);
 			atomic_store(&arena->pages.decaying, false);
 		}
 	}
-	mutex_unlock(&arenas.lock);
+	mutex_fork_unlock(&arenas.lock);
 }

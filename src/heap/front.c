@@ -253,9 +253,9 @@ static bool looks_pure(const struct magazine *full, uintptr_t word)
 }
 
 // Before a magazine leaves the front, what does not belong is sorted out.
-static void verify(struct front *front, unsigned class, struct magazine *full)
+static void verify(struct arena *arena, unsigned class, struct magazine *full)
 {
-	uintptr_t word = words.word | class;
+	uintptr_t word = arena_word(arena->id, class);
 	uint32_t kept = 0;
 
 	if (LIKELY(looks_pure(full, word)))
@@ -266,7 +266,7 @@ static void verify(struct front *front, unsigned class, struct magazine *full)
 		if (page_map_word(object) == word)
 			full->round[kept++] = object;
 		else if (object != NULL)
-			arena_drain(front->arena, class, &object, 1, "free_sized");
+			arena_drain(arena, class, &object, 1, "free_sized");
 	}
 	for (uint32_t i = kept; i < full->rounds; i++)
 		full->round[i] = (void *)word;
@@ -311,7 +311,7 @@ bool front_make_room(struct front *front, unsigned class)
 		magazine_clear(previous, words.word | class);
 		empty = previous;
 	} else {
-		verify(front, class, previous);
+		verify(front->arena, class, previous);
 		empty = arena_exchange_full(front->arena, class, previous);
 	}
 	if (empty != NULL && empty->capacity < front->capacity[class]) {
@@ -327,12 +327,26 @@ bool front_make_room(struct front *front, unsigned class)
 	return empty != NULL;
 }
 
+// Full magazines go to the depot; of others the rounds go to the slabs, lest many threads leave many of them.
+static void put_away(struct arena *arena, unsigned class, struct magazine *magazine)
+{
+	if (magazine == NULL)
+		return;
+	if (magazine->rounds == magazine->capacity && !arena_depot_is_full(arena, class, magazine->rounds, false)) {
+		verify(arena, class, magazine);
+		arena_put(arena, class, magazine);
+	} else {
+		arena_drain(arena, class, magazine->round, magazine->rounds, "free");
+		magazine_destroy(magazine);
+	}
+}
+
 static void outbound_flush(struct outbound *outbound)
 {
 	struct arena *owner = arena_of((unsigned)(outbound->word >> 8) - 1);
 
 	if (outbound->magazine != NULL)
-		arena_put(owner, word_class(outbound->word), outbound->magazine);
+		put_away(owner, word_class(outbound->word), outbound->magazine);
 	outbound->magazine = NULL;
 }
 
@@ -365,22 +379,14 @@ void front_send(struct front *front, uintptr_t word, void *object)
 	note_miss(front);
 }
 
-static void put_away(struct front *front, unsigned class, struct magazine *magazine)
-{
-	if (magazine == NULL)
-		return;
-	verify(front, class, magazine);
-	arena_put(front->arena, class, magazine);
-}
-
 void front_flush(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *previous = front->previous[class];
 
 		front->previous[class] = NULL;
-		put_away(front, class, unload(front, class));
-		put_away(front, class, previous);
+		put_away(front->arena, class, unload(front, class));
+		put_away(front->arena, class, previous);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
@@ -413,7 +419,7 @@ static void front_tidy(struct front *front)
 			front->batch[class] = (uint8_t)first_batch(class);
 		}
 		front->seen[class] = words.top[class];
-		put_away(front, class, idle);
+		put_away(front->arena, class, idle);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
@@ -470,7 +476,7 @@ unsigned fronts_live(void)
 
 void fronts_fork_prepare(void)
 {
-	mutex_lock(&fronts.lock);
+	mutex_fork_lock(&fronts.lock);
 }
 
 // In the child the other threads are gone; what their magazines held when the pages were copied cannot be trusted and stays
@@ -487,5 +493,5 @@ void fronts_fork_done(bool child)
 			atomic_store(&own->arena->threads, 1);
 		}
 	}
-	mutex_unlock(&fronts.lock);
+	mutex_fork_unlock(&fronts.lock);
 }

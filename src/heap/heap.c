@@ -60,6 +60,11 @@ static struct arena *arena_without_front(void)
 	return arena_of(0) != NULL ? arena_of(0) : arena_for_thread();
 }
 
+bool heap_trim(void)
+{
+	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_everything();
+}
+
 static struct arena *own_arena(void)
 {
 	struct front *front = front_get();
@@ -87,6 +92,7 @@ static void *alloc_one(unsigned class)
 	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;
 }
 
+// Before an allocation fails, all that can be given back is, and it is tried once more.
 static void *alloc_class(unsigned class)
 {
 	struct front *front = front_get();
@@ -94,14 +100,21 @@ static void *alloc_class(unsigned class)
 
 	while (object == NULL && front != NULL && front_refill(front, class))
 		object = pop(class);
-	return object != NULL ? object : alloc_one(class);
+	if (object == NULL)
+		object = alloc_one(class);
+	if (object == NULL && heap_trim())
+		object = alloc_one(class);
+	return object;
 }
 
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	struct arena *arena = own_arena();
+	void *object = arena == NULL ? NULL : large_alloc(arena, size, align, class, zeroed);
 
-	return arena == NULL ? NULL : large_alloc(arena, size, align, class, zeroed);
+	if (object == NULL && heap_trim())
+		object = large_alloc(own_arena(), size, align, class, zeroed);
+	return object;
 }
 
 void *heap_malloc(size_t size)
@@ -238,8 +251,11 @@ static size_t size_of_word(const void *object, uintptr_t word)
 {
 	unsigned class = word_class(word);
 
-	if (class != 0 && class < SLAB_CLASSES)
-		return class_size(class);
+	if (class != 0 && class < SLAB_CLASSES) {
+		const struct slab *slab = (const struct slab *)(const void *)page_map_known_run(object);
+
+		return slab_index(slab, &slab->run.bin->shape, object) < 0 ? 0 : class_size(class);
+	}
 	return word == 0 ? 0 : large_size(object);
 }
 
@@ -304,18 +320,14 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	return realloc_copy(object, old_size, size, call);
 }
 
-bool heap_trim(void)
-{
-	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_everything();
-}
-
 // All locks, in the order of their ranks.
 void heap_fork_prepare(void)
 {
-	mutex_lock(&first_use);
+	mutex_fork_lock(&first_use);
+	mutex_fork_begin();
 	fronts_fork_prepare();
 	arenas_fork_prepare();
-	mutex_lock(&heap_arena.lock);
+	mutex_fork_lock(&heap_arena.lock);
 	page_map_fork_prepare();
 	base_fork_prepare();
 }
@@ -324,8 +336,9 @@ void heap_fork_done(bool child)
 {
 	base_fork_done();
 	page_map_fork_done();
-	mutex_unlock(&heap_arena.lock);
+	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
 	fronts_fork_done(child);
-	mutex_unlock(&first_use);
+	mutex_fork_unlock(&first_use);
+	mutex_fork_end();
 }

@@ -27,8 +27,6 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	if (run == NULL)
 		return NULL;
 	start = pages_alloc(&arena->pages, run_bytes(size), align, &is_zero);
-	if (start == 0 && arena_reap(arena, true))
-		start = pages_alloc(&arena->pages, run_bytes(size), align, &is_zero);
 	if (start == 0) {
 		base_free(run, sizeof *run);
 		return NULL;

@@ -86,18 +86,18 @@ void magazines_trim(bool everything, uint64_t now_ms)
 void magazines_fork_lock_bins(void)
 {
 	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
-		mutex_lock(&depository.bins[size].lock);
+		mutex_fork_lock(&depository.bins[size].lock);
 }
 
 void magazines_fork_lock_pages(void)
 {
-	mutex_lock(&depository.pages.runs.lock);
+	mutex_fork_lock(&depository.pages.runs.lock);
 }
 
 void magazines_fork_done(void)
 {
-	mutex_unlock(&depository.pages.runs.lock);
+	mutex_fork_unlock(&depository.pages.runs.lock);
 	for (unsigned size = MAGAZINE_SIZES; size-- > 0;)
-		mutex_unlock(&depository.bins[size].lock);
+		mutex_fork_unlock(&depository.bins[size].lock);
 	atomic_store(&depository.pages.decaying, false);
 }

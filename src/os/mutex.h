@@ -1,6 +1,10 @@
 // Mutex with a rank: one word, a futex behind it; in debug builds ranks must be taken in falling floor order.
 //
-// word: 0 free, 1 held, 2 held and somebody sleeps (Drepper, "Futexes are tricky", mutex 2).
+// word: 0 free, 1 held, 2 held and somebody sleeps (Drepper, "Futexes are tricky", mutex 2); 3 held by fork,
+// 4 held by fork and somebody sleeps.
+//
+// Between fork's prepare and its end the forking thread holds all locks, yet other libraries' fork handlers may allocate in
+// it before or after ours: for that thread, and it alone, a lock held by fork counts as free.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -29,7 +33,7 @@ struct mutex {
 };
 
 void mutex_lock_slow(struct mutex *mutex);
-void mutex_wake(struct mutex *mutex);
+void mutex_unlock_slow(struct mutex *mutex);
 void mutex_rank_push(uint32_t rank);
 void mutex_rank_pop(uint32_t rank);
 
@@ -55,9 +59,18 @@ static inline void mutex_lock(struct mutex *mutex)
 
 static inline void mutex_unlock(struct mutex *mutex)
 {
+	uint32_t expected = 1;
+
 #ifdef VMAG_DEBUG
 	mutex_rank_pop(mutex->rank);
 #endif
-	if (UNLIKELY(atomic_exchange_explicit(&mutex->word, 0, memory_order_release) == 2))
-		mutex_wake(mutex);
+	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 0, memory_order_release,
+							      memory_order_relaxed)))
+		mutex_unlock_slow(mutex);
 }
+
+// For fork: take and release a lock as described above. Begin: after the first lock is taken, which keeps other forks out.
+void mutex_fork_lock(struct mutex *mutex);
+void mutex_fork_unlock(struct mutex *mutex);
+void mutex_fork_begin(void);
+void mutex_fork_end(void);

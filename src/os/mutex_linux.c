@@ -4,7 +4,9 @@
 #include "os/mutex.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +14,9 @@
 #include "util/assert.h"
 
 enum { SPINS = 64 };
+enum { FREE, HELD, HELD_AND_AWAITED, HELD_BY_FORK, HELD_BY_FORK_AND_AWAITED };
+
+static __thread bool forking;
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
 {
@@ -21,24 +26,67 @@ static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
 	errno = saved;
 }
 
+static bool take(struct mutex *mutex, uint32_t from, uint32_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&mutex->word, &from, to, memory_order_acquire, memory_order_relaxed);
+}
+
+static uint32_t look(struct mutex *mutex)
+{
+	return atomic_load_explicit(&mutex->word, memory_order_relaxed);
+}
+
 void mutex_lock_slow(struct mutex *mutex)
 {
 	for (int i = 0; i < SPINS; i++) {
-		uint32_t expected = 0;
-
-		if (atomic_load_explicit(&mutex->word, memory_order_relaxed) == 0 &&
-		    atomic_compare_exchange_weak_explicit(&mutex->word, &expected, 1, memory_order_acquire,
-							  memory_order_relaxed))
+		if (look(mutex) == FREE && take(mutex, FREE, HELD))
+			return;
+		if (look(mutex) >= HELD_BY_FORK && forking)
 			return;
 		os_cpu_relax();
 	}
-	while (atomic_exchange_explicit(&mutex->word, 2, memory_order_acquire) != 0)
-		futex(&mutex->word, FUTEX_WAIT, 2);
+	while (!take(mutex, FREE, HELD_AND_AWAITED)) {
+		uint32_t word = look(mutex);
+
+		if (word == HELD || word == HELD_BY_FORK)
+			take(mutex, word, word + 1); // awaited, from now on
+		else if (word != FREE)
+			futex(&mutex->word, FUTEX_WAIT, word);
+	}
 }
 
-void mutex_wake(struct mutex *mutex)
+void mutex_unlock_slow(struct mutex *mutex)
 {
-	futex(&mutex->word, FUTEX_WAKE, 1);
+	if (look(mutex) >= HELD_BY_FORK)
+		return;
+	if (atomic_exchange_explicit(&mutex->word, FREE, memory_order_release) == HELD_AND_AWAITED)
+		futex(&mutex->word, FUTEX_WAKE, 1);
+}
+
+void mutex_fork_lock(struct mutex *mutex)
+{
+	mutex_lock(mutex);
+	if (atomic_exchange_explicit(&mutex->word, HELD_BY_FORK, memory_order_relaxed) == HELD_AND_AWAITED)
+		futex(&mutex->word, FUTEX_WAKE, INT_MAX); // to sleep again on the new value
+}
+
+void mutex_fork_unlock(struct mutex *mutex)
+{
+#ifdef VMAG_DEBUG
+	mutex_rank_pop(mutex->rank);
+#endif
+	if (atomic_exchange_explicit(&mutex->word, FREE, memory_order_release) == HELD_BY_FORK_AND_AWAITED)
+		futex(&mutex->word, FUTEX_WAKE, INT_MAX);
+}
+
+void mutex_fork_begin(void)
+{
+	forking = true;
+}
+
+void mutex_fork_end(void)
+{
+	forking = false;
 }
 
 // fork's prepare holds many locks of one rank, hence "not below" rather than "above".
@@ -46,6 +94,8 @@ static __thread uint32_t held[RANK_COUNT];
 
 void mutex_rank_push(uint32_t rank)
 {
+	if (forking)
+		return;
 	for (uint32_t higher = rank + 1; higher < RANK_COUNT; higher++)
 		ALWAYS(held[higher] == 0);
 	held[rank]++;
@@ -53,6 +103,8 @@ void mutex_rank_push(uint32_t rank)
 
 void mutex_rank_pop(uint32_t rank)
 {
+	if (forking)
+		return;
 	ALWAYS(held[rank] > 0);
 	held[rank]--;
 }

@@ -165,10 +165,10 @@ struct run *page_map_run(const void *address)
 
 void page_map_fork_prepare(void)
 {
-	mutex_lock(&rest.lock);
+	mutex_fork_lock(&rest.lock);
 }
 
 void page_map_fork_done(void)
 {
-	mutex_unlock(&rest.lock);
+	mutex_fork_unlock(&rest.lock);
 }

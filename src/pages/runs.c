@@ -50,7 +50,8 @@ bool pages_purge(struct pages *pages, size_t most)
 
 	while (pages_dirty_bytes(pages) > most || (most == 0 && has_dirty_run(pages))) {
 		size_t size;
-		uintptr_t start = vmem_take_dirty(&pages->runs, &size).start;
+		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
+		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
 		bool purged = start != 0 && purge_run(pages, start, size);
 
 		if (start != 0)
@@ -78,6 +79,7 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, round_up(size, CHUNK_BYTES), true);
+	vmem_soil_next(&pages->runs, start); // it will be resident with the first touch of its neighbour
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)

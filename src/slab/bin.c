@@ -32,9 +32,9 @@ static struct slab *slab_of_node(struct heap_node *node)
 // Takes up to `count` buffers in address order, written downwards from `end`. Returns how many.
 static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
-	size_t word = slab->first_word, left = min_size(count, slab->free_count);
+	size_t word = slab->run.first_word, left = min_size(count, slab->run.free_count);
 
-	slab->free_count -= (uint32_t)left;
+	slab->run.free_count -= (uint32_t)left;
 	for (count = left; left > 0; word++) {
 		uint64_t bits = slab->bitmap[word];
 		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
@@ -42,7 +42,7 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 		for (; bits != 0 && left > 0; bits &= bits - 1, left--)
 			*--end = (void *)(first + first_bit(bits) * (uintptr_t)shape->size);
 		slab->bitmap[word] = bits;
-		slab->first_word = (uint32_t)word;
+		slab->run.first_word = (uint32_t)word;
 	}
 	return count;
 }
@@ -62,7 +62,7 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 			heap_insert(&bin->partial, &slab->run.node);
 		}
 		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
-		if (slab->free_count == 0)
+		if (slab->run.free_count == 0)
 			heap_remove(&bin->partial, &slab->run.node);
 	}
 	bin->free_buffers -= got;
@@ -88,9 +88,8 @@ static struct slab *slab_create(struct bin *bin)
 	memset(slab, 0, sizeof *slab);
 	slab->run.node.key = start;
 	slab->run.bin = bin;
-	slab->run.bytes = bin->shape.slab_bytes;
 	slab->run.arena = bin->arena;
-	slab->free_count = bin->shape.buffers;
+	slab->run.free_count = bin->shape.buffers;
 	memset(slab->bitmap, 0xff, words * sizeof slab->bitmap[0]);
 	if (bin->shape.buffers % 64 != 0)
 		slab->bitmap[words - 1] = (1ull << bin->shape.buffers % 64) - 1;
@@ -174,11 +173,11 @@ static inline enum bin_finding put_back(struct bin *bin, const void *address, st
 	if (UNLIKELY(slab->bitmap[word] & bit))
 		return BIN_FREE_ALREADY;
 	slab->bitmap[word] |= bit;
-	if (word < slab->first_word)
-		slab->first_word = (uint32_t)word;
-	if (UNLIKELY(slab->free_count++ == 0))
+	if (word < slab->run.first_word)
+		slab->run.first_word = (uint32_t)word;
+	if (UNLIKELY(slab->run.free_count++ == 0))
 		heap_insert(&bin->partial, &slab->run.node);
-	if (UNLIKELY(slab->free_count == bin->shape.buffers))
+	if (UNLIKELY(slab->run.free_count == bin->shape.buffers))
 		slab_emptied(bin, slab, emptied);
 	return BIN_OK;
 }
@@ -245,9 +244,9 @@ static void check_slab(struct bin *bin, const struct slab *slab)
 
 	for (size_t word = 0; word < bitmap_words(bin); word++) {
 		free_count += (size_t)__builtin_popcountl(slab->bitmap[word]);
-		ALWAYS(word >= slab->first_word || slab->bitmap[word] == 0);
+		ALWAYS(word >= slab->run.first_word || slab->bitmap[word] == 0);
 	}
-	ALWAYS(free_count == slab->free_count && slab->run.bin == bin);
+	ALWAYS(free_count == slab->run.free_count && slab->run.bin == bin);
 	ALWAYS(page_map_run((void *)run_start(&slab->run)) == &slab->run);
 }
 
@@ -260,8 +259,8 @@ static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr
 
 		ALWAYS(node->key >= least);
 		check_slab(bin, slab);
-		ALWAYS(slab->free_count > 0);
-		free_buffers += slab->free_count + check_nodes(bin, node->child, node->key);
+		ALWAYS(slab->run.free_count > 0);
+		free_buffers += slab->run.free_count + check_nodes(bin, node->child, node->key);
 	}
 	return free_buffers;
 }
@@ -273,7 +272,7 @@ void bin_check(struct bin *bin)
 
 	if (bin->empty != NULL) {
 		check_slab(bin, bin->empty);
-		ALWAYS(bin->empty->free_count == bin->shape.buffers);
+		ALWAYS(bin->empty->run.free_count == bin->shape.buffers);
 		free_buffers += bin->shape.buffers;
 	}
 	ALWAYS(free_buffers == bin->free_buffers);

@@ -22,16 +22,21 @@ struct bin;
 struct run {
 	struct heap_node node; // key: the run's first address; linked while a slab is partial
 	struct bin *bin;       // NULL: large
-	size_t bytes;          // that the program may use
+	union {
+		size_t bytes; // of a large run: that the program may use
+		struct {      // of a slab, under the bin's lock
+			uint32_t free_count;
+			uint32_t first_word; // no bit is set in words below
+		};
+	};
 	uint16_t arena;
 	uint8_t size_class;    // of a large run that is kept in magazines, else 0
 };
 
+// With a bitmap of one word a slab is one cache line.
 struct slab {
 	struct run run;
-	uint32_t free_count; // under the bin's lock
-	uint32_t first_word; // no bit is set in words below; under the bin's lock
-	uint64_t bitmap[];   // under the bin's lock
+	uint64_t bitmap[]; // under the bin's lock
 };
 
 // How the slabs of a bin are cut; constant after init.

@@ -38,6 +38,9 @@ static void add_number(struct text *text, uint64_t value, unsigned base, const c
 		*--at = "0123456789abcdef"[value % base];
 		value /= base;
 	} while (value != 0);
+	if (field.pad == '0' && !field.left) // zeroes go between the sign and the digits
+		while ((size_t)(digits + sizeof digits - at) + __builtin_strlen(sign) < field.width && at > digits + 4)
+			*--at = '0';
 	for (const char *s = sign + __builtin_strlen(sign); s > sign;)
 		*--at = *--s;
 	add_field(text, at, (size_t)(digits + sizeof digits - at), field);
@@ -76,7 +79,7 @@ void text_add_list(struct text *text, const char *format, va_list list)
 			break;
 		}
 		case 'c':
-			add_char(text, (char)va_arg(list, int));
+			add_field(text, &(char){ (char)va_arg(list, int) }, 1, field);
 			break;
 		case 'd':
 			add_signed(text, wide ? va_arg(list, long) : va_arg(list, int), field);

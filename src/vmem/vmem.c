@@ -325,6 +325,11 @@ bool vmem_add(struct vmem *arena, uintptr_t start, size_t size)
 	return span_add(arena, start, size, false);
 }
 
+static bool crosses(uintptr_t start, size_t size, size_t boundary)
+{
+	return boundary != 0 && ((start ^ (start + size - 1)) & ~(boundary - 1)) != 0;
+}
+
 // Where a segment that satisfies the constraint could start within [from, from + room); 0 when nowhere.
 static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct vmem_constraint *c)
 {
@@ -335,8 +340,11 @@ static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct v
 		end = c->most;
 	if (c->align != 0)
 		start = round_up(start - c->phase, c->align) + c->phase;
-	if (c->nocross != 0 && (start ^ (start + size - 1)) & ~(c->nocross - 1))
+	if (crosses(start, size, c->nocross)) {
 		start = round_up(round_up(start, c->nocross) - c->phase, c->align == 0 ? 1 : c->align) + c->phase;
+		if (crosses(start, size, c->nocross)) // as every later place would
+			return 0;
+	}
 	if (start < from || start >= end || end - start < size)
 		return 0;
 	return start;
@@ -441,6 +449,12 @@ static struct vmem_piece take(struct vmem *arena, size_t size, const struct vmem
 	return (struct vmem_piece){ 0, VMEM_CLEAN };
 }
 
+// What the source's addresses are multiples of.
+static size_t given_alignment(const struct vmem *arena)
+{
+	return arena->source == NULL ? 1 : (size_t)1 << arena->source->lg_quantum;
+}
+
 // Brings in a span that can hold the request. Constraints on place cannot be met by importing (2001, §4.3.3).
 static bool import_span(struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
 {
@@ -452,7 +466,7 @@ static bool import_span(struct vmem *arena, size_t size, const struct vmem_const
 	if (constraint != NULL) {
 		if (constraint->least != 0 || constraint->most != 0 || constraint->nocross != 0)
 			return false;
-		slack = constraint->phase + (constraint->align > arena->import_unit ? constraint->align : 0);
+		slack = constraint->phase + (constraint->align > given_alignment(arena) ? constraint->align : 0);
 	}
 	if (size > SIZE_MAX / 4 || slack > SIZE_MAX / 4)
 		return false;
@@ -504,12 +518,23 @@ static void absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem
 	tag_return(arena, other);
 }
 
+static bool is_large(const struct vmem *arena, const struct vmem_segment *segment)
+{
+	return segment->size >> arena->lg_quantum >= VMEM_APART;
+}
+
+static bool can_join(const struct vmem *arena, const struct vmem_segment *segment, const struct vmem_segment *neighbour)
+{
+	return neighbour->type == SEGMENT_FREE &&
+	       (neighbour->kind == segment->kind || !is_large(arena, segment) || !is_large(arena, neighbour));
+}
+
 // Joins a segment that is on no list with its free neighbours.
 static void coalesce(struct vmem *arena, struct vmem_segment *segment)
 {
-	if (segment->next->type == SEGMENT_FREE)
+	if (can_join(arena, segment, segment->next))
 		absorb(arena, segment, segment->next);
-	if (segment->prev->type == SEGMENT_FREE) {
+	if (can_join(arena, segment, segment->prev)) {
 		segment->start = segment->prev->start;
 		absorb(arena, segment, segment->prev);
 	}
@@ -609,8 +634,22 @@ bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	return done;
 }
 
-struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t *size)
+void vmem_soil_next(struct vmem *arena, uintptr_t start)
 {
+	mutex_lock(&arena->lock);
+	struct vmem_segment *segment = *hash_find(arena, start);
+
+	if (segment != NULL && segment->next->type == SEGMENT_FREE) {
+		list_remove(arena, segment->next);
+		become_free(segment->next, VMEM_DIRTY);
+		list_insert(arena, segment->next);
+	}
+	mutex_unlock(&arena->lock);
+}
+
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
+{
+	size_t apart = (size_t)VMEM_APART << arena->lg_quantum;
 	struct vmem_piece piece = { 0, VMEM_DIRTY };
 
 	if (!lock_with_tags(arena))
@@ -620,9 +659,11 @@ struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t *size)
 	if (last != VMEM_LISTS) {
 		struct vmem_segment *segment = arena->lists[VMEM_DIRTY][last].first;
 
-		piece.start = segment->start;
-		*size = segment->size;
-		carve(arena, segment, segment->start, *size);
+		// Neither part may be so small that it would join the other again.
+		most = max_size(round_up(most, (size_t)1 << arena->lg_quantum), apart);
+		*size = most < segment->size && segment->size - most >= apart ? most : segment->size;
+		piece.start = segment->start + segment->size - *size;
+		carve(arena, segment, piece.start, *size);
 	}
 	mutex_unlock(&arena->lock);
 	return piece;
@@ -638,7 +679,7 @@ static void check_span(struct vmem *arena, struct vmem_segment *span, size_t *by
 		if (s->type == SEGMENT_FREE) {
 			bytes[s->kind] += s->size;
 			*dirty += s->dirty;
-			ALWAYS(s->next->type != SEGMENT_FREE && s->dirty <= s->size);
+			ALWAYS(!can_join(arena, s, s->next) && s->dirty <= s->size);
 			ALWAYS(s->kind == VMEM_DIRTY || s->dirty == 0);
 		} else {
 			ALWAYS(*hash_find(arena, s->start) == s);

@@ -9,11 +9,12 @@
 //
 // Free segments come in two kinds. CLEAN ones are as their source gave them (for pages: zero and not resident). DIRTY
 // ones hold something used, as many bytes as their tag says; they are preferred, so that what is resident is used again
-// before anything else (2011). Neighbours of either kind coalesce: the result is dirty by the sum (docs/decisions/0004).
+// before anything else (2011). Neighbours of different kinds coalesce unless both are large (VMEM_APART quanta); the result
+// is dirty by the sum (docs/decisions/0004).
 // An arena of anything but pages uses the clean kind alone.
 //
 // Invariants, checked by vmem_check(): 1. the segments of a span are adjacent and sum to its size; 2. two neighbours of a
-// span are never both free; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
+// span are never both free, but for large ones of different kinds; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
 //
 // Boundary tags come from base. Nothing here calls the operating system or another arena with the lock held.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -27,6 +28,7 @@
 
 enum vmem_kind { VMEM_CLEAN, VMEM_DIRTY, VMEM_KINDS };
 enum vmem_policy { VMEM_INSTANTFIT, VMEM_BESTFIT };
+enum { VMEM_APART = 256 };
 enum { VMEM_EXACT_LISTS = 32, VMEM_LISTS = VMEM_EXACT_LISTS + 58, VMEM_FIRST_BUCKETS = 16 };
 
 struct vmem;
@@ -99,9 +101,12 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 // Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
 
-// Takes one of the largest dirty free segments as an allocated one, to be freed as clean after it was purged. start 0: there
-// is none.
-struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t *size);
+// Says that the free segment behind an allocated one is dirty, all of it.
+void vmem_soil_next(struct vmem *arena, uintptr_t start);
+
+// Takes one of the largest dirty free segments, or about `most` bytes of its end, as an allocated one, to be freed as clean
+// after it was purged. start 0: there is none.
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
 
 // Checks all invariants; for debug builds and tests. Aborts when one is broken.
 void vmem_check(struct vmem *arena);

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { WIDTH = 8, BLOCKS = 30, WARM_UP = 5000, THREADS = 100000, GROWTH_LIMIT = 512 * 1024 };
+enum { WIDTH = 8, BLOCKS = 30, WARM_UP = 20000, THREADS = 100000, GROWTH_LIMIT = 1 << 20 };
 
 static void *_Atomic handed_over[WIDTH];
 

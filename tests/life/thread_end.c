@@ -1,6 +1,7 @@
 // Thread-exit destructors that allocate and free in several rounds, after and before the allocator's own thread exit.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/family.h"
 #include "../support/pattern.h"
 #include "../support/resident.h"
 
@@ -74,9 +75,11 @@ int main(void) {
         CHECK_EQ(pthread_key_create(&keys[i], again), 0);
     for (int i = 0; i < THREADS / 10; i++)
         run_round();
+    malloc_trim(0);
     long before = anonymous_bytes();
     for (int i = 0; i < THREADS; i++)
         run_round();
+    malloc_trim(0);
     CHECK_LE(anonymous_bytes() - before, 1 << 20);
     CHECK_GE(destructor_calls, (long)THREADS * CALLS_PER_THREAD);
     return 0;

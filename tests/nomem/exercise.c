@@ -119,7 +119,7 @@ static void everything_works(void) {
         for (int i = 0; i < 40; i++) {
             size_t size = (size_t)1 << (i / 2);
             blocks[i] = i % 2 ? malloc(size) : aligned_alloc(256, size);
-            CHECK(blocks[i] != NULL);
+            CHECK_SAY(blocks[i] != NULL, "%zu bytes refused with nothing failing any more: errno %d", size, errno);
             pattern_fill(blocks[i], size, i);
         }
         for (int i = 0; i < 40; i++) {

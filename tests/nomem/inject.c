@@ -1,7 +1,7 @@
 // Makes the n-th memory system call of a program fail with ENOMEM, for n = 1, 2, 3 … until a run sees no failure.
-// `inject [--from-exec] [--onward] [--every K] PROGRAM [ARGUMENT…]`: count from the program's start instead of from its
-// WINDOW_OPEN; fail all calls from the n-th on; take each K-th n only.  Uses seccomp to stop at these calls alone and
-// ptrace to refuse them, so the program needs no hooks.
+// `inject [--onward] [--every K] PROGRAM [ARGUMENT…]`: fail all calls from the n-th on; take each K-th n only.  Calls are
+// counted while the program's window is open (window.h).  Uses seccomp to stop at these calls alone and ptrace to refuse
+// them, so that the library needs no hooks.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 
@@ -145,12 +145,10 @@ static int run_once(struct run *run, char **command) {
 }
 
 int main(int count, char **arguments) {
-    int from_exec = 0, onward = 0, failures = 0, next = 1;
+    int onward = 0, failures = 0, next = 1;
     long every = 1, target = 1;
     for (; next < count && arguments[next][0] == '-'; next++) {
-        if (strcmp(arguments[next], "--from-exec") == 0)
-            from_exec = 1;
-        else if (strcmp(arguments[next], "--onward") == 0)
+        if (strcmp(arguments[next], "--onward") == 0)
             onward = 1;
         else if (strcmp(arguments[next], "--every") == 0)
             every = atol(arguments[++next]);
@@ -158,7 +156,7 @@ int main(int count, char **arguments) {
     CHECK(next < count && every > 0);
     time_t start = time(NULL);
     for (;; target += every) {
-        struct run run = {.target = target, .onward = onward, .window_open = from_exec};
+        struct run run = {.target = target, .onward = onward};
         int status = run_once(&run, arguments + next);
         if (status != 0) {
             say("call %ld (%s%s) refused: wait status 0x%x", target, run.first_refused ? run.first_refused : "none",

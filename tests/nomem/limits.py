@@ -66,7 +66,7 @@ def cgroup(exercise, churn):
         def enter():
             write(f"{folder}/cgroup.procs", str(os.getpid()))
 
-        run("cgroup of 64 MiB, 32 MiB live", [churn], enter)
+        run("cgroup of 64 MiB, 24 MiB live", [churn], enter)
         run("cgroup of 64 MiB, exercise", [exercise], enter)
     finally:
         os.rmdir(folder)

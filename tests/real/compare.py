@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,15 +24,17 @@ def check_preload_works(library):
     assert os.path.basename(library) in maps.stdout, "the preloaded library is not in the map of a child"
 
 
-def run(script, library):
-    with tempfile.TemporaryDirectory(prefix="vmag-real-") as folder:
-        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        result = subprocess.run(["sh", "-eu", script], cwd=folder, env=environment(library), timeout=SECONDS,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"{'preloaded' if library else 'C library'}: status {result.returncode}, {len(result.stdout)} bytes of output, "
-              f"{time.monotonic() - start:.2f} s, CPU {cpu:.2f} s")
+def run(script, folder, library):
+    """One run in a new folder of the same name, so that no path in the output can differ."""
+    os.mkdir(folder)
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run(["sh", "-eu", script], cwd=folder, env=environment(library), timeout=SECONDS,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"{'preloaded' if library else 'C library'}: status {result.returncode}, {len(result.stdout)} bytes of output, "
+          f"{time.monotonic() - start:.2f} s, CPU {cpu:.2f} s")
+    shutil.rmtree(folder)
     return result
 
 
@@ -42,20 +45,25 @@ def first_difference(ours, theirs):
     return f"{len(ours)} bytes instead of {len(theirs)}"
 
 
-def main(library, script):
-    library = os.path.abspath(library)
-    check_preload_works(library)
-    theirs = run(script, None)
+def compare(library, script, folder):
+    theirs = run(script, folder, None)
     if theirs.returncode == SKIPPED:
         print("SKIPPED: " + theirs.stdout.decode().strip())
         sys.exit(SKIPPED)
     assert theirs.returncode == 0, f"the script fails by itself: {theirs.stderr.decode(errors='replace')[-3000:]}"
     assert len(theirs.stdout) > 0, "the script says nothing: there is nothing to compare"
-    ours = run(script, library)
+    ours = run(script, folder, library)
     errors = ours.stderr.decode(errors="replace")
     assert "vmag: " not in errors, f"a report on stderr: {errors[-3000:]}"
     assert ours.returncode == 0, f"status {ours.returncode} when preloaded: {errors[-3000:]}"
     assert ours.stdout == theirs.stdout, "output differs: " + first_difference(ours.stdout, theirs.stdout)
+
+
+def main(library, script):
+    library, script = os.path.abspath(library), os.path.abspath(script)
+    check_preload_works(library)
+    with tempfile.TemporaryDirectory(prefix="vmag-real-") as parent:
+        compare(library, script, os.path.join(parent, "work"))
 
 
 main(*sys.argv[1:])

@@ -18,10 +18,10 @@ start() {
 }
 trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; fi' EXIT
 start
-redis-benchmark -p "$port" -q -n 40000 -c 20 -P 8 -r 10000 -d 200 -t set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset >benchmark.log 2>&1
+redis-benchmark -p "$port" -q -n 20000 -c 20 -P 8 -r 10000 -d 200 -t set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset >benchmark.log 2>&1
 grep -c 'requests per second' benchmark.log
 redis-cli -p "$port" flushall
-awk 'BEGIN { for (i = 1; i <= 30000; i++) { printf "SET key%d %s%d\n", i * 7919 % 20011, "value", i; printf "APPEND key%d tail%d\n", i % 5000, i;
+awk 'BEGIN { for (i = 1; i <= 5000; i++) { printf "SET key%d %s%d\n", i * 7919 % 2011, "value", i; printf "APPEND key%d tail%d\n", i % 1000, i;
     printf "RPUSH list%d %d\n", i % 300, i; printf "HSET hash%d f%d %d\n", i % 200, i, i; printf "ZADD zset%d %d m%d\n", i % 100, i * 31 % 997, i;
     if (i % 3 == 0) printf "DEL key%d\n", i; } }' | redis-cli -p "$port" >/dev/null
 redis-cli -p "$port" dbsize

@@ -1,0 +1,50 @@
+# Builds the whole project once more in a variant, in a folder of its own, and runs the tests that fit there.
+# `variant.py ROOT aarch64|musl|ubsan|debug|clang|tsan`.  Skips loudly when the compiler or the emulator is missing.
+# SPDX-License-Identifier: BSD-2-Clause
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Programs needed, options of cmake, and the tests to run there.
+VARIANTS = {
+    "aarch64": (["aarch64-linux-gnu-gcc", "qemu-aarch64"],
+                [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"], "^surface[.](allocate|calloc|aligned|errors|sized_free|origin|operators)"),
+    "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"], "^surface[.]|^life[.](many_threads|fork_first_use|thread_end)"),
+    "ubsan": ([], ["-DVMAG_UBSAN=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|large)[.]8"),
+    "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|thread_end)"),
+    "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
+    "tsan": ([], ["-DVMAG_TSAN=ON"], "^unit"),
+}
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}")
+    sys.exit(SKIPPED)
+
+
+def run(*command):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400)
+    print(result.stdout[-6000:])
+    assert result.returncode == 0, f"failed: {' '.join(command)}"
+    return result.stdout
+
+
+def main(root, variant):
+    programs, options, tests = VARIANTS[variant]
+    for program in programs:
+        if not shutil.which(program):
+            skip(f"{program} is not installed")
+    with tempfile.TemporaryDirectory(prefix=f"vmag-{variant}-") as folder:
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        run("cmake", "-S", root, "-B", folder, *generator, *options)
+        run("cmake", "--build", folder, "-j2")
+        report = run("ctest", "--test-dir", folder, "-R", tests, "-j2", "--output-on-failure")
+        assert "No tests were found" not in report, f"no test matches {tests}"
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,187 @@
+// Tests heap/arena.h: threads get the least used arena, what an arena gave returns to it, and the depots' bytes are counted.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/arena.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "conf/options.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "heap/reclaim.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { ARENAS = 4, THREADS = 11 };
+
+// A thread that allocates once, says so, and lives until it is told to end.
+struct sleeper {
+    pthread_t id;
+    sem_t ready, leave;
+    unsigned arena;
+};
+
+static void *sleep_with_a_front(void *argument) {
+    struct sleeper *sleeper = argument;
+
+    free(malloc(24));
+    sleeper->arena = words.front->arena->id;
+    sem_post(&sleeper->ready);
+    while (sem_wait(&sleeper->leave) != 0)
+        continue;
+    return NULL;
+}
+
+static void sleeper_start(struct sleeper *sleeper) {
+    sem_init(&sleeper->ready, 0, 0);
+    sem_init(&sleeper->leave, 0, 0);
+    CHECK_EQ(pthread_create(&sleeper->id, NULL, sleep_with_a_front, sleeper), 0);
+    while (sem_wait(&sleeper->ready) != 0)
+        continue;
+}
+
+static void sleeper_end(struct sleeper *sleeper) {
+    sem_post(&sleeper->leave);
+    pthread_join(sleeper->id, NULL);
+}
+
+static unsigned threads_of(unsigned arena) {
+    return arena_of(arena)->threads;
+}
+
+static void check_even(unsigned threads) {
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < ARENAS; i++) {
+        CHECK_GE(threads_of(i), threads / ARENAS);
+        CHECK_LE(threads_of(i), (threads + ARENAS - 1) / ARENAS);
+        sum += threads_of(i);
+    }
+    CHECK_EQ(sum, threads);
+}
+
+static void least_used_first(void) {
+    static struct sleeper sleepers[THREADS + 3];
+    unsigned arena;
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        sleeper_start(&sleepers[i]);
+        CHECK_EQ(arenas_created(), i + 2 < ARENAS ? i + 2 : ARENAS);
+        if (i + 2 >= ARENAS)
+            check_even(i + 2); // this thread counts too
+    }
+    CHECK(arena_of(ARENAS) == NULL && arena_of(ARENAS_MOST) == NULL && arena_of(100000) == NULL);
+    // All the threads of one arena end: the next ones go there.
+    arena = sleepers[0].arena;
+    CHECK_NE(arena, 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (sleepers[i].arena == arena)
+            sleeper_end(&sleepers[i]);
+    CHECK_EQ(threads_of(arena), 0);
+    for (unsigned i = THREADS; i < THREADS + 3; i++) {
+        sleeper_start(&sleepers[i]);
+        CHECK_EQ(sleepers[i].arena, arena);
+    }
+    check_even(THREADS + 1);
+    for (unsigned i = 0; i < THREADS + 3; i++)
+        if (i >= THREADS || sleepers[i].arena != arena)
+            sleeper_end(&sleepers[i]);
+    CHECK_EQ(threads_of(0), 1);
+    for (unsigned i = 1; i < ARENAS; i++)
+        CHECK_EQ(threads_of(i), 0);
+}
+
+// Objects of every class, slabs and page runs alike, taken from one arena and given back by way of another.
+static void objects_return_home(void) {
+    struct arena *owner = arena_of(1), *other = arena_of(2);
+
+    for (unsigned class = 1; class < CLASSES; class++) {
+        void *rounds[32];
+        size_t got = arena_fill(owner, class, rounds, 32);
+
+        CHECK_GT(got, 0);
+        for (size_t i = 32 - got; i < 32; i++) {
+            CHECK_EQ(page_map_word(rounds[i]), arena_word(1, class));
+            memset(rounds[i], 1, class_size(class));
+        }
+        arena_drain(other, class, rounds + 32 - got, got, "free");
+        if (class < SLAB_CLASSES) {
+            CHECK_EQ(owner->bins[class].filled, owner->bins[class].drained);
+            CHECK_EQ(other->bins[class].drained, other->bins[class].filled);
+            bin_check(&owner->bins[class]);
+        }
+    }
+}
+
+// Nobody holds anything of these arenas any more: not even the one empty slab of each class stays.
+static void everything_goes_back(void) {
+    reclaim_everything();
+    for (unsigned i = 1; i < ARENAS; i++) {
+        CHECK_EQ(pages_active_bytes(&arena_of(i)->pages), 0);
+        CHECK_EQ(pages_dirty_bytes(&arena_of(i)->pages), 0);
+    }
+}
+
+static struct magazine *full_magazine(struct arena *arena, unsigned class, unsigned rounds) {
+    struct magazine *magazine = magazine_create(rounds, arena_word(arena->id, class));
+
+    while (magazine->rounds < rounds)
+        CHECK_EQ(arena_fill(arena, class, &magazine->round[magazine->rounds++], 1), 1);
+    return magazine;
+}
+
+static void depot_bytes(void) {
+    struct arena *arena = arena_of(3);
+    unsigned class = size_class(640);
+    struct magazine *magazine;
+
+    options.depot_bytes = 100 * 640;
+    arena_put(arena, class, full_magazine(arena, class, 40));
+    CHECK_EQ(arena->depot_bytes, 40 * 640);
+    CHECK(arena_exchange_full(arena, class, full_magazine(arena, class, 50)) == NULL);
+    CHECK_EQ(arena->depot_bytes, 90 * 640);
+    size_t more = pages_active_bytes(&arena->pages); // a share of the heap may be held beyond the option
+    CHECK(!arena_depot_is_full(arena, class, 10, false));
+    CHECK(arena_depot_is_full(arena, class, 11 + more / 640, false));
+    CHECK(arena_depot_is_full(arena, class, 10, true));
+    magazine = arena_exchange_empty(arena, class, NULL);
+    CHECK_EQ(magazine->rounds, 50);
+    CHECK_EQ(arena->depot_bytes, 40 * 640);
+    arena_put(arena, class, magazine);
+    CHECK(arena_reap(arena, true));
+    CHECK(!arena_reap(arena, true));
+    CHECK_EQ(arena->depot_bytes, 0);
+    CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
+}
+
+// What one interval did not need goes at its end, in the slabs' pages as well.
+static void reap_by_interval(void) {
+    struct arena *arena = arena_of(2);
+    unsigned class = size_class(640);
+
+    arena_reap(arena, false);
+    for (int i = 0; i < 3; i++)
+        arena_put(arena, class, full_magazine(arena, class, 12));
+    CHECK(!arena_reap(arena, false)); // they came in this interval
+    CHECK_EQ(arena->depot_bytes, 36 * 640);
+    CHECK(arena_reap(arena, false));
+    CHECK_EQ(arena->depot_bytes, 0);
+    CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
+    arena_reap(arena, true);
+}
+
+int main(void) {
+    CHECK(heap_ready());
+    options.narenas = ARENAS;
+    options.background_thread = false;
+    free(malloc(24));
+    CHECK_EQ(arenas_created(), 1);
+    least_used_first();
+    for (unsigned i = 1; i < ARENAS; i++)
+        arena_reap(arena_of(i), true);
+    objects_return_home();
+    depot_bytes();
+    reap_by_interval();
+    everything_goes_back();
+    return 0;
+}

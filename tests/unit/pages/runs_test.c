@@ -1,0 +1,273 @@
+// Tests pages/runs.h: dirty pages are used first, purging really gives memory back, decay along a falling line by a clock of
+// our own, and the proportion of dirty to active pages.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "pages/runs.h"
+
+#include <sys/mman.h>
+
+#include "conf/options.h"
+#include "heap/heap.h"
+#include "os/pages.h"
+#include "unit.h"
+
+enum { RUN = 64 * 1024, RUNS = 512, DECAY_MS = 1600, PROPORTION = 8, FLOOR = 4 * 1024 * 1024 };
+
+static size_t resident(uintptr_t start, size_t size) {
+    static unsigned char vector[(64 * 1024 * 1024) / 4096];
+    size_t pages = 0, count = size / os_page_size();
+
+    CHECK(count <= sizeof vector && mincore((void *)start, size, vector) == 0);
+    for (size_t i = 0; i < count; i++)
+        pages += vector[i] & 1;
+    return pages * os_page_size();
+}
+
+static void check_zero(uintptr_t start, size_t size) {
+    const unsigned char *bytes = (const unsigned char *)start;
+
+    for (size_t i = 0; i < size; i += 509)
+        CHECK_EQ(bytes[i], 0);
+}
+
+// An arena of runs that never decays or purges by itself.
+static void pages_make(struct pages *pages) {
+    options.dirty_decay_ms = -1;
+    options.thp = false;
+    pages_init(pages, "test");
+}
+
+static uintptr_t take(struct pages *pages, size_t size, bool *zeroed) {
+    size_t active = pages_active_bytes(pages);
+    uintptr_t start = pages_alloc(pages, size, 0, zeroed);
+
+    CHECK(start != 0 && start % os_page_size() == 0);
+    CHECK_EQ(pages_active_bytes(pages), active + round_up(size, os_page_size()));
+    if (*zeroed)
+        check_zero(start, size);
+    memset((void *)start, 0xa5, size);
+    return start;
+}
+
+static void end(struct pages *pages) {
+    pages_purge(pages, 0);
+    CHECK_EQ(pages_active_bytes(pages), 0);
+    CHECK_EQ(pages_dirty_bytes(pages), 0);
+    CHECK_EQ(pages->runs.total_bytes, 0); // every chunk has gone back
+    vmem_check(&pages->runs);
+}
+
+static void dirty_first(void) {
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    uintptr_t first = take(&pages, RUN, &zeroed), second = take(&pages, RUN, &zeroed), third;
+    CHECK(zeroed);
+    pages_free(&pages, first, RUN);
+    CHECK_EQ(pages_dirty_bytes(&pages), RUN);
+    third = take(&pages, RUN, &zeroed);
+    CHECK(third == first && !zeroed);
+    CHECK_EQ(pages_dirty_bytes(&pages), 0);
+    pages_free(&pages, second, RUN);
+    pages_free(&pages, third, RUN);
+    end(&pages);
+}
+
+static void alignment(void) {
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    for (size_t align = 4096; align <= (size_t)16 << 20; align *= 4) {
+        uintptr_t start = pages_alloc(&pages, 3 * RUN, align, &zeroed);
+
+        CHECK(start != 0 && start % align == 0);
+        pages_free(&pages, start, 3 * RUN);
+    }
+    end(&pages);
+}
+
+static void purge_gives_back(void) {
+    struct pages pages;
+    bool zeroed;
+    size_t size = 3 * RUN;
+
+    pages_make(&pages);
+    uintptr_t keep = take(&pages, RUN, &zeroed), start = take(&pages, size, &zeroed), wall = take(&pages, RUN, &zeroed);
+    CHECK_EQ(resident(start, size), size);
+    pages_free(&pages, start, size);
+    CHECK_EQ(resident(start, size), size); // dirty
+    CHECK(!pages_purge(&pages, size));     // so many may stay
+    CHECK(pages_purge(&pages, size - RUN));
+    CHECK_LE(pages_dirty_bytes(&pages), size - RUN);
+    CHECK(pages_dirty_bytes(&pages) == 0 || pages_purge(&pages, 0));
+    CHECK_EQ(pages_dirty_bytes(&pages), 0);
+    CHECK_EQ(resident(start, size), 0);
+    CHECK(!pages_purge(&pages, 0));
+    CHECK_EQ(resident(keep, RUN) + resident(wall, RUN), 2 * RUN); // what is in use is left alone
+    CHECK_EQ(*(unsigned char *)keep, 0xa5);
+    CHECK_EQ(((unsigned char *)wall)[RUN - 1], 0xa5);
+    CHECK(take(&pages, size, &zeroed) != 0 && zeroed);
+    pages_free(&pages, start, size);
+    pages_free(&pages, keep, RUN);
+    pages_free(&pages, wall, RUN);
+    end(&pages);
+}
+
+static void resize_in_place(void) {
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    uintptr_t start = take(&pages, 4 * RUN, &zeroed);
+    pages_shrink(&pages, start, 4 * RUN, RUN);
+    CHECK_EQ(pages_dirty_bytes(&pages), 3 * RUN);
+    CHECK(pages_extend(&pages, start, RUN, 2 * RUN, &zeroed) && !zeroed);
+    uintptr_t wall = take(&pages, 2 * RUN, &zeroed);
+    CHECK_EQ(wall, start + 2 * RUN);
+    CHECK(!pages_extend(&pages, start, 2 * RUN, 3 * RUN, &zeroed));
+    pages_free(&pages, wall, 2 * RUN);
+    CHECK(pages_extend(&pages, start, 2 * RUN, 3 * RUN, &zeroed) && !zeroed);
+    pages_purge(&pages, 0);
+    CHECK(pages_extend(&pages, start, 3 * RUN, 4 * RUN, &zeroed) && zeroed);
+    check_zero(start + 3 * RUN, RUN);
+    pages_free(&pages, start, 4 * RUN);
+    end(&pages);
+}
+
+// Runs with one in use after each, so that every freed one is a segment of its own.
+static void take_many(struct pages *pages, uintptr_t runs[RUNS]) {
+    bool zeroed;
+
+    for (int i = 0; i < RUNS; i++)
+        runs[i] = take(pages, RUN, &zeroed);
+}
+
+static void free_every_second(struct pages *pages, const uintptr_t runs[RUNS], int from) {
+    for (int i = from; i < RUNS; i += 2)
+        pages_free(pages, runs[i], RUN);
+}
+
+// What may at most be dirty `age` ms after everything was freed, a line from all to none; steps are coarse, so two of grace.
+static size_t line(size_t all, uint64_t age) {
+    uint64_t grace = 2 * (DECAY_MS / DECAY_STEPS + 1);
+
+    return age <= grace ? all : age >= DECAY_MS + grace ? 0 : all - all * (age - grace) / DECAY_MS;
+}
+
+// Looks at the clock every `look_ms` until all is clean.
+static void watch_decay(struct pages *pages, uint64_t look_ms) {
+    uint64_t now = 1000000;
+
+    options.dirty_decay_ms = DECAY_MS;
+    size_t all = pages_dirty_bytes(pages), before = all;
+    // The first look sees what has become dirty since the last.
+    for (uint64_t age = 0; age <= 2 * DECAY_MS; age += look_ms) {
+        pages_decay(pages, now + age);
+        size_t dirty = pages_dirty_bytes(pages);
+
+        CHECK_LE(dirty, before); // monotone
+        CHECK_LE(dirty, line(all, age));
+        CHECK_GE(dirty + all / 2, line(all, age)); // nor far before the line: no cliff
+        before = dirty;
+    }
+    CHECK_EQ(before, 0);
+    options.dirty_decay_ms = -1;
+}
+
+static void decay_of_many_runs(uint64_t look_ms) {
+    static uintptr_t runs[RUNS];
+    struct pages pages;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    options.dirty_decay_ms = DECAY_MS;
+    pages_decay(&pages, 1000000 - 10 * DECAY_MS); // the clock has been looked at before
+    free_every_second(&pages, runs, 0);
+    size_t all = pages_dirty_bytes(&pages);
+    CHECK_EQ(all, RUNS / 2 * RUN);
+    pages_decay(&pages, 1000000 - 10 * DECAY_MS); // no time has passed: nothing is due
+    CHECK_EQ(pages_dirty_bytes(&pages), all);
+    watch_decay(&pages, look_ms);
+    for (int i = 0; i < RUNS; i += 2)
+        CHECK_EQ(resident(runs[i], RUN), 0);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
+// One large dirty run decays along the same line as many small ones.
+static void decay_of_one_run(void) {
+    struct pages pages;
+    bool zeroed;
+    size_t size = 16 * 1024 * 1024;
+
+    pages_make(&pages);
+    uintptr_t start = take(&pages, size, &zeroed);
+    options.dirty_decay_ms = DECAY_MS;
+    pages_decay(&pages, 1000000 - 10 * DECAY_MS);
+    pages_free(&pages, start, size);
+    watch_decay(&pages, 50);
+    end(&pages);
+}
+
+static void no_decay(void) {
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    uintptr_t start = take(&pages, RUN, &zeroed);
+    pages_free(&pages, start, RUN);
+    pages_decay(&pages, 1000000);
+    pages_decay(&pages, 1000000000);
+    CHECK_EQ(pages_dirty_bytes(&pages), RUN); // -1: never
+    start = take(&pages, RUN, &zeroed);
+    options.dirty_decay_ms = 0;
+    pages_free(&pages, start, RUN);
+    CHECK_EQ(pages_dirty_bytes(&pages), 0); // 0: at once
+    end(&pages);
+}
+
+// Above an eighth of the active bytes and a floor, no clean page is taken into use without a dirty one given back.
+static void proportion(void) {
+    static uintptr_t runs[RUNS];
+    uintptr_t taken[8];
+    struct pages pages;
+    bool zeroed;
+    size_t size = 20 * RUN; // larger than any dirty run, so a clean one
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    free_every_second(&pages, runs, 0);
+    options.dirty_decay_ms = DECAY_MS;
+    for (int i = 0; i < 8; i++) {
+        size_t before = pages_dirty_bytes(&pages), allowed = (pages_active_bytes(&pages) + size) / PROPORTION + FLOOR;
+
+        taken[i] = take(&pages, size, &zeroed);
+        CHECK(zeroed);
+        CHECK_LE(pages_dirty_bytes(&pages), before <= allowed ? before : max_size(allowed, before - size));
+        CHECK_GE(pages_dirty_bytes(&pages) + size + RUN, min_size(before, allowed)); // nor much more than that
+    }
+    CHECK_LE(pages_dirty_bytes(&pages), pages_active_bytes(&pages) / PROPORTION + FLOOR);
+    options.dirty_decay_ms = -1;
+    for (int i = 0; i < 8; i++)
+        pages_free(&pages, taken[i], size);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
+int main(void) {
+    CHECK(heap_ready());
+    options.background_thread = false;
+    dirty_first();
+    alignment();
+    purge_gives_back();
+    resize_in_place();
+    no_decay();
+    proportion();
+    decay_of_many_runs(1);
+    decay_of_many_runs(101);
+    decay_of_many_runs(777);
+    decay_of_one_run();
+    return 0;
+}

@@ -1,0 +1,307 @@
+// Tests slab/bin.h: filling and draining against a model that knows every buffer, the order of addresses, the one empty slab
+// that is kept, and what is found out about addresses that are no live buffers.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "slab/bin.h"
+
+#include "conf/options.h"
+#include "heap/arena.h"
+#include "heap/heap.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+// An arena's number that the malloc beneath this program does not use.
+enum { ARENA = 200, SLABS_MOST = 40, BUFFERS_MOST = 32768, BATCH_MOST = 100, LIVES_MOST = 4000 };
+
+struct fixture {
+    struct pages pages;
+    struct bin bin;
+};
+
+struct model_slab {
+    uintptr_t start; // 0: no slab
+    size_t free;
+    bool used[BUFFERS_MOST];
+};
+
+static struct {
+    struct slab_shape shape;
+    struct model_slab slabs[SLABS_MOST];
+    void *live[LIVES_MOST];
+    size_t lives;
+} model;
+
+static struct random random_source = { 1994 };
+
+static void fixture_make(struct fixture *fixture, unsigned class) {
+    pages_init(&fixture->pages, "bin test");
+    bin_init(&fixture->bin, slab_shape_for(class_size(class)), &fixture->pages, ARENA, (uint16_t)arena_word(ARENA, class));
+    memset(&model, 0, sizeof model);
+    model.shape = fixture->bin.shape;
+}
+
+static size_t model_slabs(void) {
+    size_t count = 0;
+
+    for (int i = 0; i < SLABS_MOST; i++)
+        count += model.slabs[i].start != 0;
+    return count;
+}
+
+// The slab that serves next: of those in use the lowest, then one that is all free and was kept.
+static struct model_slab *model_next(const struct bin *bin) {
+    struct model_slab *best = NULL, *empty = NULL;
+
+    for (struct model_slab *slab = model.slabs; slab < model.slabs + SLABS_MOST; slab++) {
+        bool kept = bin->empty != NULL && run_start(&bin->empty->run) == slab->start;
+
+        if (slab->start == 0 || slab->free == 0)
+            continue;
+        if (kept)
+            empty = slab;
+        else if (best == NULL || slab->start < best->start)
+            best = slab;
+    }
+    return best != NULL ? best : empty;
+}
+
+static uintptr_t model_take(struct model_slab *slab) {
+    size_t i = 0;
+
+    while (slab->used[i])
+        i++;
+    slab->used[i] = true;
+    slab->free--;
+    return slab->start + i * model.shape.size;
+}
+
+static struct model_slab *model_of(const void *address) {
+    for (struct model_slab *slab = model.slabs; slab < model.slabs + SLABS_MOST; slab++)
+        if (slab->start != 0 && (uintptr_t)address - slab->start < model.shape.slab_bytes)
+            return slab;
+    return NULL;
+}
+
+static void model_add(uintptr_t start) {
+    struct model_slab *slab = model.slabs;
+
+    while (slab->start != 0)
+        slab++;
+    CHECK(slab < model.slabs + SLABS_MOST);
+    memset(slab, 0, sizeof *slab);
+    slab->start = start;
+    slab->free = model.shape.buffers;
+}
+
+// A new slab is the root of the heap of partial ones, or the root's first child.
+static void grow(struct bin *bin) {
+    struct slab *slab;
+
+    CHECK(bin_grow(bin));
+    slab = (struct slab *)(void *)bin->partial;
+    while (slab != NULL && model_of((void *)run_start(&slab->run)) != NULL)
+        slab = (struct slab *)(void *)(slab->run.node.next != NULL ? slab->run.node.next : slab->run.node.child);
+    CHECK(slab != NULL);
+    model_add(run_start(&slab->run));
+    for (size_t offset = 0; offset < model.shape.slab_bytes; offset += GRANULE_BYTES)
+        CHECK_EQ(page_map_word((void *)(run_start(&slab->run) + offset)), bin->word);
+}
+
+// Every round is the one that the model names next: lowest slab first, lowest buffer first, written from the end.
+static void fill(struct bin *bin, size_t count) {
+    void *rounds[BATCH_MOST];
+    struct model_slab *slab;
+    size_t expected = 0;
+    uintptr_t order[BATCH_MOST];
+
+    while (expected < count && (slab = model_next(bin)) != NULL)
+        while (expected < count && slab->free > 0)
+            order[expected++] = model_take(slab);
+    size_t got = bin_fill(bin, rounds, count);
+    CHECK_EQ(got, expected);
+    for (size_t i = 0; i < got; i++) {
+        CHECK_EQ((uintptr_t)rounds[count - 1 - i], order[i]);
+        model.live[model.lives++] = rounds[count - 1 - i];
+        memset(rounds[count - 1 - i], 0x5a, 8);
+    }
+}
+
+// Slabs that the bin has destroyed leave the model; only slabs that were all free may.
+static void forget_destroyed(const struct bin *bin) {
+    for (struct model_slab *slab = model.slabs; slab < model.slabs + SLABS_MOST; slab++)
+        if (slab->start != 0 && page_map_word((void *)slab->start) == 0) {
+            CHECK_EQ(slab->free, model.shape.buffers);
+            slab->start = 0;
+        }
+    CHECK_EQ(model_slabs(), bin->slabs);
+}
+
+static void drain(struct bin *bin, size_t count) {
+    void *rounds[BATCH_MOST];
+    size_t done, filled = 0;
+
+    while (filled < count && model.lives > 0) {
+        size_t i = random_below(&random_source, model.lives);
+        struct model_slab *slab = model_of(model.live[i]);
+
+        if (random_below(&random_source, 20) == 0) {
+            rounds[filled++] = NULL; // passed over
+            continue;
+        }
+        rounds[filled++] = model.live[i];
+        slab->used[((uintptr_t)model.live[i] - slab->start) / model.shape.size] = false;
+        slab->free++;
+        model.live[i] = model.live[--model.lives];
+    }
+    CHECK_EQ(bin_drain(bin, rounds, filled, &done), BIN_OK);
+    CHECK_EQ(done, filled);
+    forget_destroyed(bin);
+}
+
+static size_t model_free(void) {
+    size_t free = 0;
+
+    for (int i = 0; i < SLABS_MOST; i++)
+        free += model.slabs[i].start != 0 ? model.slabs[i].free : 0;
+    return free;
+}
+
+static size_t model_empty_slabs(void) {
+    size_t count = 0;
+
+    for (int i = 0; i < SLABS_MOST; i++)
+        count += model.slabs[i].start != 0 && model.slabs[i].free == model.shape.buffers;
+    return count;
+}
+
+static void step(struct bin *bin, bool growing) {
+    size_t count = 1 + random_below(&random_source, BATCH_MOST), slabs_wanted = 12;
+
+    if (growing && model.lives + count < LIVES_MOST) {
+        if (model_free() < count && model_slabs() < slabs_wanted)
+            grow(bin);
+        fill(bin, count);
+    } else {
+        drain(bin, count);
+        CHECK_LE(model_empty_slabs(), 1); // one is kept, not more
+    }
+    CHECK_EQ(bin->free_buffers, model_free());
+    CHECK_EQ(bin->filled - bin->drained, model.lives);
+    bin_check(bin);
+}
+
+static void end(struct fixture *fixture) {
+    while (model.lives > 0)
+        drain(&fixture->bin, BATCH_MOST);
+    bin_check(&fixture->bin);
+    CHECK_EQ(fixture->bin.slabs, 1);
+    bin_trim(&fixture->bin);
+    CHECK_EQ(fixture->bin.slabs, 0);
+    CHECK_EQ(pages_active_bytes(&fixture->pages), 0);
+    pages_purge(&fixture->pages, 0);
+}
+
+static void random_run(unsigned class) {
+    static struct fixture fixture;
+
+    fixture_make(&fixture, class);
+    for (int i = 0; i < 600; i++)
+        step(&fixture.bin, random_below(&random_source, 100) < (i / 60 % 2 ? 25 : 75));
+    end(&fixture);
+}
+
+// Used up from the model's view: allocating and freeing one object at the edge creates and destroys nothing.
+static void hysteresis(void) {
+    static struct fixture fixture;
+    struct bin *bin = &fixture.bin;
+    void *edge, *first;
+    size_t done;
+
+    fixture_make(&fixture, size_class(1024));
+    CHECK(bin_grow(bin) && bin_grow(bin));
+    CHECK_EQ(bin->slabs, 2);
+    void *all[256];
+    CHECK_EQ(bin_fill(bin, all, bin->shape.buffers), bin->shape.buffers);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(bin_fill(bin, &edge, 1), 1);
+        CHECK_EQ(bin_drain(bin, &edge, 1, &done), BIN_OK);
+        CHECK_EQ(bin->slabs, 2);
+    }
+    // The second becomes empty, too: the lower of the two stays.
+    first = all[bin->shape.buffers - 1];
+    CHECK_EQ(bin_drain(bin, all, bin->shape.buffers, &done), BIN_OK);
+    CHECK_EQ(bin->slabs, 1);
+    CHECK(run_start(&bin->empty->run) == (uintptr_t)first && first < edge);
+    bin_check(bin);
+    bin_trim(bin);
+}
+
+// Each misuse is put behind a good round and before another: it is named by its index, and nothing behind it is touched.
+static void expect_finding(struct bin *bin, void *bad, enum bin_finding wanted) {
+    void *rounds[4];
+    size_t done = 99, free_before;
+
+    CHECK_EQ(bin_fill(bin, rounds, 2), 2);
+    void *batch[3] = { rounds[0], bad, rounds[1] };
+    free_before = bin->free_buffers;
+    CHECK_EQ(bin_drain(bin, batch, 3, &done), wanted);
+    CHECK_EQ(done, 1);
+    CHECK_EQ(bin->free_buffers, free_before + 1);
+    CHECK_EQ(bin_drain(bin, &rounds[1], 1, &done), BIN_OK);
+    bin_check(bin);
+}
+
+static void findings(unsigned class) {
+    static struct fixture fixture, other;
+    struct bin *bin = &fixture.bin;
+    void *live[2], *stranger, *freed;
+    static char here[64];
+    size_t done;
+
+    fixture_make(&other, size_class(2000));
+    fixture_make(&fixture, class);
+    CHECK(bin_grow(bin) && bin_grow(&other.bin));
+    CHECK_EQ(bin_fill(bin, live, 2), 2);
+    CHECK_EQ(bin_fill(&other.bin, &stranger, 1), 1);
+    freed = live[0];
+    CHECK_EQ(bin_drain(bin, &freed, 1, &done), BIN_OK);
+    // Somebody else's, nobody's, not a start, free already, never handed out.
+    expect_finding(bin, stranger, BIN_NOT_HERE);
+    expect_finding(bin, malloc(class_size(class)), BIN_NOT_HERE);
+    expect_finding(bin, here, BIN_NOT_HERE);
+    expect_finding(bin, (void *)16, BIN_NOT_HERE);
+    expect_finding(bin, (void *)UINTPTR_MAX, BIN_NOT_HERE);
+    expect_finding(bin, (char *)live[1] + 1, BIN_NOT_A_START);
+    expect_finding(bin, (char *)live[1] + bin->shape.size - 1, BIN_NOT_A_START);
+    if (bin->shape.buffers * bin->shape.size < bin->shape.slab_bytes) {
+        uintptr_t slab = run_start(page_map_run(live[1]));
+
+        expect_finding(bin, (void *)(slab + bin->shape.buffers * bin->shape.size), BIN_NOT_A_START);
+    }
+    uintptr_t last = run_start(page_map_run(live[1])) + (size_t)(bin->shape.buffers - 1) * bin->shape.size;
+    expect_finding(bin, (void *)last, BIN_FREE_ALREADY);
+    struct slab *slab = (struct slab *)(void *)page_map_run(live[1]);
+    CHECK_EQ(bin_look(bin, slab, live[1]), BIN_OK);
+    CHECK_EQ(bin_look(bin, slab, freed), BIN_FREE_ALREADY);
+    CHECK_EQ(bin_look(bin, slab, (char *)live[1] + 1), BIN_NOT_A_START);
+    // Twice in one batch.
+    void *twice[2] = { live[1], live[1] };
+    CHECK_EQ(bin_drain(bin, twice, 2, &done), BIN_FREE_ALREADY);
+    CHECK_EQ(done, 1);
+    // A buffer of a slab that is gone.
+    bin_trim(bin);
+    CHECK_EQ(bin_drain(bin, &live[1], 1, &done), BIN_NOT_HERE);
+    CHECK_EQ(bin_drain(&other.bin, &stranger, 1, &done), BIN_OK);
+    bin_trim(&other.bin);
+}
+
+int main(void) {
+    CHECK(heap_ready());
+    for (unsigned class = 1; class < SLAB_CLASSES; class += 5)
+        random_run(class);
+    random_run(SLAB_CLASSES - 1);
+    hysteresis();
+    findings(size_class(16));
+    findings(size_class(48));
+    findings(size_class(14 * 1024));
+    return 0;
+}
