@@ -209,25 +209,32 @@ void arena_put(struct arena *arena, unsigned class, struct magazine *magazine)
 	depot_put(&arena->depots[class], magazine);
 }
 
+// Drains and destroys a chain of magazines; true when one had rounds.
+static bool destroy_chain(struct arena *arena, unsigned class, struct magazine *chain)
+{
+	bool had_rounds = false;
+
+	for (struct magazine *next; chain != NULL; chain = next) {
+		next = chain->next;
+		had_rounds |= chain->rounds > 0;
+		count_depot(arena, class, chain->rounds, false);
+		arena_drain(arena, class, chain->round, chain->rounds, "free");
+		magazine_destroy(chain);
+	}
+	return had_rounds;
+}
+
 bool arena_reap(struct arena *arena, bool everything)
 {
 	bool reaped = false;
 
 	for (unsigned class = 1; class < CLASSES; class++) {
-		struct magazine *next, *chain;
+		struct depot *depot = &arena->depots[class];
 
-		if (arena->depots[class].full.length == 0 && arena->depots[class].empty.length == 0)
-			continue;
-		chain = depot_reap(&arena->depots[class], everything);
-		for (; chain != NULL; chain = next) {
-			next = chain->next;
-			reaped |= chain->rounds > 0;
-			count_depot(arena, class, chain->rounds, false);
-			arena_drain(arena, class, chain->round, chain->rounds, "free");
-			magazine_destroy(chain);
-		}
-		if (everything && class < SLAB_CLASSES)
-			bin_trim(&arena->bins[class]);
+		if (depot->full.length > 0 || depot->empty.length > 0)
+			reaped |= destroy_chain(arena, class, depot_reap(depot, everything));
+		if (class < SLAB_CLASSES)
+			bin_trim(&arena->bins[class], everything);
 	}
 	return reaped;
 }

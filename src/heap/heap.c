@@ -34,9 +34,8 @@ bool heap_ready(void)
 	done = atomic_load_explicit(&ready, memory_order_relaxed);
 	if (!done) {
 		options_read();
-		done = page_map_init();
+		done = page_map_init() && chunks_init();
 		if (done) {
-			chunks_init();
 			magazines_init();
 			os_thread_exit_hook(front_end);
 			atomic_store_explicit(&ready, true, memory_order_release);

@@ -74,13 +74,12 @@ size_t magazines_dirty_bytes(void)
 
 void magazines_trim(bool everything, uint64_t now_ms)
 {
-	if (!everything) {
-		pages_decay(&depository.pages, now_ms);
-		return;
-	}
 	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
-		bin_trim(&depository.bins[size]);
-	pages_purge(&depository.pages, 0);
+		bin_trim(&depository.bins[size], everything);
+	if (everything)
+		pages_purge(&depository.pages, 0);
+	else
+		pages_decay(&depository.pages, now_ms);
 }
 
 void magazines_fork_lock_bins(void)

@@ -12,10 +12,10 @@ struct vmem heap_arena;
 
 static _Atomic size_t mapped_bytes;
 
-void chunks_init(void)
+bool chunks_init(void)
 {
 	vmem_init(&heap_arena, "heap", LG_CHUNK, VMEM_BESTFIT, RANK_HEAP);
-	vmem_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
+	return vmem_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
 uintptr_t chunks_import(struct vmem *heap, size_t size)

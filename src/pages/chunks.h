@@ -10,7 +10,8 @@
 // The arena whose integers are the addresses of the region. Its free segments are not mapped.
 extern struct vmem heap_arena;
 
-void chunks_init(void);
+// Called once. False: no memory; it may be called again.
+bool chunks_init(void);
 
 // vmem import and release functions: addresses from the heap arena, backed by zero pages (2001, §4.3.3, segkmem_alloc).
 uintptr_t chunks_import(struct vmem *heap, size_t size);

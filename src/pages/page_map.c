@@ -69,6 +69,8 @@ static bool region_make(unsigned lg_region)
 
 bool page_map_init(void)
 {
+	if (page_map != NULL)
+		return true;
 	for (unsigned lg_region = lg_region_wanted(); lg_region >= LG_REGION_LEAST; lg_region--)
 		if (region_make(lg_region))
 			return true;

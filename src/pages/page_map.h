@@ -33,7 +33,7 @@ struct run;
 extern uint16_t *page_map HIDDEN;   // NULL before first use
 extern size_t page_map_end HIDDEN; // granules in the region; 0 before first use
 
-// Finds a place for the region and maps the map, read-only at first. Called once. False: no address space.
+// Finds a place for the region and maps the map, read-only at first. False: no address space; it may be called again.
 bool page_map_init(void);
 
 // Where chunks begin, and the bytes of the region from there on.

@@ -14,8 +14,8 @@
 
 enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
-	DIRTY_FLOOR = 4 * 1024 * 1024, // bytes that may be dirty whatever the proportion
-	LG_DIRTY_PROPORTION = 3,       // dirty to active: one to eight
+	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
+	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	HUGE_LEAST = 16 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
 };
 
@@ -63,7 +63,7 @@ bool pages_purge(struct pages *pages, size_t most)
 	return given;
 }
 
-// `taken` clean bytes come into use.
+// `taken` bytes come into use that were not dirty.
 static void keep_proportion(struct pages *pages, size_t taken)
 {
 	size_t allowed = (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
@@ -78,8 +78,9 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 	if (!options.thp || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < HUGE_LEAST)
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	os_pages_huge((void *)start, round_up(size, CHUNK_BYTES), true);
-	vmem_soil_next(&pages->runs, start); // it will be resident with the first touch of its neighbour
+	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
+	if (size < CHUNK_BYTES)
+		vmem_soil_next(&pages->runs, start); // it will be resident with the first touch of its neighbour
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
@@ -89,10 +90,10 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_xalloc(&pages->runs, size, &aligned);
 
 	*zeroed = piece.kind == VMEM_CLEAN;
-	if (piece.start != 0 && piece.kind == VMEM_CLEAN) {
-		keep_proportion(pages, size);
+	if (piece.start != 0 && piece.dirty < size)
+		keep_proportion(pages, size - piece.dirty);
+	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
 		ask_for_huge(pages, piece.start, size);
-	}
 	return piece.start;
 }
 
@@ -150,7 +151,7 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 
 void pages_decay(struct pages *pages, uint64_t now_ms)
 {
-	uint64_t step_ms = (uint64_t)options.dirty_decay_ms / DECAY_STEPS + 1;
+	uint64_t step_ms = max_size((size_t)options.dirty_decay_ms / DECAY_STEPS, 1);
 
 	if (options.dirty_decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
 		return;

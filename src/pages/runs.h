@@ -3,8 +3,8 @@
 // A run is a segment of a vmem arena of pages. A freed run is dirty: the program's bytes are in it and it is resident.
 // Dirty runs are handed out first (2011). They go back to the kernel by two rules:
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
-//   in proportion  while dirty pages exceed an eighth of the active ones plus a floor (2011, "proportional to total
-//                  memory"), no clean page is taken into use without a dirty one being given back.
+//   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
+//                  memory"), no fresh page is taken into use without a dirty one being given back.
 // Huge pages: a heap that already has many active bytes will fill the chunks it imports, so these are asked for as huge
 // pages, for one page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the
 // kernel fill its holes (docs/decisions/0005).

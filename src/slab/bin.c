@@ -223,12 +223,17 @@ enum bin_finding bin_look(struct bin *bin, struct slab *slab, const void *addres
 	return is_free ? BIN_FREE_ALREADY : BIN_OK;
 }
 
-void bin_trim(struct bin *bin)
+void bin_trim(struct bin *bin, bool always)
 {
-	mutex_lock(&bin->lock);
-	struct slab *slab = bin->empty;
+	struct slab *slab;
 
-	bin->empty = NULL;
+	if (__atomic_load_n(&bin->empty, __ATOMIC_RELAXED) == NULL)
+		return;
+	mutex_lock(&bin->lock);
+	slab = always || bin->filled == bin->filled_at_trim ? bin->empty : NULL;
+	bin->filled_at_trim = bin->filled;
+	if (slab != NULL)
+		bin->empty = NULL;
 	if (slab != NULL) {
 		bin->slabs--;
 		bin->free_buffers -= bin->shape.buffers;

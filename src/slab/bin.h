@@ -27,6 +27,7 @@ struct bin {
 	size_t slabs;
 	size_t free_buffers; // in all slabs
 	uint64_t filled, drained; // buffers handed out and taken back
+	uint64_t filled_at_trim;
 } __attribute__((aligned(CACHE_LINE)));
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word);
@@ -47,8 +48,8 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 // Whether the address is the start of a buffer of the slab that is not free in it (it may still be in a magazine).
 enum bin_finding bin_look(struct bin *bin, struct slab *slab, const void *address);
 
-// Gives the empty slab back to the pages.
-void bin_trim(struct bin *bin);
+// Gives the empty slab back to the pages; unless `always`, only when no buffer was handed out since the last call.
+void bin_trim(struct bin *bin, bool always);
 
 // Checks all slabs on the partial heap; aborts when something is wrong. For debug builds and tests.
 void bin_check(struct bin *bin);

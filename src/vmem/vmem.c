@@ -443,10 +443,10 @@ static struct vmem_piece take(struct vmem *arena, size_t size, const struct vmem
 			segment = fit_constrained(arena, (enum vmem_kind)kind, size, constraint, &start);
 		if (segment != NULL) {
 			carve(arena, segment, start, size);
-			return (struct vmem_piece){ start, (enum vmem_kind)kind };
+			return (struct vmem_piece){ start, (enum vmem_kind)kind, segment->dirty };
 		}
 	}
-	return (struct vmem_piece){ 0, VMEM_CLEAN };
+	return (struct vmem_piece){ 0, VMEM_CLEAN, 0 };
 }
 
 // What the source's addresses are multiples of.
@@ -482,7 +482,7 @@ static bool import_span(struct vmem *arena, size_t size, const struct vmem_const
 
 struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
 {
-	struct vmem_piece none = { 0, VMEM_CLEAN };
+	struct vmem_piece none = { 0, VMEM_CLEAN, 0 };
 
 	size = round_up(size, (size_t)1 << arena->lg_quantum);
 	if (size == 0)
@@ -650,7 +650,7 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start)
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
 {
 	size_t apart = (size_t)VMEM_APART << arena->lg_quantum;
-	struct vmem_piece piece = { 0, VMEM_DIRTY };
+	struct vmem_piece piece = { 0, VMEM_DIRTY, 0 };
 
 	if (!lock_with_tags(arena))
 		return piece;

@@ -78,6 +78,7 @@ struct vmem_constraint {
 struct vmem_piece {
 	uintptr_t start; // 0: none
 	enum vmem_kind kind;
+	size_t dirty;    // of its bytes, an estimate
 };
 
 // `lg_quantum`: unit of currency. `import` may be NULL. `rank`: place of the arena's lock in the order of locks.

@@ -10,12 +10,15 @@ import tempfile
 SKIPPED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Programs needed, options of cmake, and the tests to run there.
+# Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones; the sanitizer's own library
+# needs libstdc++, which surface.origin would take for our fault.
 VARIANTS = {
-    "aarch64": (["aarch64-linux-gnu-gcc", "qemu-aarch64"],
-                [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"], "^surface[.](allocate|calloc|aligned|errors|sized_free|origin|operators)"),
-    "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"], "^surface[.]|^life[.](many_threads|fork_first_use|thread_end)"),
-    "ubsan": ([], ["-DVMAG_UBSAN=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|large)[.]8"),
+    "aarch64": (["aarch64-linux-gnu-gcc", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
+                "^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.]mixed[.]2"),
+    "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
+             "^surface[.]|^life[.](many_threads|fork_first_use|thread_end)|^stress[.]mixed[.]2"),
+    "ubsan": ([], ["-DVMAG_UBSAN=ON"],
+              "^unit|^surface[.](calloc|realloc|aligned|sized_free|usable_size|errors|trim|operators)[.]shared|^stress[.](mixed|large)[.]8"),
     "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
     "tsan": ([], ["-DVMAG_TSAN=ON"], "^unit"),

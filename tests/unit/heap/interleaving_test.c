@@ -113,7 +113,7 @@ static void settle(void) {
         arena_reap(arena, true);
         CHECK_EQ(arena->depot_bytes, 0);
         CHECK_EQ(bin->filled, bin->drained);
-        bin_trim(bin);
+        bin_trim(bin, true);
         CHECK_EQ(bin->slabs, 0);
         bin_check(bin);
     }

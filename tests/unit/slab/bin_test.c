@@ -194,7 +194,7 @@ static void end(struct fixture *fixture) {
         drain(&fixture->bin, BATCH_MOST);
     bin_check(&fixture->bin);
     CHECK_EQ(fixture->bin.slabs, 1);
-    bin_trim(&fixture->bin);
+    bin_trim(&fixture->bin, true);
     CHECK_EQ(fixture->bin.slabs, 0);
     CHECK_EQ(pages_active_bytes(&fixture->pages), 0);
     pages_purge(&fixture->pages, 0);
@@ -232,7 +232,35 @@ static void hysteresis(void) {
     CHECK_EQ(bin->slabs, 1);
     CHECK(run_start(&bin->empty->run) == (uintptr_t)first && first < edge);
     bin_check(bin);
-    bin_trim(bin);
+    bin_trim(bin, true);
+}
+
+// By intervals: the empty slab goes when nothing was handed out since the last look.
+static void trim_by_interval(void) {
+    static struct fixture fixture;
+    struct bin *bin = &fixture.bin;
+    void *object;
+    size_t done;
+
+    fixture_make(&fixture, size_class(1024));
+    CHECK(bin_grow(bin));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(bin_fill(bin, &object, 1), 1);
+        CHECK_EQ(bin_drain(bin, &object, 1, &done), BIN_OK);
+        bin_trim(bin, false);
+        CHECK_EQ(bin->slabs, 1); // it was of use
+    }
+    bin_trim(bin, false);
+    CHECK_EQ(bin->slabs, 0);
+    CHECK_EQ(bin->free_buffers, 0);
+    CHECK(bin_grow(bin) && bin_fill(bin, &object, 1) == 1);
+    bin_trim(bin, true);
+    bin_trim(bin, false);
+    CHECK_EQ(bin->slabs, 1); // in use
+    CHECK_EQ(bin_drain(bin, &object, 1, &done), BIN_OK);
+    bin_trim(bin, true);
+    CHECK_EQ(bin->slabs, 0);
+    bin_check(bin);
 }
 
 // Each misuse is put behind a good round and before another: it is named by its index, and nothing behind it is touched.
@@ -288,10 +316,10 @@ static void findings(unsigned class) {
     CHECK_EQ(bin_drain(bin, twice, 2, &done), BIN_FREE_ALREADY);
     CHECK_EQ(done, 1);
     // A buffer of a slab that is gone.
-    bin_trim(bin);
+    bin_trim(bin, true);
     CHECK_EQ(bin_drain(bin, &live[1], 1, &done), BIN_NOT_HERE);
     CHECK_EQ(bin_drain(&other.bin, &stranger, 1, &done), BIN_OK);
-    bin_trim(&other.bin);
+    bin_trim(&other.bin, true);
 }
 
 int main(void) {
@@ -300,6 +328,7 @@ int main(void) {
         random_run(class);
     random_run(SLAB_CLASSES - 1);
     hysteresis();
+    trim_by_interval();
     findings(size_class(16));
     findings(size_class(48));
     findings(size_class(14 * 1024));

@@ -103,6 +103,7 @@ static inline bool model_alloc(struct model *model, size_t quanta) {
         return false;
     CHECK(piece.start == model_address(model, first) && first + quanta <= model->quanta);
     model_check_kind(model, first, quanta, piece.kind);
+    CHECK_LE(piece.dirty, piece.kind == VMEM_CLEAN ? 0 : quanta << model->lg_quantum);
     if (model_fit(model, quanta, true) == FIT_SURELY)
         CHECK_EQ(piece.kind, VMEM_DIRTY);
     model_take(model, first, quanta);

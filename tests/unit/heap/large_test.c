@@ -1,0 +1,114 @@
+// Tests heap/large.h: resizing in place and by moving pages, contents kept, and shrinking when there is no memory for a tag.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/large.h"
+
+#include <sys/resource.h>
+
+#include "base/base.h"
+#include "conf/options.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "unit.h"
+
+enum { KIB = 1024, MIB = 1024 * KIB, OBJECTS = 60 };
+
+static void paint(char *object, size_t size) {
+    for (size_t i = 0; i < size; i += 512)
+        object[i] = (char)(i / 512 * 7 + 1);
+}
+
+static void check_paint(const char *object, size_t size) {
+    for (size_t i = 0; i < size; i += 512)
+        CHECK_EQ(object[i], (char)(i / 512 * 7 + 1));
+}
+
+static void resize_in_place(struct arena *arena) {
+    bool zeroed;
+    char *object = large_alloc(arena, 4 * MIB, 0, 0, &zeroed), *wall;
+
+    CHECK(object != NULL && large_size(object) == 4 * MIB && large_size(object + 4096) == 0);
+    paint(object, 4 * MIB);
+    CHECK(large_resize(object, MIB) && large_size(object) == MIB);
+    CHECK(large_resize(object, 2 * MIB) && large_size(object) == 2 * MIB);
+    check_paint(object, MIB);
+    wall = large_alloc(arena, 128 * KIB, 0, 0, NULL);
+    CHECK(wall == object + 2 * MIB);
+    CHECK(!large_resize(object, 3 * MIB) && large_size(object) == 2 * MIB);
+    large_free(wall, "free");
+    large_free(object, "free");
+    CHECK_EQ(pages_active_bytes(&arena->pages), 0);
+}
+
+// The pages go to another place: the bytes with them, and the old place is free and reads as zero.
+static void move(struct arena *arena) {
+    bool zeroed;
+    char *object = large_alloc(arena, 4 * MIB, 0, 0, NULL), *wall = large_alloc(arena, 128 * KIB, 0, 0, NULL), *moved;
+
+    paint(object, 4 * MIB);
+    moved = large_move(arena, object, 8 * MIB);
+    if (moved == NULL) {
+        say("this kernel does not move pages: nothing to test");
+        large_free(object, "free");
+    } else {
+        CHECK(moved != object && large_size(moved) == 8 * MIB && large_size(object) == 0);
+        check_paint(moved, 4 * MIB);
+        pages_purge(&arena->pages, 0);
+        char *again = large_alloc(arena, 4 * MIB, 0, 0, &zeroed);
+        for (size_t i = 0; zeroed && i < 4 * MIB; i += 64)
+            CHECK_EQ(again[i], 0);
+        large_free(again, "free");
+        large_free(moved, "free");
+    }
+    large_free(wall, "free");
+    CHECK_EQ(pages_active_bytes(&arena->pages), 0);
+}
+
+static void alignment(struct arena *arena) {
+    for (size_t align = 4096; align <= 16 * MIB; align *= 2) {
+        void *object = large_alloc(arena, 80 * KIB, align, 0, NULL);
+
+        CHECK(object != NULL && (uintptr_t)object % align == 0 && large_size(object) == 80 * KIB);
+        large_free(object, "free");
+    }
+}
+
+// A shrunk object needs a boundary tag for what is cut off. Without memory for it, the object still can be freed.
+static void shrink_without_memory(struct arena *arena) {
+    char *objects[OBJECTS];
+    struct rlimit limit, none;
+
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = large_alloc(arena, MIB, 0, 0, NULL)) != NULL);
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    none = limit;
+    none.rlim_cur = 1;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    for (size_t size = BASE_LARGEST; size > 0; size -= CACHE_LINE)
+        while (base_alloc(size) != NULL)
+            continue;
+    for (int i = 0; i < OBJECTS; i++) {
+        bool done = large_resize(objects[i], MIB / 2);
+
+        CHECK_EQ(large_size(objects[i]), done ? MIB / 2 : MIB);
+    }
+    for (int i = 0; i < OBJECTS; i++)
+        large_free(objects[i], "free");
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK_EQ(pages_active_bytes(&arena->pages), 0);
+    vmem_check(&arena->pages.runs);
+}
+
+int main(void) {
+    struct arena *arena;
+
+    free(malloc(1));
+    options.narenas = 2;
+    options.background_thread = false;
+    arena = arena_for_thread(); // one of our own: this thread has the first
+    CHECK(arena != NULL && arena != words.front->arena);
+    resize_in_place(arena);
+    move(arena);
+    alignment(arena);
+    shrink_without_memory(arena);
+    return 0;
+}
