@@ -28,11 +28,14 @@ __attribute__((destructor(101))) static void exiting(void)
 
 static __attribute__((noinline)) void *malloc_miss(size_t size)
 {
+	words.caller = NULL;
 	return heap_malloc(size);
 }
 
+// Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_miss(void *object)
 {
+	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");
 }
 

@@ -79,6 +79,8 @@ void *base_alloc(size_t size)
 		if (object != NULL)
 			return object;
 		void *block = base_alloc_pages(wanted);
+		if (block == NULL && wanted > BLOCK_BYTES)
+			block = base_alloc_pages(wanted = BLOCK_BYTES);
 		if (block == NULL)
 			return NULL;
 		mutex_lock(&base.lock);

@@ -18,14 +18,28 @@ struct options options = {
 #undef OPTION
 };
 
+// glibc's loader knows where the stack began, and so where the environment is, before the C library sets environ.
+extern void *__libc_stack_end __attribute__((weak));
+
+static char **environment_start(void)
+{
+	char **arguments;
+
+	if (environ != NULL || &__libc_stack_end == NULL)
+		return environ;
+	arguments = (char **)__libc_stack_end + 1;
+	return arguments + *(long *)__libc_stack_end + 1;
+}
+
 // Not getenv: it may be called before the C library is ready, and must not be interposed.
 const char *environment(const char *name)
 {
 	size_t length = strlen(name);
+	char **at = environment_start();
 
-	if (getauxval(AT_SECURE) != 0 || environ == NULL)
+	if (getauxval(AT_SECURE) != 0 || at == NULL)
 		return NULL;
-	for (char **at = environ; *at != NULL; at++)
+	for (; *at != NULL; at++)
 		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=')
 			return *at + length + 1;
 	return NULL;

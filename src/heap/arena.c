@@ -75,8 +75,10 @@ struct arena *arena_for_thread(void)
 
 	if (best != NULL && atomic_load_explicit(&best->threads, memory_order_relaxed) == 0)
 		return best;
-	if (created > 0 && arenas.limit == 0)
+	if (created > 0 && arenas.limit == 0) {
+		arenas.limit = created; // in case that counting comes back here
 		arenas.limit = arena_limit();
+	}
 	if (created > 0 && created >= arenas.limit)
 		return best;
 	fresh = arena_create(created);
@@ -255,6 +257,16 @@ void arenas_fork_prepare(void)
 	magazines_fork_lock_pages();
 }
 
+// A thread that was between a depot and its count is gone.
+static void recount_depots(struct arena *arena)
+{
+	size_t bytes = 0;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes += arena->depots[class].rounds * class_size(class);
+	atomic_store(&arena->depot_bytes, bytes);
+}
+
 void arenas_fork_done(bool child)
 {
 	magazines_fork_done();
@@ -267,6 +279,7 @@ void arenas_fork_done(bool child)
 		for (unsigned class = 1; class < CLASSES; class++)
 			mutex_fork_unlock(&arena->depots[class].lock);
 		if (child) {
+			recount_depots(arena);
 			atomic_store(&arena->threads, 0);
 			atomic_store(&arena->pages.decaying, false);
 		}

@@ -114,6 +114,7 @@ struct front *front_get(void)
 static void load(struct front *front, unsigned class, struct magazine *magazine)
 {
 	front->loaded[class] = magazine;
+	front->loaded_capacity[class] = magazine == NULL ? 0 : (uint8_t)magazine->capacity;
 	words.top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
 }
 
@@ -144,11 +145,17 @@ static void prefetch_objects(const struct magazine *magazine)
 		__builtin_prefetch(magazine->round[i], 1);
 }
 
+static void keep_previous(struct front *front, unsigned class, struct magazine *magazine)
+{
+	front->previous[class] = magazine;
+	front->previous_rounds[class] = magazine == NULL ? 0 : (uint8_t)magazine->rounds;
+}
+
 static void exchange(struct front *front, unsigned class, struct magazine *loaded)
 {
 	struct magazine *previous = front->previous[class];
 
-	front->previous[class] = loaded;
+	keep_previous(front, class, loaded);
 	load(front, class, previous);
 }
 
@@ -225,7 +232,7 @@ bool front_refill(struct front *front, unsigned class)
 	}
 	full = arena_exchange_empty(front->arena, class, front->previous[class]);
 	if (full != NULL) {
-		front->previous[class] = loaded;
+		keep_previous(front, class, loaded);
 		load_cold(front, class, full);
 		prefetch_objects(full);
 		return true;
@@ -284,6 +291,17 @@ static bool is_scattered(const struct magazine *full)
 	return apart > looks / 2;
 }
 
+// Without memory for another magazine the full one is drained and goes on.
+static bool empty_in_place(struct front *front, unsigned class, struct magazine *loaded)
+{
+	if (loaded == NULL)
+		return false;
+	arena_drain(front->arena, class, loaded->round, loaded->rounds, "free");
+	magazine_clear(loaded, words.word | class);
+	load(front, class, loaded);
+	return true;
+}
+
 // The free side of Figure 3.1b.
 bool front_make_room(struct front *front, unsigned class)
 {
@@ -301,10 +319,13 @@ bool front_make_room(struct front *front, unsigned class)
 		return true;
 	}
 	if (loaded == NULL || previous == NULL) {
-		front->previous[class] = loaded;
 		empty = new_magazine(front, class);
+		if (empty == NULL)
+			return empty_in_place(front, class, loaded);
+		if (loaded != NULL)
+			keep_previous(front, class, loaded);
 		load(front, class, empty);
-		return empty != NULL;
+		return true;
 	}
 	if (arena_depot_is_full(front->arena, class, previous->rounds, is_scattered(previous))) {
 		arena_drain(front->arena, class, previous->round, previous->rounds, "free");
@@ -321,10 +342,13 @@ bool front_make_room(struct front *front, unsigned class)
 	if (empty == NULL)
 		empty = new_magazine(front, class);
 	grow_capacity(front, class);
-	front->previous[class] = loaded;
-	if (empty != NULL)
-		load_cold(front, class, empty);
-	return empty != NULL;
+	if (empty == NULL) {
+		keep_previous(front, class, NULL); // it is in the depot
+		return empty_in_place(front, class, loaded);
+	}
+	keep_previous(front, class, loaded);
+	load_cold(front, class, empty);
+	return true;
 }
 
 // Full magazines go to the depot; of others the rounds go to the slabs, lest many threads leave many of them.
@@ -384,7 +408,7 @@ void front_flush(struct front *front)
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *previous = front->previous[class];
 
-		front->previous[class] = NULL;
+		keep_previous(front, class, NULL);
 		put_away(front->arena, class, unload(front, class));
 		put_away(front->arena, class, previous);
 	}
@@ -397,7 +421,7 @@ void front_drain(struct front *front)
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *both[2] = { front->previous[class], unload(front, class) };
 
-		front->previous[class] = NULL;
+		keep_previous(front, class, NULL);
 		for (int i = 0; i < 2; i++)
 			if (both[i] != NULL) {
 				arena_drain(front->arena, class, both[i]->round, both[i]->rounds, "free");
@@ -415,7 +439,7 @@ static void front_tidy(struct front *front)
 
 		if (front->loaded[class] != NULL && words.top[class] == front->seen[class]) {
 			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
-			front->previous[class] = NULL;
+			keep_previous(front, class, NULL);
 			front->batch[class] = (uint8_t)first_batch(class);
 		}
 		front->seen[class] = words.top[class];
@@ -431,7 +455,7 @@ static void note_miss(struct front *front)
 		return;
 	uint64_t now = os_clock_ms();
 
-	if (now - front->tidied_at >= TIDY_MS) {
+	if ((int64_t)(now - front->tidied_at) >= TIDY_MS) {
 		front->tidied_at = now;
 		front_tidy(front);
 	}
@@ -453,18 +477,17 @@ void front_end(void *value)
 	base_free(front, sizeof *front);
 }
 
+// Another thread's words and magazines are out of reach: its loaded magazines count as half full.
 void fronts_count(size_t rounds[CLASSES])
 {
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++) {
-			const struct magazine *previous = front->previous[class], *loaded = front->loaded[class];
-
-			// Another thread's words are out of reach: its loaded magazine counts as half full.
-			if (loaded != NULL)
-				rounds[class] += front == words.front ? (size_t)(words.top[class] - loaded->round) :
-									loaded->capacity / 2u;
-			rounds[class] += previous != NULL ? previous->rounds : 0;
+			rounds[class] += front->previous_rounds[class];
+			if (front != words.front)
+				rounds[class] += front->loaded_capacity[class] / 2u;
+			else if (front->loaded[class] != NULL)
+				rounds[class] += (size_t)(words.top[class] - front->loaded[class]->round);
 		}
 	mutex_unlock(&fronts.lock);
 }

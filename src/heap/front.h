@@ -18,6 +18,7 @@ struct front_words {
 	void **top[CLASSES];
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
+	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 };
 
@@ -40,6 +41,8 @@ struct front {
 	void **seen[CLASSES];       // top when the front was last tidied
 	uint8_t capacity[CLASSES];  // of the next magazine
 	uint8_t batch[CLASSES];     // of the next fill
+	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
+	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
 	struct outbound outbound[OUTBOUND_SLOTS];
 };

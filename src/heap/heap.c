@@ -109,7 +109,11 @@ static void *alloc_class(unsigned class)
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	struct arena *arena = own_arena();
-	void *object = arena == NULL ? NULL : large_alloc(arena, size, align, class, zeroed);
+	void *object;
+
+	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
+		return NULL;
+	object = large_alloc(arena, size, align, class, zeroed);
 
 	if (object == NULL && heap_trim())
 		object = large_alloc(own_arena(), size, align, class, zeroed);

@@ -82,8 +82,9 @@ bool large_resize(void *object, size_t new_size)
 	if (run_bytes(new_size) > run_bytes(run->bytes)) {
 		if (!pages_extend(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size), &zeroed))
 			return false;
-	} else if (run_bytes(new_size) < run_bytes(run->bytes))
-		pages_shrink(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size));
+	} else if (run_bytes(new_size) < run_bytes(run->bytes) &&
+		   !pages_shrink(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size)))
+		return false;
 	run->bytes = new_size;
 	return true;
 }
@@ -99,7 +100,13 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 	fresh = large_alloc(arena, new_size, 0, 0, NULL);
 	if (fresh == NULL)
 		return NULL;
-	if (!os_pages_move(object, fresh, old_bytes)) {
+	switch (os_pages_move(object, fresh, old_bytes)) {
+	case OS_MOVED:
+		break;
+	case OS_TARGET_LOST: // the place stays allocated for ever, for nobody may use it
+		page_map_take_word(fresh);
+		return NULL;
+	case OS_NOT_MOVED:
 		large_free(fresh, "realloc");
 		return NULL;
 	}

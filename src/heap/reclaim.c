@@ -11,9 +11,9 @@
 enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024 };
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
-void (*reclaim_start_thread)(void);
+bool (*reclaim_start_thread)(const void *caller);
 
-static size_t garbage(const struct arena *arena)
+size_t reclaim_garbage(const struct arena *arena)
 {
 	return pages_dirty_bytes(&arena->pages) + atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
 }
@@ -22,7 +22,7 @@ static void arena_step(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
 
-	if (now_ms - last >= REAP_MS &&
+	if ((int64_t)(now_ms - last) >= REAP_MS &&
 	    atomic_compare_exchange_strong_explicit(&arena->reap_at, &last, now_ms, memory_order_relaxed, memory_order_relaxed))
 		arena_reap(arena, false);
 	pages_decay(&arena->pages, now_ms);
@@ -35,15 +35,16 @@ static void wake(void)
 
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
-	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE))
-		reclaim_start_thread();
+	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) &&
+		 !reclaim_start_thread(words.caller))
+		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
 {
 	arena_step(arena, now_ms);
 	if (atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE && options.background_thread &&
-	    options.dirty_decay_ms >= 0 && garbage(arena) > GARBAGE_WORTH_A_THREAD)
+	    options.dirty_decay_ms >= 0 && reclaim_garbage(arena) > GARBAGE_WORTH_A_THREAD)
 		wake();
 }
 
@@ -55,7 +56,7 @@ bool reclaim_step(uint64_t now_ms)
 		struct arena *arena = arena_of(i);
 
 		arena_step(arena, now_ms);
-		left |= garbage(arena) > 0;
+		left |= reclaim_garbage(arena) > 0;
 	}
 	magazines_trim(false, now_ms);
 	return left || magazines_dirty_bytes() > 0;

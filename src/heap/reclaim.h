@@ -7,6 +7,9 @@
 
 #include "heap/arena.h"
 
+// What the arena holds that could be given back.
+size_t reclaim_garbage(const struct arena *arena);
+
 // Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
 void reclaim_look(struct arena *arena, uint64_t now_ms);
 
@@ -20,5 +23,6 @@ bool reclaim_everything(void);
 enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
 extern _Atomic uint32_t reclaim_state;
 
-// Starts the background thread; set once by the floor above, NULL: there is none.
-extern void (*reclaim_start_thread)(void);
+// Starts the background thread on behalf of the code at `caller`; set once by the floor above, NULL: there is none. False:
+// not now.
+extern bool (*reclaim_start_thread)(const void *caller);

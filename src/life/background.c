@@ -4,23 +4,79 @@
 #include "life/background.h"
 
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "heap/reclaim.h"
 #include "os/clock.h"
 
 enum { STEP_MS = 150, STACK_BYTES = 64 * 1024 };
 
-// Sleeps until somebody leaves garbage.
+// The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
+// from within it. Two objects at most: the library, and the loader where it is one of its own.
+static struct {
+	uintptr_t start, end;
+} c_library[2];
+
+static bool in_c_library(const void *caller)
+{
+	for (int i = 0; i < 2; i++)
+		if ((uintptr_t)caller >= c_library[i].start && (uintptr_t)caller < c_library[i].end)
+			return true;
+	return false;
+}
+
+struct search {
+	uintptr_t inside;
+	int index;
+};
+
+static int find_object(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct search *search = argument;
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		start = info->dlpi_addr + header->p_vaddr < start ? info->dlpi_addr + header->p_vaddr : start;
+		end = info->dlpi_addr + header->p_vaddr + header->p_memsz > end ? info->dlpi_addr + header->p_vaddr + header->p_memsz : end;
+	}
+	if (search->inside < start || search->inside >= end)
+		return 0;
+	c_library[search->index].start = start;
+	c_library[search->index].end = end;
+	return 1;
+}
+
+extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
+
+static void find_c_library(void)
+{
+	struct search library = { (uintptr_t)pthread_create, 0 }, loader = { (uintptr_t)&__libc_stack_end, 1 };
+
+	dl_iterate_phdr(find_object, &library);
+	if (loader.inside != 0)
+		dl_iterate_phdr(find_object, &loader);
+}
+
+// Sleeps until somebody leaves garbage. What was left since the last step saw nobody asleep and woke nobody.
 static void rest(void)
 {
-	uint32_t awake = RECLAIM_AWAKE;
+	uint32_t awake = RECLAIM_AWAKE, asleep = RECLAIM_ASLEEP;
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
 		return;
+	for (unsigned i = 0; i < arenas_created(); i++)
+		if (reclaim_garbage(arena_of(i)) > 0)
+			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	while (atomic_load(&reclaim_state) == RECLAIM_ASLEEP)
 		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
 }
@@ -39,13 +95,15 @@ static void *work(void *unused)
 }
 
 // The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads.
-static void start(void)
+static bool start(const void *caller)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
 	sigset_t all, before;
 	int failure;
 
+	if (in_c_library(caller))
+		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attributes);
@@ -55,14 +113,14 @@ static void start(void)
 	failure = pthread_create(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failure != 0) {
+	if (failure != 0)
 		reclaim_start_thread = NULL; // no threads to be had here: not tried again
-		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
-	}
+	return failure == 0;
 }
 
 void background_allow(void)
 {
+	find_c_library();
 	reclaim_start_thread = start;
 }
 

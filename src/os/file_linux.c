@@ -5,19 +5,37 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+// By system calls, not the C library's functions: those may be interposed by something that allocates, and are points where
+// a thread can be cancelled, in the middle of malloc.
+static int file_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+}
+
+static ssize_t file_read(int fd, char *bytes, size_t size)
+{
+	return syscall(SYS_read, fd, bytes, size);
+}
+
+static void file_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
 
 ssize_t os_file_read(const char *path, char *text, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = file_open(path, O_RDONLY);
 	size_t length = 0;
 	ssize_t got;
 
 	if (fd < 0)
 		return -1;
-	while (length < size - 1 && (got = read(fd, text + length, size - 1 - length)) > 0)
+	while (length < size - 1 && (got = file_read(fd, text + length, size - 1 - length)) > 0)
 		length += (size_t)got;
-	close(fd);
+	file_close(fd);
 	text[length] = '\0';
 	return (ssize_t)length;
 }
@@ -25,7 +43,7 @@ ssize_t os_file_read(const char *path, char *text, size_t size)
 static void write_all(int fd, const char *text, size_t length)
 {
 	while (length > 0) {
-		ssize_t written = write(fd, text, length);
+		ssize_t written = syscall(SYS_write, fd, text, length);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -38,12 +56,12 @@ static void write_all(int fd, const char *text, size_t length)
 
 void os_file_append(const char *path, const char *text, size_t length)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = file_open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW);
 
 	if (fd < 0)
 		return;
 	write_all(fd, text, length);
-	close(fd);
+	file_close(fd);
 }
 
 void os_stderr_write(const char *text, size_t length)

@@ -34,8 +34,9 @@ bool os_pages_purge(void *address, size_t size);
 void os_pages_huge(void *address, size_t size, bool wanted);
 
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
-// and zero. False when the kernel refused: nothing has changed.
-bool os_pages_move(void *from, void *to, size_t size);
+// and zero.
+enum os_move { OS_MOVED, OS_NOT_MOVED, OS_TARGET_LOST }; // refused: `to` is zero pages again; or not even mapped any more
+enum os_move os_pages_move(void *from, void *to, size_t size);
 
 // The machine's memory.
 size_t os_memory_bytes(void);

@@ -4,12 +4,13 @@
 #include "os/pages.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+
+#include "os/file.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -108,10 +109,13 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-// One system call moves the page tables and leaves zero pages behind (Linux 5.7); older kernels refuse and the caller copies.
-bool os_pages_move(void *from, void *to, size_t size)
+// One system call moves the page tables and leaves zero pages behind (Linux 5.7). Older kernels refuse, as do many when the
+// pages belong to more than one mapping; they may have unmapped the target before they look.
+enum os_move os_pages_move(void *from, void *to, size_t size)
 {
-	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+	if (mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED)
+		return OS_MOVED;
+	return remap_fresh(to, size) ? OS_NOT_MOVED : OS_TARGET_LOST;
 }
 
 size_t os_memory_bytes(void)
@@ -140,17 +144,11 @@ size_t os_peak_resident_bytes(void)
 size_t os_resident_bytes(void)
 {
 	char text[128];
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	const char *s = text;
 	size_t pages = 0;
 
-	if (fd < 0)
+	if (os_file_read("/proc/self/statm", text, sizeof text) <= 0)
 		return 0;
-	ssize_t length = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (length <= 0)
-		return 0;
-	text[length] = '\0';
-	const char *s = text;
 	while (*s >= '0' && *s <= '9')
 		s++;
 	while (*s == ' ')

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "pages/page_map.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -47,6 +48,15 @@ static uintptr_t random_first_chunk(size_t region)
 	return region / 2 + round_down(os_random() * CHUNK_BYTES % (region / 4), CHUNK_BYTES);
 }
 
+// Whether the processor and the kernel know the address at all, or somebody is there, which shows the same.
+static bool can_map(uintptr_t chunk)
+{
+	if (!os_pages_map_at((void *)chunk, CHUNK_BYTES))
+		return errno == EEXIST;
+	os_pages_unmap((void *)chunk, CHUNK_BYTES);
+	return true;
+}
+
 static bool region_make(unsigned lg_region)
 {
 	size_t region = (size_t)1 << lg_region, granules = region >> LG_GRANULE;
@@ -55,6 +65,10 @@ static bool region_make(unsigned lg_region)
 	if (map == NULL)
 		return false;
 	rest.first_chunk = random_first_chunk(region);
+	if (!can_map(rest.first_chunk) || !can_map(region - CHUNK_BYTES)) {
+		os_pages_unmap(map, granules * sizeof *map);
+		return false;
+	}
 	run_table *tables = base_alloc_pages(((region - rest.first_chunk) >> LG_CHUNK) * sizeof *tables);
 	if (tables == NULL) {
 		os_pages_unmap(map, granules * sizeof *map);

@@ -80,7 +80,7 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
 	if (size < CHUNK_BYTES)
-		vmem_soil_next(&pages->runs, start); // it will be resident with the first touch of its neighbour
+		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size); // it will be resident with the first touch of its neighbour
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
@@ -122,9 +122,9 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	return done;
 }
 
-void pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)
+bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)
 {
-	vmem_shrink(&pages->runs, start, size, new_size);
+	return vmem_shrink(&pages->runs, start, size, new_size);
 }
 
 // What the backlog allows: all of the newest step, a falling part of the older ones.
@@ -155,9 +155,9 @@ void pages_decay(struct pages *pages, uint64_t now_ms)
 
 	if (options.dirty_decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
 		return;
-	if (now_ms - pages->step_at >= step_ms) {
+	if ((int64_t)(now_ms - pages->step_at) >= (int64_t)step_ms) {
 		backlog_step(pages, (now_ms - pages->step_at) / step_ms);
-		pages->step_at = now_ms;
+		pages->step_at = now_ms - (now_ms - pages->step_at) % step_ms; // the rest counts for the next step
 		pages_purge(pages, backlog_limit(pages));
 		pages->dirty_before = pages_dirty_bytes(pages);
 	}

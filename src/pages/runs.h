@@ -40,7 +40,7 @@ void pages_free(struct pages *pages, uintptr_t start, size_t size);
 
 // In place; false: not possible. `*zeroed`: what was added is zero.
 bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed);
-void pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size);
+bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size);
 
 // A run whose pages were moved away: zero pages, to be freed as clean ones.
 void pages_free_clean(struct pages *pages, uintptr_t start, size_t size);

@@ -67,11 +67,11 @@ static struct vmem_segment *tags_detach(struct vmem *arena)
 	return excess;
 }
 
-// Takes the lock with at least TAGS_NEEDED tags in stock. False: no memory; the lock is not held.
-static bool lock_with_tags(struct vmem *arena)
+// Takes the lock with at least that many tags in stock. False: no memory; the lock is not held.
+static bool lock_with(struct vmem *arena, unsigned tags)
 {
 	mutex_lock(&arena->lock);
-	while (arena->spares < TAGS_NEEDED) {
+	while (arena->spares < tags) {
 		mutex_unlock(&arena->lock);
 		struct vmem_segment *tag = base_alloc(sizeof *tag);
 		if (tag == NULL)
@@ -80,6 +80,11 @@ static bool lock_with_tags(struct vmem *arena)
 		tag_return(arena, tag);
 	}
 	return true;
+}
+
+static bool lock_with_tags(struct vmem *arena)
+{
+	return lock_with(arena, TAGS_NEEDED);
 }
 
 static unsigned list_index(const struct vmem *arena, size_t size)
@@ -331,10 +336,10 @@ static bool crosses(uintptr_t start, size_t size, size_t boundary)
 }
 
 // Where a segment that satisfies the constraint could start within [from, from + room); 0 when nowhere.
-static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct vmem_constraint *c)
+static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct vmem_constraint *c, size_t quantum)
 {
 	uintptr_t end = from + room;
-	uintptr_t start = from < c->least ? c->least : from;
+	uintptr_t start = from < c->least ? round_up(c->least, quantum) : from;
 
 	if (c->most != 0 && end > c->most)
 		end = c->most;
@@ -350,6 +355,41 @@ static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct v
 	return start;
 }
 
+// Adds the free segment `other`, a neighbour, to one that is on no list; the caller sets the start.
+static void absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other)
+{
+	list_remove(arena, other);
+	unlink_segment(other);
+	segment->size += other->size;
+	segment->dirty += other->dirty;
+	segment->kind |= other->kind;
+	tag_return(arena, other);
+}
+
+static bool is_large(const struct vmem *arena, const struct vmem_segment *segment)
+{
+	return segment->size >> arena->lg_quantum >= VMEM_APART;
+}
+
+static bool can_join(const struct vmem *arena, const struct vmem_segment *segment, const struct vmem_segment *neighbour)
+{
+	return neighbour->type == SEGMENT_FREE &&
+	       (neighbour->kind == segment->kind || !is_large(arena, segment) || !is_large(arena, neighbour));
+}
+
+// Joins a segment that is on no list with its free neighbours.
+static void coalesce(struct vmem *arena, struct vmem_segment *segment)
+{
+	for (;;)
+		if (can_join(arena, segment, segment->next))
+			absorb(arena, segment, segment->next);
+		else if (can_join(arena, segment, segment->prev)) {
+			segment->start = segment->prev->start;
+			absorb(arena, segment, segment->prev);
+		} else
+			return;
+}
+
 // Cuts `size` bytes at `start` off a free segment that is on no list, as a free one of their own behind `before`. Where the
 // dirty bytes lie is not known: each part gets its share.
 static void split_off(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size, struct vmem_segment *before)
@@ -361,6 +401,7 @@ static void split_off(struct vmem *arena, struct vmem_segment *segment, uintptr_
 	part->dirty = share;
 	segment->dirty -= share;
 	segment->size -= size;
+	coalesce(arena, part);
 	list_insert(arena, part);
 }
 
@@ -368,6 +409,7 @@ static void split_off(struct vmem *arena, struct vmem_segment *segment, uintptr_
 static void carve(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size)
 {
 	list_remove(arena, segment);
+	segment->type = SEGMENT_ALLOC; // not to be joined by what is split off
 	if (start > segment->start) {
 		split_off(arena, segment, segment->start, start - segment->start, segment->prev);
 		segment->start = start;
@@ -425,7 +467,7 @@ static struct vmem_segment *fit_constrained(const struct vmem *arena, enum vmem_
 
 	for (; index < VMEM_LISTS; index = list_from(arena, kind, index + 1))
 		for (struct vmem_segment *at = arena->lists[kind][index].first; at != NULL; at = at->list_next)
-			if ((*start = placed(at->start, at->size, size, constraint)) != 0)
+			if ((*start = placed(at->start, at->size, size, constraint, (size_t)1 << arena->lg_quantum)) != 0)
 				return at;
 	return NULL;
 }
@@ -507,39 +549,6 @@ struct vmem_piece vmem_alloc(struct vmem *arena, size_t size)
 	return vmem_xalloc(arena, size, NULL);
 }
 
-// Adds the free segment `other`, a neighbour, to one that is on no list; the caller sets the start.
-static void absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other)
-{
-	list_remove(arena, other);
-	unlink_segment(other);
-	segment->size += other->size;
-	segment->dirty += other->dirty;
-	segment->kind |= other->kind;
-	tag_return(arena, other);
-}
-
-static bool is_large(const struct vmem *arena, const struct vmem_segment *segment)
-{
-	return segment->size >> arena->lg_quantum >= VMEM_APART;
-}
-
-static bool can_join(const struct vmem *arena, const struct vmem_segment *segment, const struct vmem_segment *neighbour)
-{
-	return neighbour->type == SEGMENT_FREE &&
-	       (neighbour->kind == segment->kind || !is_large(arena, segment) || !is_large(arena, neighbour));
-}
-
-// Joins a segment that is on no list with its free neighbours.
-static void coalesce(struct vmem *arena, struct vmem_segment *segment)
-{
-	if (can_join(arena, segment, segment->next))
-		absorb(arena, segment, segment->next);
-	if (can_join(arena, segment, segment->prev)) {
-		segment->start = segment->prev->start;
-		absorb(arena, segment, segment->prev);
-	}
-}
-
 static void become_free(struct vmem_segment *segment, enum vmem_kind kind)
 {
 	segment->type = SEGMENT_FREE;
@@ -617,7 +626,7 @@ bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 
 	size = round_up(size, quantum);
 	new_size = round_up(new_size, quantum);
-	if (!lock_with_tags(arena))
+	if (!lock_with(arena, 1))
 		return false;
 	struct vmem_segment *segment = *hash_find(arena, start);
 
@@ -634,15 +643,21 @@ bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	return done;
 }
 
-void vmem_soil_next(struct vmem *arena, uintptr_t start)
+void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most)
 {
-	mutex_lock(&arena->lock);
+	if (!lock_with_tags(arena))
+		return;
 	struct vmem_segment *segment = *hash_find(arena, start);
+	struct vmem_segment *next = segment == NULL ? NULL : segment->next;
 
-	if (segment != NULL && segment->next->type == SEGMENT_FREE) {
-		list_remove(arena, segment->next);
-		become_free(segment->next, VMEM_DIRTY);
-		list_insert(arena, segment->next);
+	if (next != NULL && next->type == SEGMENT_FREE) {
+		list_remove(arena, next);
+		next->type = SEGMENT_ALLOC;
+		if (next->size > most)
+			split_off(arena, next, next->start + most, next->size - most, next);
+		become_free(next, VMEM_DIRTY);
+		coalesce(arena, next);
+		list_insert(arena, next);
 	}
 	mutex_unlock(&arena->lock);
 }
@@ -652,7 +667,7 @@ struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
 	size_t apart = (size_t)VMEM_APART << arena->lg_quantum;
 	struct vmem_piece piece = { 0, VMEM_DIRTY, 0 };
 
-	if (!lock_with_tags(arena))
+	if (!lock_with(arena, 1))
 		return piece;
 	unsigned last = list_last(arena, VMEM_DIRTY);
 

@@ -102,8 +102,8 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 // Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
 
-// Says that the free segment behind an allocated one is dirty, all of it.
-void vmem_soil_next(struct vmem *arena, uintptr_t start);
+// Says that the free segment behind an allocated one is dirty, at most `most` bytes of it.
+void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 
 // Takes one of the largest dirty free segments, or about `most` bytes of its end, as an allocated one, to be freed as clean
 // after it was purged. start 0: there is none.

@@ -96,7 +96,7 @@ static void large_neighbours(void) {
 
     three_large(&arena); // it is soiled
     CHECK(vmem_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
-    vmem_soil_next(&arena, 1);
+    vmem_soil_next(&arena, 1, L);
     vmem_check(&arena);
 }
 
