@@ -4,8 +4,10 @@
 Each run is a process of its own with the allocator preloaded. Rounds are interleaved (pattern by pattern, each
 allocator once, then the next round), so that a disturbance of the machine hits everybody. Single-thread patterns are
 pinned to one CPU, 2-thread ones to two. What stays resident is measured in runs of their own, whose sleeps overlap.
+
+SPDX-License-Identifier: BSD-2-Clause
 """
-# SPDX-License-Identifier: BSD-2-Clause
+
 
 import argparse
 import datetime

@@ -188,6 +188,8 @@ static void free_large(void *object, const char *call)
 {
 	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
 
+	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
+	reclaim_expect(arena, large_size(object));
 	large_free(object, call);
 	reclaim_look(arena, os_clock_ms());
 }

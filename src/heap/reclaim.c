@@ -40,12 +40,17 @@ static void wake(void)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
+void reclaim_expect(struct arena *arena, size_t more)
+{
+	if (atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE && options.background_thread &&
+	    options.dirty_decay_ms >= 0 && reclaim_garbage(arena) + more > GARBAGE_WORTH_A_THREAD)
+		wake();
+}
+
 void reclaim_look(struct arena *arena, uint64_t now_ms)
 {
 	arena_step(arena, now_ms);
-	if (atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE && options.background_thread &&
-	    options.dirty_decay_ms >= 0 && reclaim_garbage(arena) > GARBAGE_WORTH_A_THREAD)
-		wake();
+	reclaim_expect(arena, 0);
 }
 
 bool reclaim_step(uint64_t now_ms)

@@ -10,6 +10,9 @@
 // What the arena holds that could be given back.
 size_t reclaim_garbage(const struct arena *arena);
 
+// Sees to it that the background thread is awake if the arena's garbage and that many bytes more are worth it.
+void reclaim_expect(struct arena *arena, size_t more);
+
 // Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
 void reclaim_look(struct arena *arena, uint64_t now_ms);
 

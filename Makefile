@@ -1,0 +1,41 @@
+# The face of vmag: what one types. CMake does the work (CMakeLists.txt), cargo builds the tool (tool/build.sh).
+# SPDX-License-Identifier: BSD-2-Clause
+BUILD ?= build
+JOBS  ?= $(shell nproc)
+TESTS ?= .
+
+.PHONY: all library tool run test bench install clean help
+
+all: library tool ## the library and the vmag command
+
+library:
+	@scripts/setup.sh build
+	@cmake -S . -B $(BUILD) -DVMAG_TESTS=OFF >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target vmag vmag_static
+
+tool: library # status 3: no cargo here; the library needs none
+	@tool/build.sh $(BUILD) || [ $$? -eq 3 ]
+
+run: all ## a real program on vmag, beside the C library's malloc
+	@scripts/demo.sh
+
+test: ## all tests
+	@scripts/setup.sh build test
+	@$(MAKE) --no-print-directory tool
+	@cmake -S . -B $(BUILD) -DVMAG_TESTS=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+	@if [ -x $(BUILD)/bin/vmag ]; then tool/check.sh $(BUILD)/lib/libvmag.so; fi
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure -R "$(TESTS)"
+
+bench: library ## comparison with other allocators, about 20 minutes; bench/run.py --help
+	@scripts/setup.sh bench
+	@bench/run.py
+
+install: library ## to /usr/local, or DESTDIR
+	@cmake --install $(BUILD)
+
+clean:
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 \t\2/p' Makefile | expand -t 20
