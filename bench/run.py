@@ -506,7 +506,7 @@ def failures(results):
 
 
 def read_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split("SPDX")[0], epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, help="timed rounds (default 5; with --quick 3)")
     parser.add_argument("--patterns", default="", metavar="REGEX", help="only patterns whose name matches")
     parser.add_argument("--allocators", type=lambda text: text.split(","), metavar="LIST", help="only these, separated by commas")

@@ -3,10 +3,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "api/glibc.h"
 #include "ctl/stats.h"
 #include "heap/fast.h"
 #include "life/life.h"

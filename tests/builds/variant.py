@@ -1,6 +1,7 @@
 # Builds the whole project once more in a variant, in a folder of its own, and runs the tests that fit there.
-# `variant.py ROOT aarch64|musl|ubsan|debug|clang|tsan`.  Skips loudly when the compiler or the emulator is missing.
+# `variant.py ROOT aarch64|musl|ubsan|debug|clang`.  Skips loudly when the compiler or the emulator is missing.
 # SPDX-License-Identifier: BSD-2-Clause
+import json
 import os
 import shutil
 import subprocess
@@ -21,8 +22,10 @@ VARIANTS = {
               "^unit|^surface[.](calloc|realloc|aligned|sized_free|usable_size|errors|trim|operators)[.]shared|^stress[.](mixed|large)[.]8"),
     "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
-    "tsan": ([], ["-DVMAG_TSAN=ON"], "^unit"),
 }
+
+# What the compiler must have been told for the heap itself, or else the option did nothing.
+PROOFS = {"ubsan": "-fsanitize=undefined", "debug": "-DVMAG_DEBUG"}
 
 
 def skip(reason):
@@ -37,6 +40,12 @@ def run(*command):
     return result.stdout
 
 
+def check_switched_on(folder, proof):
+    with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
+        commands = [entry["command"] for entry in json.load(file) if entry["file"].endswith("src/heap/heap.c")]
+    assert commands and all(proof in command for command in commands), f"the library is not compiled with {proof}"
+
+
 def main(root, variant):
     programs, options, tests = VARIANTS[variant]
     for program in programs:
@@ -44,8 +53,9 @@ def main(root, variant):
             skip(f"{program} is not installed")
     with tempfile.TemporaryDirectory(prefix=f"vmag-{variant}-") as folder:
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-        run("cmake", "-S", root, "-B", folder, *generator, *options)
+        run("cmake", "-S", root, "-B", folder, "-DVMAG_TESTS_BUILDS=OFF", *generator, *options)
         run("cmake", "--build", folder, "-j2")
+        check_switched_on(folder, PROOFS.get(variant, ""))
         report = run("ctest", "--test-dir", folder, "-R", tests, "-j2", "--output-on-failure")
         assert "No tests were found" not in report, f"no test matches {tests}"
 
