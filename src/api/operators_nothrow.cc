@@ -3,14 +3,14 @@
 // Nothing here may need the C++ library at load time, lest every C program get it: what the compiler calls for try and
 // catch is weak, and present wherever something can throw.
 // SPDX-License-Identifier: BSD-2-Clause
-#include <cstddef>
+using size_t = decltype(sizeof 0);
 
 __asm__(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch");
 
-extern "C" void *operators_new_nothrow(std::size_t size, std::size_t align);
+extern "C" void *operators_new_nothrow(size_t size, size_t align);
 
 // `align` 0: the default one.
-extern "C" __attribute__((visibility("hidden"))) void *operators_new_nothrow_caught(std::size_t size, std::size_t align)
+extern "C" __attribute__((visibility("hidden"))) void *operators_new_nothrow_caught(size_t size, size_t align)
 {
 	try {
 		return operators_new_nothrow(size, align);

@@ -4,11 +4,13 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
 SKIPPED = 77
+SECONDS = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones; the sanitizer's own library
@@ -34,10 +36,18 @@ def skip(reason):
 
 
 def run(*command):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400)
-    print(result.stdout[-6000:])
-    assert result.returncode == 0, f"failed: {' '.join(command)}"
-    return result.stdout
+    """Runs a command to its end or, when that takes too long, ends it with all that it started."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        print(output[-6000:])
+        sys.exit(f"more than {SECONDS} s: {' '.join(command)}")
+    print(output[-6000:])
+    assert process.returncode == 0, f"failed: {' '.join(command)}"
+    return output
 
 
 def check_switched_on(folder, proof):
