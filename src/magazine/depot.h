@@ -1,6 +1,6 @@
 // Depot: the stock of full and empty magazines of one class of one arena (2001, §3.1), and its working set (§3.7).
 //
-// "Full" means: has rounds. Threads that end leave magazines that are partly filled.
+// "Full" means: has rounds; sorting out what does not belong may have taken some.
 // The working set of an interval is what the list's length varied by; what lay below its minimum was not needed.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once

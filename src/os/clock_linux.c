@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -38,9 +39,13 @@ void os_word_wake(_Atomic uint32_t *word)
 // The kernel's 16 bytes of the auxiliary vector: 32 random bits; no system call, nothing to fail, different at every exec.
 uint64_t os_random(void)
 {
-	const uint64_t *bytes = (const uint64_t *)getauxval(AT_RANDOM);
+	const void *bytes = (const void *)getauxval(AT_RANDOM);
+	uint64_t words[2] = { (uint64_t)getpid(), 0 };
+	uint64_t mixed;
 
-	uint64_t mixed = bytes == NULL ? (uint64_t)getpid() : bytes[0] ^ (bytes[1] << 32 | bytes[1] >> 32);
+	if (bytes != NULL)
+		memcpy(words, bytes, sizeof words); // it is not aligned
+	mixed = words[0] ^ (words[1] << 32 | words[1] >> 32);
 
 	// The C library guards stacks and jump buffers with these bytes: let nobody compute them back.
 	mixed = (mixed ^ mixed >> 33) * 0xff51afd7ed558ccdu;

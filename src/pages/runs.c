@@ -127,7 +127,7 @@ bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	return vmem_shrink(&pages->runs, start, size, new_size);
 }
 
-// What the backlog allows: all of the newest step, a falling part of the older ones.
+// What the backlog allows: a falling part of what each step brought, 15/16 of the newest.
 static size_t backlog_limit(const struct pages *pages)
 {
 	size_t limit = 0;
