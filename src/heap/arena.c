@@ -18,6 +18,7 @@ static struct {
 	struct mutex lock;
 	// Under lock.
 	_Atomic unsigned limit; // 0: not known yet
+	_Atomic unsigned cpus;  // by affinity, when the first arena was made
 	// Written under lock, read by anyone.
 	_Atomic unsigned created;
 	struct arena *_Atomic by_id[ARENAS_MOST];
@@ -46,7 +47,7 @@ static unsigned arena_limit(void)
 
 	if (options.narenas != 0)
 		return options.narenas;
-	cpus = os_cpus_available();
+	cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
 	if (cpus == 1)
 		return 1;
 	return cpus * ARENAS_PER_CPU < ARENAS_MOST ? cpus * ARENAS_PER_CPU : ARENAS_MOST;
@@ -71,6 +72,9 @@ static struct arena *least_used(unsigned created)
 struct arena *arena_for_thread(void)
 {
 	unsigned created = atomic_load_explicit(&arenas.created, memory_order_acquire);
+
+	if (created == 0)
+		arenas.cpus = os_cpus_affine();
 	struct arena *best = created == 0 ? NULL : least_used(created), *fresh;
 
 	if (best != NULL && atomic_load_explicit(&best->threads, memory_order_relaxed) == 0)

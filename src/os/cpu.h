@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-// At least 1. Reads files and makes system calls: ask once.
-unsigned os_cpus_available(void);
+// By the affinity of the process, that is of its first thread: others may have been given one processor each. At least 1.
+unsigned os_cpus_affine(void);
+
+// By the quota of its cgroups; UINT_MAX when there is none. Reads files: ask once.
+unsigned os_cpus_quota(void);
 
 // A hint to the processor that this is a spin loop.
 static inline void os_cpu_relax(void)

@@ -14,13 +14,13 @@
 
 enum { PATH_BYTES = 512 };
 
-static unsigned affinity_count(void)
+unsigned os_cpus_affine(void)
 {
 	// Larger than cpu_set_t: the kernel refuses a mask shorter than its own.
 	static unsigned long mask[8192 / (8 * sizeof(unsigned long))];
 	unsigned count = 0;
 
-	if (sched_getaffinity(0, sizeof mask, (cpu_set_t *)(void *)mask) != 0)
+	if (sched_getaffinity(getpid(), sizeof mask, (cpu_set_t *)(void *)mask) != 0)
 		return 1;
 	for (size_t i = 0; i < sizeof mask / sizeof mask[0]; i++)
 		count += (unsigned)__builtin_popcountl(mask[i]);
@@ -87,7 +87,7 @@ static unsigned quota_v1(void)
 	return UINT32_MAX;
 }
 
-static unsigned quota_count(void)
+unsigned os_cpus_quota(void)
 {
 	char text[PATH_BYTES];
 	ssize_t length = os_file_read("/proc/self/cgroup", text, sizeof text);
@@ -102,12 +102,4 @@ static unsigned quota_count(void)
 		group = "";
 	v2 = quota_v2(group);
 	return v2 == UINT32_MAX ? quota_v1() : v2;
-}
-
-unsigned os_cpus_available(void)
-{
-	unsigned affinity = affinity_count();
-	unsigned quota = quota_count();
-
-	return quota < affinity ? quota : affinity;
 }

@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "os/file.h"
+#include "util/assert.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -19,6 +21,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+enum { PIECE = 2 * 1024 * 1024 };
 enum { READ_WRITE = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 size_t os_page_size(void)
@@ -109,13 +112,36 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-// One system call moves the page tables and leaves zero pages behind (Linux 5.7). Older kernels refuse, as do many when the
-// pages belong to more than one mapping; they may have unmapped the target before they look.
+// The system call moves the page tables and leaves zero pages behind (Linux 5.7). Many kernels refuse a range of more than one
+// mapping, and may have unmapped the target before they look.
+static bool move_piece(char *from, char *to, size_t size)
+{
+	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+}
+
+static bool copy_piece(char *from, char *to, size_t size)
+{
+	if (!remap_fresh(to, size))
+		return false;
+	memcpy(to, from, size);
+	return os_pages_purge(from, size);
+}
+
+// In pieces between the boundaries at which we ourselves split mappings (os_pages_huge).
 enum os_move os_pages_move(void *from, void *to, size_t size)
 {
-	if (mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED)
-		return OS_MOVED;
-	return remap_fresh(to, size) ? OS_NOT_MOVED : OS_TARGET_LOST;
+	for (size_t done = 0, piece; done < size; done += piece) {
+		char *source = (char *)from + done, *target = (char *)to + done;
+
+		piece = PIECE - (uintptr_t)source % PIECE;
+		piece = piece < size - done ? piece : size - done;
+		if (move_piece(source, target, piece))
+			continue;
+		if (done == 0)
+			return remap_fresh(target, piece) ? OS_NOT_MOVED : OS_TARGET_LOST;
+		ALWAYS(copy_piece(source, target, piece)); // half of it has moved: there is no way back
+	}
+	return OS_MOVED;
 }
 
 size_t os_memory_bytes(void)
