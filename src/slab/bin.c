@@ -210,19 +210,6 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	return finding;
 }
 
-enum bin_finding bin_look(struct bin *bin, struct slab *slab, const void *address)
-{
-	long index = slab_index(slab, &bin->shape, address);
-	bool is_free;
-
-	if (index < 0)
-		return BIN_NOT_A_START;
-	mutex_lock(&bin->lock);
-	is_free = slab->bitmap[index / 64] >> index % 64 & 1;
-	mutex_unlock(&bin->lock);
-	return is_free ? BIN_FREE_ALREADY : BIN_OK;
-}
-
 void bin_trim(struct bin *bin, bool always)
 {
 	struct slab *slab;

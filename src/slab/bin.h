@@ -45,9 +45,6 @@ enum bin_finding { BIN_OK, BIN_NOT_HERE, BIN_NOT_A_START, BIN_FREE_ALREADY };
 // further is done then. `*done`: how many were put back. NULL rounds are passed over.
 enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, size_t *done);
 
-// Whether the address is the start of a buffer of the slab that is not free in it (it may still be in a magazine).
-enum bin_finding bin_look(struct bin *bin, struct slab *slab, const void *address);
-
 // Gives the empty slab back to the pages; unless `always`, only when no buffer was handed out since the last call.
 void bin_trim(struct bin *bin, bool always);
 

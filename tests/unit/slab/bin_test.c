@@ -307,10 +307,6 @@ static void findings(unsigned class) {
     }
     uintptr_t last = run_start(page_map_run(live[1])) + (size_t)(bin->shape.buffers - 1) * bin->shape.size;
     expect_finding(bin, (void *)last, BIN_FREE_ALREADY);
-    struct slab *slab = (struct slab *)(void *)page_map_run(live[1]);
-    CHECK_EQ(bin_look(bin, slab, live[1]), BIN_OK);
-    CHECK_EQ(bin_look(bin, slab, freed), BIN_FREE_ALREADY);
-    CHECK_EQ(bin_look(bin, slab, (char *)live[1] + 1), BIN_NOT_A_START);
     // Twice in one batch.
     void *twice[2] = { live[1], live[1] };
     CHECK_EQ(bin_drain(bin, twice, 2, &done), BIN_FREE_ALREADY);
