@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "conf/options.h"
+#include "heap/door.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
@@ -35,6 +36,7 @@ static struct {
 	// Under lock.
 	struct front *first;
 	unsigned count;
+	uint8_t door; // what the doors of all threads are closed for
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 // Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
@@ -62,6 +64,7 @@ static void front_link(struct front *front)
 		fronts.first->prev = front;
 	fronts.first = front;
 	fronts.count++;
+	front->door_wanted = fronts.door;
 	mutex_unlock(&fronts.lock);
 }
 
@@ -99,8 +102,12 @@ static struct front *front_create(void)
 		front->batch[class] = (uint8_t)first_batch(class);
 	}
 	front->tidied_at = os_clock_ms();
+	front->words = &words;
+	front->top = words.top;
+	for (unsigned class = 0; class < CLASSES; class++)
+		front->kept[class] = CLOSED;
 	front_link(front);
-	words.word = arena_word(front->arena->id, 0);
+	front->word = words.word = arena_word(front->arena->id, 0);
 	words.front = front;
 	os_thread_exit_value(front);
 	return front;
@@ -108,14 +115,18 @@ static struct front *front_create(void)
 
 struct front *front_get(void)
 {
-	return LIKELY(words.front != NULL) ? words.front : front_create();
+	struct front *front = LIKELY(words.front != NULL) ? words.front : front_create();
+
+	if (LIKELY(front != NULL))
+		door_obey(front);
+	return front;
 }
 
 static void load(struct front *front, unsigned class, struct magazine *magazine)
 {
 	front->loaded[class] = magazine;
 	front->loaded_capacity[class] = magazine == NULL ? 0 : (uint8_t)magazine->capacity;
-	words.top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
+	front->top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
 }
 
 // A magazine that comes from the depot was touched long ago: its lines are asked for all at once.
@@ -126,16 +137,51 @@ static void load_cold(struct front *front, unsigned class, struct magazine *maga
 	load(front, class, magazine);
 }
 
+// When the word was closed from outside, the empty slots tell how far the rounds go.
+static uint32_t rounds_loaded(const struct front *front, unsigned class)
+{
+	const struct magazine *magazine = front->loaded[class];
+	void **top = front->top[class];
+	uint32_t rounds = 0;
+
+	if (LIKELY(top != CLOSED))
+		return (uint32_t)(top - magazine->round);
+	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)(front->word | class))
+		rounds++;
+	return rounds;
+}
+
 // The loaded magazine, its rounds counted; the class is closed.
 static struct magazine *unload(struct front *front, unsigned class)
 {
 	struct magazine *magazine = front->loaded[class];
 
 	if (magazine != NULL)
-		magazine->rounds = (uint32_t)(words.top[class] - magazine->round);
+		magazine->rounds = rounds_loaded(front, class);
 	front->loaded[class] = NULL;
-	words.top[class] = CLOSED;
+	front->top[class] = CLOSED;
 	return magazine;
+}
+
+void front_close_words(struct front *front)
+{
+	struct front_words *own = front->words;
+
+	for (unsigned class = 1; class < CLASSES; class++) {
+		if (front->loaded[class] != NULL)
+			front->kept[class] = front->loaded[class]->round + rounds_loaded(front, class);
+		own->top[class] = CLOSED;
+	}
+	front->top = front->kept;
+}
+
+void front_open_words(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		front->words->top[class] = front->kept[class];
+		front->kept[class] = CLOSED;
+	}
+	front->top = front->words->top;
 }
 
 // Objects that nobody has touched lately are on their way to the cache before the program writes to them.
@@ -191,14 +237,14 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	size_t got = arena_fill(front->arena, class, magazine->round, wanted);
 
 	if (got == 0) {
-		magazine_clear(magazine, words.word | class);
+		magazine_clear(magazine, front->word | class);
 		load(front, class, magazine);
 		return false;
 	}
 	if (got < wanted) {
 		memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
 		for (size_t i = got; i < wanted; i++)
-			magazine->round[i] = (void *)(words.word | class);
+			magazine->round[i] = (void *)(front->word | class);
 	}
 	magazine->rounds = (uint32_t)got;
 	prefetch_objects(magazine);
@@ -221,7 +267,7 @@ bool front_refill(struct front *front, unsigned class)
 
 	note_miss(front);
 	loaded = unload(front, class);
-	drop_null_rounds(loaded, words.word | class);
+	drop_null_rounds(loaded, front->word | class);
 	if (loaded != NULL && loaded->rounds > 0) {
 		load(front, class, loaded);
 		return true;
@@ -297,7 +343,7 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 	if (loaded == NULL)
 		return false;
 	arena_drain(front->arena, class, loaded->round, loaded->rounds, "free");
-	magazine_clear(loaded, words.word | class);
+	magazine_clear(loaded, front->word | class);
 	load(front, class, loaded);
 	return true;
 }
@@ -329,7 +375,7 @@ bool front_make_room(struct front *front, unsigned class)
 	}
 	if (arena_depot_is_full(front->arena, class, previous->rounds, is_scattered(previous))) {
 		arena_drain(front->arena, class, previous->round, previous->rounds, "free");
-		magazine_clear(previous, words.word | class);
+		magazine_clear(previous, front->word | class);
 		empty = previous;
 	} else {
 		verify(front->arena, class, previous);
@@ -437,12 +483,12 @@ static void front_tidy(struct front *front)
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *idle = NULL;
 
-		if (front->loaded[class] != NULL && words.top[class] == front->seen[class]) {
+		if (front->loaded[class] != NULL && front->top[class] == front->seen[class]) {
 			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
 			keep_previous(front, class, NULL);
 			front->batch[class] = (uint8_t)first_batch(class);
 		}
-		front->seen[class] = words.top[class];
+		front->seen[class] = front->top[class];
 		put_away(front->arena, class, idle);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
@@ -470,7 +516,9 @@ void front_end(void *value)
 	if (words.front != front)
 		return;
 	front_flush(front);
+	front_close_words(front);
 	words.ended = true;
+	words.door = 0;
 	words.front = NULL;
 	front_unlink(front);
 	atomic_fetch_sub_explicit(&front->arena->threads, 1, memory_order_relaxed);
@@ -487,9 +535,27 @@ void fronts_count(size_t rounds[CLASSES])
 			if (front != words.front)
 				rounds[class] += front->loaded_capacity[class] / 2u;
 			else if (front->loaded[class] != NULL)
-				rounds[class] += (size_t)(words.top[class] - front->loaded[class]->round);
+				rounds[class] += rounds_loaded(front, class);
 		}
 	mutex_unlock(&fronts.lock);
+}
+
+void fronts_close_words(uint8_t set, uint8_t clear)
+{
+	mutex_lock(&fronts.lock);
+	fronts.door = (uint8_t)((fronts.door | set) & ~clear);
+	for (struct front *front = fronts.first; front != NULL; front = front->next) {
+		atomic_fetch_or(&front->door_wanted, set);
+		atomic_fetch_and(&front->door_wanted, (uint8_t)~clear);
+		for (unsigned class = 1; class < CLASSES; class++)
+			__atomic_store_n(&front->words->top[class], CLOSED, __ATOMIC_RELAXED);
+	}
+	mutex_unlock(&fronts.lock);
+}
+
+uint8_t fronts_door(void)
+{
+	return fronts.door;
 }
 
 unsigned fronts_live(void)

@@ -2,7 +2,7 @@
 //
 // words.top[class] points after the last round of the loaded magazine. Where there is none it points into the closed
 // magazine [NULL, FULL], in which both allocating and freeing miss: the one door (design, idea 3). A thread's words are
-// closed before its first use and after its end.
+// closed before its first use and after its end, and while somebody watches (heap/door.h): then its tops are in the front.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -20,6 +20,7 @@ struct front_words {
 	struct front *front;
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
+	uint8_t door; // why the door is closed (enum door); 0: it is open
 };
 
 extern __thread struct front_words words __attribute__((tls_model("initial-exec"))) HIDDEN;
@@ -33,7 +34,12 @@ struct outbound {
 // Of one thread; nobody else writes it.
 struct front {
 	struct arena *arena;
+	uintptr_t word; // the page map's word of the arena, class 0
+	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
+	struct front_words *words; // of the thread
 	struct front *next, *prev; // list of all fronts, under its lock
+	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
+	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	uint64_t tidied_at;        // ms
 	uint32_t misses;
 	struct magazine *loaded[CLASSES];
@@ -44,6 +50,7 @@ struct front {
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
+	void **kept[CLASSES];
 	struct outbound outbound[OUTBOUND_SLOTS];
 };
 
@@ -53,6 +60,10 @@ struct front *front_get(void);
 // After a miss: makes rounds available, or empty slots. False: no memory.
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
+
+// Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
+void front_close_words(struct front *front);
+void front_open_words(struct front *front);
 
 // Sends an object to the arena that owns it.
 void front_send(struct front *front, uintptr_t word, void *object);
@@ -66,6 +77,11 @@ void front_drain(struct front *front);
 // Rounds held by all fronts, by class, read without stopping anyone: an estimate while others run.
 void fronts_count(size_t rounds[CLASSES]);
 unsigned fronts_live(void);
+
+// Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
+// opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
+void fronts_close_words(uint8_t set, uint8_t clear);
+uint8_t fronts_door(void); // what the doors of all threads are closed for
 
 void fronts_fork_prepare(void);
 void fronts_fork_done(bool child);

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "conf/options.h"
 #include "guard/report.h"
+#include "heap/door.h"
 #include "heap/front.h"
 #include "heap/large.h"
 #include "heap/reclaim.h"
@@ -71,14 +72,14 @@ static struct arena *own_arena(void)
 	return front != NULL ? front->arena : arena_without_front();
 }
 
-static void *pop(unsigned class)
+static void *pop(struct front *front, unsigned class)
 {
-	void **top = words.top[class];
+	void **top = front->top[class];
 	void *object = top[-1];
 
 	if (object != NULL) {
-		words.top[class] = top - 1;
-		top[-1] = (void *)(words.word | class);
+		front->top[class] = top - 1;
+		top[-1] = (void *)(front->word | class);
 	}
 	return object;
 }
@@ -95,10 +96,10 @@ static void *alloc_one(unsigned class)
 static void *alloc_class(unsigned class)
 {
 	struct front *front = front_get();
-	void *object = pop(class);
+	void *object = front != NULL ? pop(front, class) : NULL;
 
 	while (object == NULL && front != NULL && front_refill(front, class))
-		object = pop(class);
+		object = pop(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
 	if (object == NULL && heap_trim())
@@ -120,6 +121,16 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 	return object;
 }
 
+// What every allocation ends with.
+static inline void *allocated(void *object, size_t bytes)
+{
+	if (UNLIKELY(object == NULL))
+		return no_memory();
+	if (UNLIKELY(words.door != 0))
+		door_allocated(words.front, object, bytes);
+	return object;
+}
+
 void *heap_malloc(size_t size)
 {
 	void *object;
@@ -129,19 +140,19 @@ void *heap_malloc(size_t size)
 		return no_memory();
 	class = size_class(size);
 	object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
-	return object != NULL ? object : no_memory();
+	return allocated(object, class_size(class));
 }
 
 static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false;
-	void *object = class < CLASSES ? pop(class) : NULL;
+	void *object = class < CLASSES && words.front != NULL ? pop(words.front, class) : NULL;
 
 	if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
-	if (object == NULL)
-		return no_memory();
-	return zeroed ? object : memset(object, 0, size);
+	if (object != NULL && !zeroed)
+		memset(object, 0, size);
+	return allocated(object, class_size(class));
 }
 
 void *heap_calloc(size_t count, size_t size)
@@ -159,17 +170,17 @@ void *heap_calloc(size_t count, size_t size)
 
 static void push(struct front *front, unsigned class, uintptr_t word, void *object)
 {
-	void **top = words.top[class];
+	void **top = front->top[class];
 
 	while ((uintptr_t)*top != word) {
 		if (!front_make_room(front, class)) {
 			arena_drain(front->arena, class, &object, 1, "free");
 			return;
 		}
-		top = words.top[class];
+		top = front->top[class];
 	}
 	*top = object;
-	words.top[class] = top + 1;
+	front->top[class] = top + 1;
 }
 
 // Whose address this may be, for a report.
@@ -205,13 +216,15 @@ void heap_free(void *object, const char *call)
 		return;
 	if (UNLIKELY(word == 0))
 		report_not_ours(object, call);
+	if (UNLIKELY(words.door != 0))
+		door_freeing(words.front, object, heap_usable_size(object, call));
 	if (class == 0)
 		free_large(object, call);
 	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
 		report_not_ours(object, call);
 	else if (UNLIKELY((front = front_get()) == NULL))
 		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
-	else if (word == (words.word | class))
+	else if (word == (front->word | class))
 		push(front, class, word, object);
 	else
 		front_send(front, word, object);
@@ -249,7 +262,7 @@ void *heap_aligned(size_t align, size_t size)
 		return heap_malloc(bytes);
 	class = size_class(bytes);
 	object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
-	return object != NULL ? object : no_memory();
+	return allocated(object, bytes);
 }
 
 static size_t size_of_word(const void *object, uintptr_t word)
@@ -319,6 +332,8 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	if (old_size > MAGAZINE_MOST && new_size > MAGAZINE_MOST) {
 		void *moved = large_resize(object, new_size) ? object : large_move(own_arena(), object, new_size);
 
+		if (moved != NULL && UNLIKELY(words.door != 0))
+			door_resized(words.front, moved, old_size, new_size);
 		if (moved != NULL)
 			return moved;
 	}

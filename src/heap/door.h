@@ -1,0 +1,48 @@
+// Door: sends the operations of a thread, or of all threads, the slow way, where whatever watches can meet them.
+//
+// The fast paths have one exit, the miss (design, idea 3). While a thread's door is closed all its words point into the
+// closed magazine, so that every malloc and free misses; its magazines stay loaded and are used from the front's own
+// tops. The slow paths look at words.door, which tells why. An open door costs nothing.
+//
+// Another thread's door is closed from outside in two steps: its words are closed at once, and at its next miss, which is
+// then its next operation, it obeys `door_wanted`. The one race is harmless: a thread that has read a word before it was
+// closed and writes it afterwards keeps that class open until its next miss (docs/decisions/0009-door.md).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "heap/front.h"
+
+enum door {
+	DOOR_COUNT = 1,   // exact counters of the thread
+	DOOR_SAMPLE = 2,  // the sampling profiler
+	DOOR_TRACE = 4,   // the event trace
+	DOOR_CPU = 8,     // fronts of processors serve
+	DOOR_GUARD = 16,  // debugging of every object
+	DOOR_NOCACHE = 32, // the thread wants no magazines
+};
+
+// Of this thread, from its next operation on.
+void door_close(enum door why);
+void door_open(enum door why);
+
+// Of all threads, present and future. Takes the lock of the fronts.
+void doors_close(enum door why);
+void doors_open(enum door why);
+
+// Makes the thread's door as it is wanted; called at each miss.
+void door_change(struct front *front);
+
+static inline void door_obey(struct front *front)
+{
+	if (UNLIKELY(atomic_load_explicit(&front->door_wanted, memory_order_relaxed) != front->words->door))
+		door_change(front);
+}
+
+// What happens at each operation of a thread whose door is closed: after an object was allocated, before it is freed, and
+// after it was resized in place. `size`, `old_size`: bytes that the program may use.
+void door_allocated(struct front *front, void *object, size_t size);
+void door_freeing(struct front *front, void *object, size_t size);
+void door_resized(struct front *front, void *object, size_t old_size, size_t size);

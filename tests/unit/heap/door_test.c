@@ -1,0 +1,123 @@
+// The door: exact counts while it is closed, and closing and opening from outside while threads run: nothing is lost.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/door.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "heap/heap.h"
+#include "unit.h"
+
+enum { SLOTS = 500, THREADS = 3, ROUNDS = 400 };
+
+static void *kept[SLOTS];
+
+static void counts_are_exact(void) {
+    uint64_t allocated, freed;
+
+    door_close(DOOR_COUNT);
+    allocated = words.front->allocated;
+    freed = words.front->freed;
+    for (size_t size = 1; size < 300000; size += size / 3 + 1) {
+        void *object = malloc(size);
+        size_t usable = heap_usable_size(object, "test");
+
+        CHECK(words.front->allocated - allocated == usable && words.front->freed == freed);
+        allocated += usable;
+        object = realloc(object, size * 2);
+        free(object);
+        CHECK(words.front->allocated - words.front->freed == allocated - freed - usable);
+        allocated = words.front->allocated;
+        freed = words.front->freed;
+    }
+    door_open(DOOR_COUNT);
+    free(malloc(100));
+    CHECK(words.front->allocated == allocated && words.front->freed == freed);
+}
+
+// Objects freed before closing come back in the same order: the loaded magazine stays loaded.
+static void magazines_stay(void) {
+    void *first = malloc(48), *second = malloc(48);
+
+    free(first);
+    free(second);
+    door_close(DOOR_NOCACHE);
+    CHECK(malloc(48) == second);
+    door_open(DOOR_NOCACHE);
+    CHECK(malloc(48) == first);
+    free(first);
+    free(second);
+}
+
+static void *churn(void *seed) {
+    struct random random = { (uintptr_t)seed };
+    unsigned char *slots[SLOTS] = { 0 };
+    size_t sizes[SLOTS];
+
+    for (int i = 0; i < 400000; i++) {
+        size_t at = random_below(&random, SLOTS);
+
+        if (slots[at] != NULL) {
+            CHECK(slots[at][0] == (unsigned char)at && slots[at][sizes[at] - 1] == (unsigned char)at);
+            free(slots[at]);
+        }
+        sizes[at] = 1 + random_below(&random, i % 64 == 0 ? 40000 : 200);
+        slots[at] = malloc(sizes[at]);
+        memset(slots[at], (int)at, sizes[at]);
+    }
+    for (int at = 0; at < SLOTS; at++)
+        free(slots[at]);
+    return NULL;
+}
+
+static void closing_from_outside_loses_nothing(void) {
+    pthread_t threads[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+    for (int i = 0; i < ROUNDS; i++) {
+        doors_close(i % 2 ? DOOR_COUNT : DOOR_TRACE);
+        usleep((unsigned)i % 50);
+        doors_open(i % 2 ? DOOR_COUNT : DOOR_TRACE);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static pthread_barrier_t started, closed;
+
+static void *pairs(void *unused) {
+    free(malloc(64));
+    pthread_barrier_wait(&started);
+    pthread_barrier_wait(&closed);
+    free(malloc(64));
+    CHECK(words.door == DOOR_COUNT && words.front->allocated == 64 && words.front->freed == 64);
+    return unused;
+}
+
+static void other_threads_obey(void) {
+    pthread_t thread;
+
+    pthread_barrier_init(&started, NULL, 2);
+    pthread_barrier_init(&closed, NULL, 2);
+    pthread_create(&thread, NULL, pairs, NULL);
+    pthread_barrier_wait(&started);
+    doors_close(DOOR_COUNT);
+    pthread_barrier_wait(&closed);
+    pthread_join(thread, NULL);
+    doors_open(DOOR_COUNT);
+}
+
+int main(void) {
+    for (int i = 0; i < SLOTS; i++)
+        kept[i] = malloc(40);
+    counts_are_exact();
+    magazines_stay();
+    other_threads_obey();
+    closing_from_outside_loses_nothing();
+    for (int i = 0; i < SLOTS; i++)
+        free(kept[i]);
+    return 0;
+}
