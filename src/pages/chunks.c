@@ -15,13 +15,13 @@ static _Atomic size_t mapped_bytes;
 bool chunks_init(void)
 {
 	vmem_init(&heap_arena, "heap", LG_CHUNK, VMEM_BESTFIT, RANK_HEAP);
-	return vmem_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
+	return vmem_span_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
 uintptr_t chunks_import(struct vmem *heap, size_t size)
 {
 	for (;;) {
-		uintptr_t start = vmem_alloc(heap, size).start;
+		uintptr_t start = vmem_segment_alloc(heap, size).start;
 
 		if (start == 0)
 			return 0;
@@ -31,7 +31,7 @@ uintptr_t chunks_import(struct vmem *heap, size_t size)
 		}
 		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
 		if (errno != EEXIST) {
-			vmem_free(heap, start, size, VMEM_CLEAN);
+			vmem_segment_free(heap, start, size, VMEM_CLEAN);
 			return 0;
 		}
 	}
@@ -41,7 +41,7 @@ void chunks_release(struct vmem *heap, uintptr_t start, size_t size)
 {
 	os_pages_unmap((void *)start, size);
 	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
-	vmem_free(heap, start, size, VMEM_CLEAN);
+	vmem_segment_free(heap, start, size, VMEM_CLEAN);
 }
 
 size_t chunks_mapped_bytes(void)

@@ -55,7 +55,7 @@ bool pages_purge(struct pages *pages, size_t most)
 		bool purged = start != 0 && purge_run(pages, start, size);
 
 		if (start != 0)
-			vmem_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
+			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
 		if (!purged)
 			break;
 		given = true;
@@ -86,8 +86,8 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
 	struct vmem_constraint aligned = { .align = align };
-	struct vmem_piece piece = align <= os_page_size() ? vmem_alloc(&pages->runs, size) :
-							    vmem_xalloc(&pages->runs, size, &aligned);
+	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
+							    vmem_segment_xalloc(&pages->runs, size, &aligned);
 
 	*zeroed = piece.kind == VMEM_CLEAN;
 	if (piece.start != 0 && piece.dirty < size)
@@ -99,7 +99,7 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 
 void pages_free(struct pages *pages, uintptr_t start, size_t size)
 {
-	bool known = vmem_free(&pages->runs, start, size, VMEM_DIRTY);
+	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);
 
 	ALWAYS(known);
 	if (options.dirty_decay_ms == 0)
@@ -108,7 +108,7 @@ void pages_free(struct pages *pages, uintptr_t start, size_t size)
 
 void pages_free_clean(struct pages *pages, uintptr_t start, size_t size)
 {
-	bool known = vmem_free(&pages->runs, start, size, VMEM_CLEAN);
+	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_CLEAN);
 
 	ALWAYS(known);
 }

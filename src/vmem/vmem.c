@@ -325,7 +325,7 @@ static bool span_add(struct vmem *arena, uintptr_t start, size_t size, bool impo
 	return true;
 }
 
-bool vmem_add(struct vmem *arena, uintptr_t start, size_t size)
+bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size)
 {
 	return span_add(arena, start, size, false);
 }
@@ -522,7 +522,7 @@ static bool import_span(struct vmem *arena, size_t size, const struct vmem_const
 	return false;
 }
 
-struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
+struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
 {
 	struct vmem_piece none = { 0, VMEM_CLEAN, 0 };
 
@@ -544,9 +544,9 @@ struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem
 	return none;
 }
 
-struct vmem_piece vmem_alloc(struct vmem *arena, size_t size)
+struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 {
-	return vmem_xalloc(arena, size, NULL);
+	return vmem_segment_xalloc(arena, size, NULL);
 }
 
 static void become_free(struct vmem_segment *segment, enum vmem_kind kind)
@@ -563,7 +563,7 @@ static bool is_whole_import(const struct vmem_segment *segment)
 	       segment->prev->imported;
 }
 
-bool vmem_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind)
+bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind)
 {
 	struct vmem_segment *segment, **at, *excess;
 	uintptr_t returned = 0;

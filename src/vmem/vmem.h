@@ -5,7 +5,7 @@
 //
 //   segment list   SPAN [ALLOC][FREE ][ALLOC] SPAN [FREE        ] …       in address order within each span
 //   free list      n: segments of exactly n quanta (n ≤ 32), then one list for each power of two
-//   hash           allocated segments by address: vmem_free finds its tag, and a wrong address or size is noticed
+//   hash           allocated segments by address: vmem_segment_free finds its tag, and a wrong address or size is noticed
 //
 // Free segments come in two kinds. CLEAN ones are as their source gave them (for pages: zero and not resident). DIRTY
 // ones hold something used, as many bytes as their tag says; they are preferred, so that what is resident is used again
@@ -86,15 +86,15 @@ void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum v
 void vmem_import_from(struct vmem *arena, struct vmem *source, vmem_import *import, vmem_release *release, size_t unit);
 
 // Adds the span [start, start + size). False: no memory for its tags.
-bool vmem_add(struct vmem *arena, uintptr_t start, size_t size);
+bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
 
 // Allocates `size` (rounded up to quanta). Dirty segments first; kind CLEAN: nothing of it was used before.
-struct vmem_piece vmem_alloc(struct vmem *arena, size_t size);
-struct vmem_piece vmem_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint);
+struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
+struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint);
 
 // False, and nothing is done, when [start, start + size) is not an allocated segment. A whole imported span that is clean
 // goes back to its source.
-bool vmem_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind);
+bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind);
 
 // Grows an allocated segment at its end out of the free segment behind it. False: not possible. `*kind`: of what came.
 bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind);

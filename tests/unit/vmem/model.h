@@ -95,7 +95,7 @@ static inline void model_check_kind(const struct model *model, size_t first, siz
 
 // True: allocated.
 static inline bool model_alloc(struct model *model, size_t quanta) {
-    struct vmem_piece piece = vmem_alloc(model->arena, quanta << model->lg_quantum);
+    struct vmem_piece piece = vmem_segment_alloc(model->arena, quanta << model->lg_quantum);
     size_t first = model_quantum(model, piece.start);
 
     CHECK_NE(model_fit(model, quanta, false), piece.start != 0 ? FIT_NONE : FIT_SURELY);
@@ -113,7 +113,7 @@ static inline bool model_alloc(struct model *model, size_t quanta) {
 static inline void model_free(struct model *model, size_t number, enum vmem_kind kind) {
     struct live live = model->live[number];
 
-    CHECK(vmem_free(model->arena, model_address(model, live.first), live.quanta << model->lg_quantum, kind));
+    CHECK(vmem_segment_free(model->arena, model_address(model, live.first), live.quanta << model->lg_quantum, kind));
     model_set(model, live.first, live.quanta, kind == VMEM_DIRTY ? QUANTUM_DIRTY : QUANTUM_CLEAN);
     model->live[number] = model->live[--model->lives];
 }
@@ -123,7 +123,7 @@ static inline void model_free_wrongly(struct model *model, size_t first, size_t 
     for (size_t i = 0; i < model->lives; i++)
         if (model->live[i].first == first && model->live[i].quanta == quanta)
             return;
-    CHECK(!vmem_free(model->arena, model_address(model, first), quanta << model->lg_quantum, VMEM_DIRTY));
+    CHECK(!vmem_segment_free(model->arena, model_address(model, first), quanta << model->lg_quantum, VMEM_DIRTY));
 }
 
 // All that was used becomes clean again, as a purge does it, about `most` quanta at a time.

@@ -1,4 +1,4 @@
-// Tests vmem_xalloc's constraints (align, phase, nocross, least, most) against brute force: it returns a place that satisfies
+// Tests vmem_segment_xalloc's constraints (align, phase, nocross, least, most) against brute force: it returns a place that satisfies
 // them exactly when there is one.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vmem/vmem.h"
@@ -26,13 +26,13 @@ static void space_make(struct space *space, unsigned lg_quantum) {
     memset(space, 0, sizeof *space);
     space->lg_quantum = lg_quantum;
     vmem_init(&space->arena, "constraints", lg_quantum, VMEM_INSTANTFIT, RANK_PAGES);
-    CHECK(vmem_add(&space->arena, (uintptr_t)FIRST << lg_quantum, (size_t)QUANTA << lg_quantum));
+    CHECK(vmem_span_add(&space->arena, (uintptr_t)FIRST << lg_quantum, (size_t)QUANTA << lg_quantum));
     for (size_t i = 0; i < QUANTA; i++)
-        CHECK_EQ(vmem_alloc(&space->arena, (size_t)1 << lg_quantum).start, (FIRST + i) << lg_quantum);
+        CHECK_EQ(vmem_segment_alloc(&space->arena, (size_t)1 << lg_quantum).start, (FIRST + i) << lg_quantum);
     for (size_t i = 0; i < QUANTA; i++) {
         space->used[i] = random_below(&random_source, 8) == 0;
         if (!space->used[i])
-            CHECK(vmem_free(&space->arena, (FIRST + i) << lg_quantum, (size_t)1 << lg_quantum, VMEM_CLEAN));
+            CHECK(vmem_segment_free(&space->arena, (FIRST + i) << lg_quantum, (size_t)1 << lg_quantum, VMEM_CLEAN));
     }
 }
 
@@ -82,7 +82,7 @@ static void request(struct space *space, bool odd_limits) {
     struct vmem_constraint c = any_constraint(space->lg_quantum, odd_limits);
     size_t quanta = 1 + random_below(&random_source, 9), size = quanta << space->lg_quantum;
     bool exists = place_exists(space, &c, quanta);
-    uintptr_t start = vmem_xalloc(&space->arena, size, &c).start;
+    uintptr_t start = vmem_segment_xalloc(&space->arena, size, &c).start;
 
     CHECK_SAY((start != 0) == exists && (start == 0 || satisfies(&c, start, size)),
               "size %zu align %zu phase %zu nocross %zu least %zu most %zu, quantum %u: got %zu, a place %s", size, c.align,
@@ -92,7 +92,7 @@ static void request(struct space *space, bool odd_limits) {
         return;
     CHECK_EQ(start % ((size_t)1 << space->lg_quantum), 0);
     CHECK(is_free(space, (start >> space->lg_quantum) - FIRST, quanta));
-    CHECK(vmem_free(&space->arena, start, size, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&space->arena, start, size, VMEM_CLEAN));
 }
 
 int main(void) {

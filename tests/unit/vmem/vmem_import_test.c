@@ -56,16 +56,16 @@ static void whole_clean_spans_go_back(void) {
     struct vmem arena;
 
     arena_make(&arena);
-    uintptr_t a = vmem_alloc(&arena, 20).start, b = vmem_alloc(&arena, 44).start;
+    uintptr_t a = vmem_segment_alloc(&arena, 20).start, b = vmem_segment_alloc(&arena, 44).start;
     CHECK_EQ(source.imported, 1);
-    uintptr_t c = vmem_alloc(&arena, UNIT + 1).start;
+    uintptr_t c = vmem_segment_alloc(&arena, UNIT + 1).start;
     CHECK_EQ(source.imported, 2);
     CHECK_EQ(source.spans[1].size, 2 * UNIT);
-    CHECK(vmem_free(&arena, a, 20, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, a, 20, VMEM_CLEAN));
     CHECK_EQ(source.live, 2); // b is still there
-    CHECK(vmem_free(&arena, b, 44, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, b, 44, VMEM_CLEAN));
     CHECK_EQ(source.live, 1);
-    CHECK(vmem_free(&arena, c, UNIT + 1, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, c, UNIT + 1, VMEM_CLEAN));
     CHECK_EQ(source.live, 0);
     CHECK_EQ(arena.total_bytes, 0);
     vmem_check(&arena);
@@ -76,14 +76,14 @@ static void dirty_spans_stay_until_cleaned(void) {
     size_t size;
 
     arena_make(&arena);
-    uintptr_t a = vmem_alloc(&arena, 24).start, b = vmem_alloc(&arena, 40).start;
-    CHECK(vmem_free(&arena, a, 24, VMEM_DIRTY) && vmem_free(&arena, b, 40, VMEM_CLEAN));
+    uintptr_t a = vmem_segment_alloc(&arena, 24).start, b = vmem_segment_alloc(&arena, 40).start;
+    CHECK(vmem_segment_free(&arena, a, 24, VMEM_DIRTY) && vmem_segment_free(&arena, b, 40, VMEM_CLEAN));
     CHECK_EQ(source.live, 1);
-    CHECK(vmem_alloc(&arena, 64).start == a); // nothing new is imported while there is room
+    CHECK(vmem_segment_alloc(&arena, 64).start == a); // nothing new is imported while there is room
     CHECK_EQ(source.imported, 1);
-    CHECK(vmem_free(&arena, a, 64, VMEM_DIRTY));
+    CHECK(vmem_segment_free(&arena, a, 64, VMEM_DIRTY));
     for (struct vmem_piece piece; (piece = vmem_take_dirty(&arena, SIZE_MAX / 2, &size)).start != 0;)
-        CHECK(vmem_free(&arena, piece.start, size, VMEM_CLEAN));
+        CHECK(vmem_segment_free(&arena, piece.start, size, VMEM_CLEAN));
     CHECK_EQ(source.live, 0);
     vmem_check(&arena);
 }
@@ -92,10 +92,10 @@ static void added_spans_stay(void) {
     struct vmem arena;
 
     arena_make(&arena);
-    CHECK(vmem_add(&arena, 4096, UNIT));
-    uintptr_t a = vmem_alloc(&arena, UNIT).start;
+    CHECK(vmem_span_add(&arena, 4096, UNIT));
+    uintptr_t a = vmem_segment_alloc(&arena, UNIT).start;
     CHECK_EQ(a, 4096);
-    CHECK(vmem_free(&arena, a, UNIT, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, a, UNIT, VMEM_CLEAN));
     CHECK_EQ(arena.total_bytes, UNIT);
     CHECK_EQ(source.imported, 0);
 }
@@ -105,13 +105,13 @@ static void a_refusing_source(void) {
 
     arena_make(&arena);
     source.refuse_from = 1;
-    uintptr_t a = vmem_alloc(&arena, UNIT).start;
+    uintptr_t a = vmem_segment_alloc(&arena, UNIT).start;
     CHECK(a != 0);
-    CHECK(vmem_alloc(&arena, QUANTUM).start == 0);
-    CHECK(vmem_free(&arena, a, UNIT, VMEM_CLEAN));
+    CHECK(vmem_segment_alloc(&arena, QUANTUM).start == 0);
+    CHECK(vmem_segment_free(&arena, a, UNIT, VMEM_CLEAN));
     CHECK_EQ(source.live, 0);
-    CHECK(vmem_alloc(&arena, SIZE_MAX - 8).start == 0);
-    CHECK(vmem_alloc(&arena, SIZE_MAX / 2).start == 0);
+    CHECK(vmem_segment_alloc(&arena, SIZE_MAX - 8).start == 0);
+    CHECK(vmem_segment_alloc(&arena, SIZE_MAX / 2).start == 0);
     vmem_check(&arena);
 }
 
@@ -122,13 +122,13 @@ static void one_import_for(size_t offset, size_t size, struct vmem_constraint co
     arena_make(&arena);
     source.offset = offset;
     source.refuse_from = 5; // more than one is wrong already; a loop without end would not tell
-    uintptr_t start = vmem_xalloc(&arena, size, &constraint).start;
+    uintptr_t start = vmem_segment_xalloc(&arena, size, &constraint).start;
     CHECK_SAY(start != 0 && source.imported == 1,
               "size %zu align %zu phase %zu from spans at %zu: got %zu by %zu imports, one would do", size, constraint.align,
               constraint.phase, offset, (size_t)start, source.imported);
     if (constraint.align != 0)
         CHECK_EQ((start - constraint.phase) % constraint.align, 0);
-    CHECK(vmem_free(&arena, start, size, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, start, size, VMEM_CLEAN));
     CHECK_EQ(source.live, 0);
     vmem_check(&arena);
 }
@@ -153,8 +153,8 @@ static void limits_do_not_import(void) {
     struct vmem_constraint below = { .most = 1 << 12 }, above = { .least = 1 << 12 };
 
     arena_make(&arena);
-    CHECK(vmem_xalloc(&arena, QUANTUM, &below).start == 0);
-    CHECK(vmem_xalloc(&arena, QUANTUM, &above).start == 0);
+    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &below).start == 0);
+    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &above).start == 0);
     CHECK_EQ(source.imported, 0);
 }
 
@@ -170,15 +170,15 @@ static void random_run(void) {
         size_t i = random_below(&random, LIVES);
 
         if (starts[i] != 0)
-            CHECK(vmem_free(&arena, starts[i], sizes[i], VMEM_CLEAN));
+            CHECK(vmem_segment_free(&arena, starts[i], sizes[i], VMEM_CLEAN));
         sizes[i] = 1 + random_below(&random, 40);
-        starts[i] = vmem_alloc(&arena, sizes[i]).start;
+        starts[i] = vmem_segment_alloc(&arena, sizes[i]).start;
         CHECK(starts[i] != 0);
         vmem_check(&arena);
     }
     for (size_t i = 0; i < LIVES; i++)
         if (starts[i] != 0)
-            CHECK(vmem_free(&arena, starts[i], sizes[i], VMEM_CLEAN));
+            CHECK(vmem_segment_free(&arena, starts[i], sizes[i], VMEM_CLEAN));
     CHECK_EQ(source.live, 0);
 }
 

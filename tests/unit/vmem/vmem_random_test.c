@@ -99,7 +99,7 @@ static void long_run(enum vmem_policy policy, size_t quanta) {
     struct vmem arena;
 
     vmem_init(&arena, "random", LG_QUANTUM, policy, RANK_PAGES);
-    CHECK(vmem_add(&arena, BASE, quanta << LG_QUANTUM));
+    CHECK(vmem_span_add(&arena, BASE, quanta << LG_QUANTUM));
     model = (struct model){ .arena = &arena, .base = BASE, .lg_quantum = LG_QUANTUM, .quanta = quanta };
     for (int i = 0; i < STEPS; i++) {
         step(&model);
@@ -116,10 +116,10 @@ static void many_segments(void) {
     struct vmem arena;
 
     vmem_init(&arena, "many", 0, VMEM_INSTANTFIT, RANK_PAGES);
-    CHECK(vmem_add(&arena, 1, SEGMENTS * 2));
+    CHECK(vmem_span_add(&arena, 1, SEGMENTS * 2));
     for (size_t i = 0; i < SEGMENTS; i++)
-        CHECK((starts[i] = vmem_alloc(&arena, 2).start) != 0);
-    CHECK(vmem_alloc(&arena, 1).start == 0);
+        CHECK((starts[i] = vmem_segment_alloc(&arena, 2).start) != 0);
+    CHECK(vmem_segment_alloc(&arena, 1).start == 0);
     vmem_check(&arena);
     for (size_t i = SEGMENTS - 1; i > 0; i--) {
         size_t other = random_below(&random_source, i + 1);
@@ -129,9 +129,9 @@ static void many_segments(void) {
         starts[other] = start;
     }
     for (size_t i = 0; i < SEGMENTS; i++)
-        CHECK(vmem_free(&arena, starts[i], 2, VMEM_CLEAN) && !vmem_free(&arena, starts[i], 2, VMEM_CLEAN));
+        CHECK(vmem_segment_free(&arena, starts[i], 2, VMEM_CLEAN) && !vmem_segment_free(&arena, starts[i], 2, VMEM_CLEAN));
     vmem_check(&arena);
-    CHECK_EQ(vmem_alloc(&arena, SEGMENTS * 2).start, 1);
+    CHECK_EQ(vmem_segment_alloc(&arena, SEGMENTS * 2).start, 1);
 }
 
 int main(void) {

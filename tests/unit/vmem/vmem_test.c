@@ -30,7 +30,7 @@ static void every_sequence(enum vmem_policy policy, size_t quanta, int depth, un
     size_t sequences = 0;
 
     vmem_init(&arena, "small", LG_QUANTUM, policy, RANK_PAGES);
-    CHECK(vmem_add(&arena, BASE, quanta << LG_QUANTUM));
+    CHECK(vmem_span_add(&arena, BASE, quanta << LG_QUANTUM));
     model = (struct model){ .arena = &arena, .base = BASE, .lg_quantum = LG_QUANTUM, .quanta = quanta };
     do {
         for (int i = 0; i < depth; i++)
@@ -49,17 +49,17 @@ static void separate_spans(void) {
     struct vmem arena;
 
     vmem_init(&arena, "spans", 0, VMEM_INSTANTFIT, RANK_PAGES);
-    CHECK(vmem_alloc(&arena, 1).start == 0);
-    CHECK(vmem_add(&arena, 100, 10) && vmem_add(&arena, 110, 10) && vmem_add(&arena, 200, 5));
-    CHECK(vmem_alloc(&arena, 11).start == 0);
-    uintptr_t first = vmem_alloc(&arena, 10).start, second = vmem_alloc(&arena, 10).start;
+    CHECK(vmem_segment_alloc(&arena, 1).start == 0);
+    CHECK(vmem_span_add(&arena, 100, 10) && vmem_span_add(&arena, 110, 10) && vmem_span_add(&arena, 200, 5));
+    CHECK(vmem_segment_alloc(&arena, 11).start == 0);
+    uintptr_t first = vmem_segment_alloc(&arena, 10).start, second = vmem_segment_alloc(&arena, 10).start;
     CHECK((first == 100 && second == 110) || (first == 110 && second == 100));
-    CHECK(vmem_alloc(&arena, 6).start == 0);
-    CHECK_EQ(vmem_alloc(&arena, 5).start, 200);
-    CHECK(vmem_alloc(&arena, 1).start == 0);
-    CHECK(vmem_free(&arena, first, 10, VMEM_CLEAN) && vmem_free(&arena, second, 10, VMEM_CLEAN));
+    CHECK(vmem_segment_alloc(&arena, 6).start == 0);
+    CHECK_EQ(vmem_segment_alloc(&arena, 5).start, 200);
+    CHECK(vmem_segment_alloc(&arena, 1).start == 0);
+    CHECK(vmem_segment_free(&arena, first, 10, VMEM_CLEAN) && vmem_segment_free(&arena, second, 10, VMEM_CLEAN));
     vmem_check(&arena);
-    CHECK(vmem_alloc(&arena, 11).start == 0);
+    CHECK(vmem_segment_alloc(&arena, 11).start == 0);
 }
 
 // An arena of three large segments, [1, 1 + L), [1 + L, 1 + 2 L), [1 + 2 L, 1 + 3 L), all allocated.
@@ -67,9 +67,9 @@ enum { L = VMEM_APART + 50 };
 
 static void three_large(struct vmem *arena) {
     vmem_init(arena, "large", 0, VMEM_INSTANTFIT, RANK_PAGES);
-    CHECK(vmem_add(arena, 1, 3 * L));
+    CHECK(vmem_span_add(arena, 1, 3 * L));
     for (uintptr_t i = 0; i < 3; i++)
-        CHECK_EQ(vmem_alloc(arena, L).start, 1 + i * L);
+        CHECK_EQ(vmem_segment_alloc(arena, L).start, 1 + i * L);
 }
 
 // Large free segments of different kinds may lie side by side; each operation after which one of them is small, or has
@@ -80,22 +80,22 @@ static void large_neighbours(void) {
     enum vmem_kind kind;
 
     three_large(&arena); // the clean one is cut by an allocation
-    CHECK(vmem_free(&arena, 1, L, VMEM_CLEAN) && vmem_free(&arena, 1 + L, L, VMEM_DIRTY));
-    CHECK_EQ(vmem_xalloc(&arena, 100, &at_first).start, 1);
+    CHECK(vmem_segment_free(&arena, 1, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + L, L, VMEM_DIRTY));
+    CHECK_EQ(vmem_segment_xalloc(&arena, 100, &at_first).start, 1);
     vmem_check(&arena);
 
     three_large(&arena); // by the growth of what lies before it
-    CHECK(vmem_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
+    CHECK(vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
     CHECK(vmem_extend(&arena, 1, L, L + 100, &kind) && kind == VMEM_CLEAN);
     vmem_check(&arena);
 
     three_large(&arena); // it becomes dirty by a small neighbour on its other side
     CHECK(vmem_shrink(&arena, 1, L, L - 10));
-    CHECK(vmem_free(&arena, 1 + 2 * L, L, VMEM_DIRTY) && vmem_free(&arena, 1 + L, L, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY) && vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN));
     vmem_check(&arena);
 
     three_large(&arena); // it is soiled
-    CHECK(vmem_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
+    CHECK(vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
     vmem_soil_next(&arena, 1, L);
     vmem_check(&arena);
 }
@@ -104,18 +104,18 @@ static void sizes_at_the_edge(void) {
     struct vmem arena;
 
     vmem_init(&arena, "edge", 12, VMEM_BESTFIT, RANK_PAGES);
-    CHECK(vmem_add(&arena, (uintptr_t)1 << 40, (size_t)1 << 46));
-    CHECK(vmem_alloc(&arena, 0).start == 0);
-    CHECK(vmem_alloc(&arena, SIZE_MAX).start == 0);
-    CHECK(vmem_alloc(&arena, (size_t)1 << 63).start == 0);
-    CHECK(vmem_alloc(&arena, ((size_t)1 << 46) + 1).start == 0);
-    uintptr_t all = vmem_alloc(&arena, (size_t)1 << 46).start;
+    CHECK(vmem_span_add(&arena, (uintptr_t)1 << 40, (size_t)1 << 46));
+    CHECK(vmem_segment_alloc(&arena, 0).start == 0);
+    CHECK(vmem_segment_alloc(&arena, SIZE_MAX).start == 0);
+    CHECK(vmem_segment_alloc(&arena, (size_t)1 << 63).start == 0);
+    CHECK(vmem_segment_alloc(&arena, ((size_t)1 << 46) + 1).start == 0);
+    uintptr_t all = vmem_segment_alloc(&arena, (size_t)1 << 46).start;
     CHECK(all == (uintptr_t)1 << 40);
-    CHECK(!vmem_free(&arena, all, SIZE_MAX, VMEM_CLEAN) && !vmem_free(&arena, all, 0, VMEM_CLEAN));
-    CHECK(vmem_free(&arena, all, (size_t)1 << 46, VMEM_CLEAN));
-    uintptr_t one = vmem_alloc(&arena, 1).start; // rounded up to a quantum
-    CHECK(!vmem_free(&arena, one, 4097, VMEM_CLEAN) && vmem_free(&arena, one, 4096, VMEM_CLEAN));
-    CHECK(!vmem_free(&arena, one, 4096, VMEM_CLEAN));
+    CHECK(!vmem_segment_free(&arena, all, SIZE_MAX, VMEM_CLEAN) && !vmem_segment_free(&arena, all, 0, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, all, (size_t)1 << 46, VMEM_CLEAN));
+    uintptr_t one = vmem_segment_alloc(&arena, 1).start; // rounded up to a quantum
+    CHECK(!vmem_segment_free(&arena, one, 4097, VMEM_CLEAN) && vmem_segment_free(&arena, one, 4096, VMEM_CLEAN));
+    CHECK(!vmem_segment_free(&arena, one, 4096, VMEM_CLEAN));
     vmem_check(&arena);
 }
 
