@@ -12,7 +12,7 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { ARENAS_PER_CPU = 4, GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
+enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
 
 static struct {
 	struct mutex lock;
@@ -40,9 +40,10 @@ static struct arena *arena_create(unsigned id)
 	return arena;
 }
 
-// Four for each processor; one on a single processor, where contention needs a preemption (2006).
+// Four for each processor unless an option says otherwise; one on a single processor, where contention needs a preemption (2006).
 static unsigned arena_limit(void)
 {
+	uint64_t limit;
 	unsigned cpus;
 
 	if (options.narenas != 0)
@@ -50,7 +51,8 @@ static unsigned arena_limit(void)
 	cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
 	if (cpus == 1)
 		return 1;
-	return cpus * ARENAS_PER_CPU < ARENAS_MOST ? cpus * ARENAS_PER_CPU : ARENAS_MOST;
+	limit = (uint64_t)cpus * options.narenas_ratio >> 16;
+	return limit == 0 ? 1 : limit < ARENAS_MOST ? (unsigned)limit : ARENAS_MOST;
 }
 
 static struct arena *least_used(unsigned created)

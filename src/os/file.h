@@ -8,6 +8,9 @@
 // Reads up to size - 1 bytes and ends them with a zero; the number read, or −1.
 ssize_t os_file_read(const char *path, char *text, size_t size);
 
+// The text of a symbolic link, ended with a zero and cut to size - 1 bytes; its length, or −1: there is no such link.
+ssize_t os_link_read(const char *path, char *text, size_t size);
+
 // Adds bytes at the end of a file by one write, creating it when it is missing (mode 0600).
 void os_file_append(const char *path, const char *text, size_t length);
 

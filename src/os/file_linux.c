@@ -40,6 +40,16 @@ ssize_t os_file_read(const char *path, char *text, size_t size)
 	return (ssize_t)length;
 }
 
+ssize_t os_link_read(const char *path, char *text, size_t size)
+{
+	int saved = errno;
+	ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, path, text, size - 1);
+
+	errno = saved;
+	text[length > 0 ? length : 0] = '\0';
+	return length;
+}
+
 static void write_all(int fd, const char *text, size_t length)
 {
 	while (length > 0) {

@@ -75,7 +75,9 @@ static void keep_proportion(struct pages *pages, size_t taken)
 
 static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 {
-	if (!options.thp || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < HUGE_LEAST)
+	size_t least = options.thp == THP_ALWAYS ? 0 : HUGE_LEAST;
+
+	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < least)
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);

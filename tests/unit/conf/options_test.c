@@ -6,27 +6,33 @@
 
 #include "heap/heap.h"
 #include "unit.h"
+#include "util/format.h"
 
-#define TEXT_MOST 8192
+#define TEXT_BYTES 16384
 
 struct outcome {
-    char options[TEXT_MOST]; // a line "name:value" each
-    char errors[TEXT_MOST];
+    char options[TEXT_BYTES]; // a line "name:value" each
+    char errors[TEXT_BYTES];
     int status;
 };
 
 static void print_options(void) {
     CHECK(heap_ready());
-#define OPTION(name, type, value, least, most, meaning) printf(#name ":%lld\n", (long long)options.name);
-#include "conf/options.def"
-#undef OPTION
+    for (size_t i = 0; i < option_count; i++) {
+        char line[512];
+        struct text text = text_into(line, sizeof line - 1);
+
+        option_print(&text, &option_table[i]);
+        *text.at = '\0';
+        printf("%s:%s\n", option_table[i].name, line);
+    }
 }
 
-static void read_all(int fd, char text[TEXT_MOST]) {
+static void read_all(int fd, char text[TEXT_BYTES]) {
     size_t length = 0;
     ssize_t got;
 
-    while ((got = read(fd, text + length, TEXT_MOST - 1 - length)) > 0)
+    while ((got = read(fd, text + length, TEXT_BYTES - 1 - length)) > 0)
         length += (size_t)got;
     text[length] = '\0';
     close(fd);
@@ -83,7 +89,7 @@ static bool has(const struct outcome *outcome, const char *line) {
     return false;
 }
 
-static char defaults[TEXT_MOST];
+static char defaults[TEXT_BYTES];
 
 // Taken without a word; `wanted` are lines separated by commas.
 static void good(const char *conf, const char *wanted) {
@@ -119,26 +125,66 @@ static void aborts(const char *conf) {
     CHECK_GE(lines(outcome.errors), 1);
 }
 
-// The limits themselves are taken, and what lies just beyond is not.
-static void check_limits(const char *name, long long least, long long most) {
-    char conf[64], line[64];
+// The limits themselves are taken, and what lies just beyond is not, or is pulled in.
+static void check_limit(const struct option *option, int64_t limit, int64_t beyond) {
+    char conf[128], line[128];
 
-    if (strcmp(name, "abort_conf") == 0)
+    snprintf(line, sizeof line, "%s:%lld", option->name, (long long)limit);
+    good(line, line);
+    if (limit == INT64_MAX)
         return;
-    snprintf(line, sizeof line, "%s:%lld", name, least);
-    good(line, line);
-    snprintf(line, sizeof line, "%s:%lld", name, most);
-    good(line, line);
-    snprintf(conf, sizeof conf, "%s:%lld", name, least - 1);
-    bad(conf, conf, NULL);
-    snprintf(conf, sizeof conf, "%s:%lld", name, most + 1);
-    bad(conf, conf, NULL);
+    snprintf(conf, sizeof conf, "%s:%lld", option->name, (long long)beyond);
+    if (option->clipped)
+        good(conf, line);
+    else
+        bad(conf, conf, NULL);
 }
 
-static void every_limit(void) {
-#define OPTION(name, type, value, least, most, meaning) check_limits(#name, least, most);
-#include "conf/options.def"
-#undef OPTION
+static void every_word(const struct option *option) {
+    const char *list = option->words;
+
+    while (*list != '\0') {
+        char conf[128];
+        int length = (int)strcspn(list, "|");
+
+        snprintf(conf, sizeof conf, "%s:%.*s", option->name, length, list);
+        good(conf, conf);
+        list += length + (list[length] == '|');
+    }
+}
+
+static void every_option(void) {
+    for (size_t i = 0; i < option_count; i++) {
+        const struct option *option = &option_table[i];
+        char conf[512];
+
+        if (strcmp(option->name, "confirm_conf") == 0)
+            continue;
+        switch (option->kind) {
+        case OPTION_BOOL:
+            snprintf(conf, sizeof conf, "%s:true", option->name);
+            good(conf, conf);
+            snprintf(conf, sizeof conf, "%s:false", option->name);
+            good(conf, conf);
+            break;
+        case OPTION_WORDS:
+            every_word(option);
+            break;
+        case OPTION_TEXT:
+            snprintf(conf, sizeof conf, "%s:%.*s", option->name, (int)option->most, "0123456789abcdefghijklmnopqrstuvwxyz");
+            good(conf, conf);
+            snprintf(conf, sizeof conf, "%s:%0*d", option->name, (int)option->most + 1, 0);
+            bad(conf, option->name, NULL);
+            break;
+        case OPTION_RATIO:
+            snprintf(conf, sizeof conf, "%s:0.5", option->name);
+            good(conf, conf);
+            break;
+        default:
+            check_limit(option, option->least, option->least - 1);
+            check_limit(option, option->most, option->most + 1);
+        }
+    }
 }
 
 int main(int count, char **arguments) {
@@ -154,11 +200,17 @@ int main(int count, char **arguments) {
     good("", "");
     good("narenas:3", "narenas:3");
     good("narenas:3,dirty_decay_ms:-1,magazine_bytes:128", "narenas:3,dirty_decay_ms:-1,magazine_bytes:128");
-    good("background_thread:false", "background_thread:0");
-    good("background_thread:true,narenas:007", "background_thread:1,narenas:7");
-    good("background_thread:0,", "background_thread:0");
+    good("background_thread:false", "background_thread:false");
+    good("background_thread:true,narenas:007", "background_thread:true,narenas:7");
+    good("background_thread:0,", "background_thread:false");
     good("narenas:3,narenas:5", "narenas:5"); // the last one counts
-    every_limit();
+    good("narenas:0x10,depot_bytes:010", "narenas:16,depot_bytes:8");
+    good("narenas:7,narenas:default", "narenas:0");
+    good("lg_tcache_max:12", "tcache_max:4096");
+    good("lg_tcache_max:99", "tcache_max:8388608");
+    good("narenas_ratio:2.25,hpa_dirty_mult:-1", "narenas_ratio:2.25,hpa_dirty_mult:65535.999985");
+    good("bin_shards:1-160:16|129-512:4,narenas:2", "bin_shards:1-160:16|129-512:4,narenas:2"); // ':' in a value
+    every_option();
 
     bad("no_such_option:1", "no_such_option:1", NULL);
     bad("narenas", "narenas", NULL);
@@ -168,8 +220,16 @@ int main(int count, char **arguments) {
     bad("narenas:2x", "narenas:2x", NULL);
     bad("narenas:2 ", "narenas:2 ", NULL);
     bad("narenas:+2", "narenas:+2", NULL);
-    bad("narenas:0x2", "narenas:0x2", NULL);
-    bad("narena:2", "narena:2", NULL);
+    bad("narenas:0x", "narenas:0x", NULL);
+    bad("narenas:08", "narenas:08", NULL);
+    bad("narenas:1k", "no suffixes", NULL);
+    bad("narena:2", "narena:2: no such option; the nearest is narenas\n", NULL);
+    bad("dirty_decay:2", "the nearest is dirty_decay_ms\n", NULL);
+    bad("zz:2", "zz:2: no such option\n", NULL); // nothing is near
+    bad("thp:allways", "not one of never, default, always; the nearest is always\n", NULL);
+    bad("narenas_ratio:-1", "narenas_ratio:-1", NULL);
+    bad("narenas_ratio:1.x", "narenas_ratio:1.x", NULL);
+    bad("lg_tcache_max:big", "lg_tcache_max:big", NULL);
     bad("narenass:2", "narenass:2", NULL);
     bad("NARENAS:2", "NARENAS:2", NULL);
     bad(":", ":", NULL);
@@ -180,7 +240,7 @@ int main(int count, char **arguments) {
     bad("narenas:4294967298", "narenas:4294967298", NULL);                     // 2 modulo 2^32
     bad("no_such_option:1,narenas:9", "no_such_option:1", "narenas:9");        // the others are still taken
     bad("narenas:9,no_such_option:1", "no_such_option:1", "narenas:9");
-    bad("narenas:9,,thp:0", "VMAG_CONF", "narenas:9");
+    bad("narenas:9,,thp:never", "VMAG_CONF", "narenas:9");
 
     char endless[4000];
     memset(endless, 'x', sizeof endless);
@@ -189,6 +249,6 @@ int main(int count, char **arguments) {
 
     aborts("abort_conf:true,no_such_option:1");
     aborts("narenas:many,abort_conf:1");
-    good("abort_conf:true,narenas:2", "abort_conf:1,narenas:2");
+    good("abort_conf:true,narenas:2", "abort_conf:true,narenas:2");
     return 0;
 }

@@ -1,0 +1,342 @@
+// Where options come from: the sources in their order, and what is said about them.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "conf/options.h"
+#include "os/file.h"
+#include "util/format.h"
+
+#ifndef VMAG_MALLOC_CONF
+#define VMAG_MALLOC_CONF ""
+#endif
+#define EXPORT_WEAK __attribute__((weak, visibility("default")))
+
+extern char **environ;
+
+const char *malloc_conf EXPORT_WEAK = NULL;
+const char *malloc_conf_2_conf_harder EXPORT_WEAK = NULL;
+const char *_malloc_options EXPORT_WEAK = NULL;
+
+enum { SHOWN = 80, OPTIONS_MOST = 256 };
+
+static const char *set_by[OPTIONS_MOST]; // by the number of the option
+
+// glibc's loader knows where the stack began, and so where the environment is, before the C library sets environ.
+extern void *__libc_stack_end __attribute__((weak));
+
+static char **environment_start(void)
+{
+	char **arguments;
+
+	if (environ != NULL || &__libc_stack_end == NULL)
+		return environ;
+	arguments = (char **)__libc_stack_end + 1;
+	return arguments + *(long *)__libc_stack_end + 1;
+}
+
+// Not getenv: it may be called before the C library is ready, and must not be interposed.
+const char *environment(const char *name)
+{
+	size_t length = strlen(name);
+	char **at = environment_start();
+
+	if (getauxval(AT_SECURE) != 0 || at == NULL)
+		return NULL;
+	for (; *at != NULL; at++)
+		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=')
+			return *at + length + 1;
+	return NULL;
+}
+
+static void add_piece(struct text *text, struct piece piece)
+{
+	for (size_t i = 0; i < piece.length && i < SHOWN; i++)
+		text_add(text, "%c", piece.start[i] >= ' ' && piece.start[i] < 127 ? piece.start[i] : '?');
+}
+
+static void write_line(const struct text *text, const char *line)
+{
+	os_stderr_write(line, (size_t)(text->at - line));
+}
+
+static void explain_name(struct text *text, struct piece name)
+{
+	struct piece nearest;
+
+	text_add(text, "no such option");
+	if (option_nearest(name, &nearest)) {
+		text_add(text, "; the nearest is ");
+		add_piece(text, nearest);
+	}
+}
+
+static void explain_words(struct text *text, const struct option *option, struct piece value)
+{
+	struct piece nearest;
+
+	text_add(text, "not one of ");
+	for (const char *c = option->words; *c != '\0'; c++)
+		text_add(text, *c == '|' ? ", " : "%c", *c);
+	if (option_nearest_word(option, value, &nearest)) {
+		text_add(text, "; the nearest is ");
+		add_piece(text, nearest);
+	}
+}
+
+static void explain_value(struct text *text, const struct option *option, struct piece value)
+{
+	if (option == NULL)
+		text_add(text, "not a number");
+	else if (option->kind == OPTION_BOOL)
+		text_add(text, "neither true nor false");
+	else if (option->kind == OPTION_WORDS)
+		explain_words(text, option, value);
+	else if (option->kind == OPTION_TEXT)
+		text_add(text, "longer than %ld characters", (long)option->most);
+	else if (option->kind == OPTION_RATIO)
+		text_add(text, "not a number such as 0.5, or larger than %ld", (long)(option->most >> 16));
+	else
+		text_add(text, "not a number between %ld and %ld (no suffixes)", (long)option->least, (long)option->most);
+}
+
+// One line: the source, what is wrong, and what would be right.
+static void complain(const char *source, struct piece pair, enum option_result result, struct piece name, struct piece value)
+{
+	char line[512];
+	struct text text = text_into(line, sizeof line - 1);
+
+	text_add(&text, "vmag: %s: ", source);
+	add_piece(&text, pair);
+	text_add(&text, ": ");
+	if (name.start == NULL)
+		text_add(&text, "no ':' between a name and a value");
+	else if (result == OPTION_UNKNOWN)
+		explain_name(&text, name);
+	else
+		explain_value(&text, option_find(name.start, name.length), value);
+	*text.at++ = '\n';
+	write_line(&text, line);
+}
+
+static void note_source(struct piece name, const char *source)
+{
+	const struct option *option = option_find(name.start, name.length);
+
+	if (option != NULL && (size_t)(option - option_table) < OPTIONS_MOST)
+		set_by[option - option_table] = source;
+}
+
+const char *option_source(const struct option *option)
+{
+	size_t number = (size_t)(option - option_table);
+
+	return number < OPTIONS_MOST && set_by[number] != NULL ? set_by[number] : "default";
+}
+
+static bool take_pair(const char *source, struct piece pair)
+{
+	const char *colon = memchr(pair.start, ':', pair.length);
+	struct piece name = { NULL, 0 }, value = { NULL, 0 };
+	enum option_result result = OPTION_UNKNOWN;
+
+	if (colon != NULL) {
+		name = (struct piece){ pair.start, (size_t)(colon - pair.start) };
+		value = (struct piece){ colon + 1, pair.length - name.length - 1 };
+		result = option_set(name, value);
+	}
+	if (result == OPTION_TAKEN)
+		note_source(name, source);
+	else
+		complain(source, pair, result, name, value);
+	return result == OPTION_TAKEN;
+}
+
+bool options_take_pairs(const char *source, const char *string)
+{
+	bool good = true;
+
+	while (*string != '\0') {
+		size_t length = strcspn(string, ",");
+
+		good &= take_pair(source, (struct piece){ string, length });
+		string += length + (string[length] == ',');
+	}
+	return good;
+}
+
+static void take(const char *source, const char *pair)
+{
+	take_pair(source, (struct piece){ pair, strlen(pair) });
+}
+
+// Twice or half as many arenas as there would be.
+static void scale_arenas(const char *source, bool more)
+{
+	if (options.narenas != 0)
+		options.narenas = more ? (options.narenas <= 120 ? options.narenas * 2 : 240) : (options.narenas + 1) / 2;
+	else if (more ? options.narenas_ratio <= 120 << 16 : options.narenas_ratio > 1)
+		options.narenas_ratio = more ? options.narenas_ratio * 2 : options.narenas_ratio / 2;
+	note_source((struct piece){ "narenas_ratio", 13 }, source);
+}
+
+// A letter of malloc(3) of FreeBSD 6 and 7. Upper case: on, or twice; lower case: off, or half. False: there is none.
+static bool take_letter(const char *source, char letter)
+{
+	bool upper = letter >= 'A' && letter <= 'Z';
+
+	switch (letter | 0x20) {
+	case 'a':
+		take(source, upper ? "abort:true" : "abort:false");
+		return true;
+	case 'h': // hint: tell the system at once which pages are not used
+		take(source, upper ? "dirty_decay_ms:0" : "dirty_decay_ms:-1");
+		return true;
+	case 'j':
+		take(source, upper ? "junk:true" : "junk:false");
+		return true;
+	case 'k': // size of chunks
+	case 'q': // quantum
+	case 's': // largest size class that is a multiple of the quantum
+		return true;
+	case 'n':
+		scale_arenas(source, upper);
+		return true;
+	case 'p':
+		take(source, upper ? "stats_print:true" : "stats_print:false");
+		return true;
+	case 'u':
+		take(source, upper ? "utrace:true" : "utrace:false");
+		return true;
+	case 'v':
+		take(source, upper ? "zero_size_null:true" : "zero_size_null:false");
+		return true;
+	case 'x':
+		take(source, upper ? "xmalloc:true" : "xmalloc:false");
+		return true;
+	case 'z':
+		take(source, upper ? "zero:true" : "zero:false");
+		return true;
+	}
+	return false;
+}
+
+bool options_take_letters(const char *source, const char *string)
+{
+	bool good = true;
+
+	for (unsigned times = 0; *string != '\0'; string++) {
+		char line[128];
+		struct text text = text_into(line, sizeof line);
+		bool known = true;
+
+		if (*string >= '0' && *string <= '9') { // how often the next letter counts
+			times = times * 10 + (unsigned)(*string - '0');
+			times = times > 64 ? 64 : times;
+			continue;
+		}
+		for (times = times == 0 ? 1 : times; times > 0; times--)
+			known = take_letter(source, *string);
+		good &= known;
+		if (known)
+			continue;
+		text_add(&text, "vmag: %s: ", source);
+		add_piece(&text, (struct piece){ string, 1 });
+		text_add(&text, ": no such letter; there are A H J K N P Q S U V X Z, and the same in lower case\n");
+		write_line(&text, line);
+	}
+	return good;
+}
+
+struct source {
+	const char *name;
+	const char *string; // NULL: not there
+	bool letters;
+};
+
+enum { SOURCES = 9 };
+
+static void find_sources(struct source sources[SOURCES])
+{
+	static char link_text[1024];
+	const char *link = os_link_read("/etc/malloc.conf", link_text, sizeof link_text) > 0 ? link_text : NULL;
+	bool link_has_pairs = link != NULL && strchr(link, ':') != NULL;
+	const struct source all[SOURCES] = {
+		{ "the build", VMAG_MALLOC_CONF, false },
+		{ "/etc/malloc.conf", link_has_pairs ? NULL : link, true },
+		{ "MALLOC_OPTIONS", environment("MALLOC_OPTIONS"), true },
+		{ "_malloc_options", _malloc_options, true },
+		{ "malloc_conf", malloc_conf, false },
+		{ "/etc/malloc.conf", link_has_pairs ? link : NULL, false },
+		{ "MALLOC_CONF", environment("MALLOC_CONF"), false },
+		{ "malloc_conf_2_conf_harder", malloc_conf_2_conf_harder, false },
+		{ "VMAG_CONF", environment("VMAG_CONF"), false },
+	};
+
+	memcpy(sources, all, sizeof all);
+}
+
+static void confirm_source(const struct source *source)
+{
+	char line[512];
+	struct text text = text_into(line, sizeof line - 1);
+
+	text_add(&text, "vmag: options of %s: %s", source->name, source->string == NULL ? "none" : source->string);
+	*text.at++ = '\n';
+	write_line(&text, line);
+}
+
+// Every setting that a source made, as it is now.
+static void confirm_settings(void)
+{
+	for (size_t i = 0; i < option_count; i++) {
+		char line[512];
+		struct text text = text_into(line, sizeof line - 1);
+
+		if (set_by[i] == NULL)
+			continue;
+		text_add(&text, "vmag: option %s:", option_table[i].name);
+		option_print(&text, &option_table[i]);
+		text_add(&text, " of %s", set_by[i]);
+		*text.at++ = '\n';
+		write_line(&text, line);
+	}
+}
+
+void options_read(void)
+{
+	struct source sources[SOURCES];
+	bool good = true;
+
+	find_sources(sources);
+	for (int i = 0; i < SOURCES; i++) {
+		const struct source *source = &sources[i];
+
+		if (source->string != NULL)
+			good &= source->letters ? options_take_letters(source->name, source->string) :
+						  options_take_pairs(source->name, source->string);
+	}
+	for (int i = 0; options.confirm_conf && i < SOURCES; i++)
+		confirm_source(&sources[i]);
+	if (options.confirm_conf)
+		confirm_settings();
+	if (!good && options.abort_conf)
+		abort();
+}
+
+void options_print(void (*put)(void *argument, const char *line), void *argument)
+{
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option *option = &option_table[i];
+		char line[1024];
+		struct text text = text_into(line, sizeof line - 2);
+
+		text_add(&text, "%s\t%s\t", option->name, option->kind == OPTION_WORDS ? option->words : option->type);
+		option_print(&text, option);
+		text_add(&text, "\t%s\t%s", option_source(option), option->meaning);
+		*text.at++ = '\n';
+		*text.at = '\0';
+		put(argument, line);
+	}
+}
