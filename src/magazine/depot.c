@@ -10,6 +10,15 @@ void depot_init(struct depot *depot)
 	mutex_init(&depot->lock, RANK_DEPOT);
 }
 
+// By trylock first, so that contention can be counted (2001, §3.4).
+static void lock(struct depot *depot)
+{
+	if (LIKELY(mutex_try_lock(&depot->lock)))
+		return;
+	mutex_lock(&depot->lock);
+	depot->contentions++;
+}
+
 static void push(struct magazine_list *list, struct magazine *magazine)
 {
 	magazine->next = list->first;
@@ -33,6 +42,7 @@ static struct magazine *pop(struct magazine_list *list)
 static void put(struct depot *depot, struct magazine *magazine)
 {
 	depot->rounds += magazine->rounds;
+	depot->puts += magazine->rounds > 0;
 	push(magazine->rounds > 0 ? &depot->full : &depot->empty, magazine);
 }
 
@@ -40,10 +50,11 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 {
 	struct magazine *full;
 
-	mutex_lock(&depot->lock);
+	lock(depot);
 	full = pop(&depot->full);
 	if (full != NULL) {
 		depot->rounds -= full->rounds;
+		depot->takes++;
 		if (empty != NULL)
 			put(depot, empty);
 	}
@@ -55,7 +66,7 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 {
 	struct magazine *empty;
 
-	mutex_lock(&depot->lock);
+	lock(depot);
 	put(depot, full);
 	empty = pop(&depot->empty);
 	mutex_unlock(&depot->lock);
@@ -64,7 +75,7 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 
 void depot_put(struct depot *depot, struct magazine *magazine)
 {
-	mutex_lock(&depot->lock);
+	lock(depot);
 	put(depot, magazine);
 	mutex_unlock(&depot->lock);
 }
@@ -93,7 +104,7 @@ struct magazine *depot_reap(struct depot *depot, int everything)
 {
 	struct magazine *chain = NULL;
 
-	mutex_lock(&depot->lock);
+	lock(depot);
 	chain = cut_tail(&depot->full, everything ? depot->full.length : depot->full.least, chain);
 	for (struct magazine *m = chain; m != NULL; m = m->next)
 		depot->rounds -= m->rounds;

@@ -23,6 +23,8 @@ struct depot {
 	// Under lock.
 	struct magazine_list full, empty;
 	size_t rounds; // in all full magazines
+	uint64_t takes, puts; // of magazines with rounds
+	uint64_t contentions; // times that somebody else had the lock (2001, §3.4)
 };
 
 void depot_init(struct depot *depot);

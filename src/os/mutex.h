@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/bits.h"
@@ -18,6 +19,8 @@ enum mutex_rank {
 	RANK_LIFE,     // first use
 	RANK_FRONTS,   // list of fronts
 	RANK_ARENAS,   // table of arenas
+	RANK_CACHES,   // table of object caches
+	RANK_CACHE_THREADS, // list of what threads keep of object caches
 	RANK_DEPOT,    // full and empty magazines of one class of one arena
 	RANK_BIN,      // slabs of one class of one arena
 	RANK_PAGES,    // page runs of one arena (a vmem arena)
@@ -55,6 +58,19 @@ static inline void mutex_lock(struct mutex *mutex)
 	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire,
 							      memory_order_relaxed)))
 		mutex_lock_slow(mutex);
+}
+
+// False when somebody has it.
+static inline bool mutex_try_lock(struct mutex *mutex)
+{
+	uint32_t expected = 0;
+
+	if (!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire, memory_order_relaxed))
+		return false;
+#ifdef VMAG_DEBUG
+	mutex_rank_push(mutex->rank);
+#endif
+	return true;
 }
 
 static inline void mutex_unlock(struct mutex *mutex)

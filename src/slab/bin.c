@@ -18,6 +18,12 @@ void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uin
 	mutex_init(&bin->lock, RANK_BIN);
 }
 
+void bin_init_from(struct bin *bin, struct slab_shape shape, const struct slab_source *source)
+{
+	bin_init(bin, shape, NULL, 0, 0);
+	bin->source = source;
+}
+
 static size_t bitmap_words(const struct bin *bin)
 {
 	return ((size_t)bin->shape.buffers + 63) / 64;
@@ -71,20 +77,10 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 	return got;
 }
 
-static struct slab *slab_create(struct bin *bin)
+void slab_init(struct slab *slab, struct bin *bin, uintptr_t start)
 {
-	size_t header = slab_header_bytes(&bin->shape), words = bitmap_words(bin);
-	struct slab *slab = base_alloc(header);
-	bool zeroed;
-	uintptr_t start;
+	size_t words = bitmap_words(bin);
 
-	if (slab == NULL)
-		return NULL;
-	start = pages_alloc(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
-	if (start == 0) {
-		base_free(slab, header);
-		return NULL;
-	}
 	memset(slab, 0, sizeof *slab);
 	slab->run.node.key = start;
 	slab->run.bin = bin;
@@ -93,6 +89,26 @@ static struct slab *slab_create(struct bin *bin)
 	memset(slab->bitmap, 0xff, words * sizeof slab->bitmap[0]);
 	if (bin->shape.buffers % 64 != 0)
 		slab->bitmap[words - 1] = (1ull << bin->shape.buffers % 64) - 1;
+}
+
+static struct slab *slab_create(struct bin *bin)
+{
+	size_t header = slab_header_bytes(&bin->shape);
+	struct slab *slab;
+	bool zeroed;
+	uintptr_t start;
+
+	if (bin->source != NULL)
+		return bin->source->create(bin);
+	slab = base_alloc(header);
+	if (slab == NULL)
+		return NULL;
+	start = pages_alloc(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
+	if (start == 0) {
+		base_free(slab, header);
+		return NULL;
+	}
+	slab_init(slab, bin, start);
 	if (!page_map_set(start, bin->shape.slab_bytes, bin->word, &slab->run)) {
 		pages_free(bin->pages, start, bin->shape.slab_bytes);
 		base_free(slab, header);
@@ -105,6 +121,10 @@ static void slab_destroy(struct bin *bin, struct slab *slab)
 {
 	uintptr_t start = run_start(&slab->run);
 
+	if (bin->source != NULL) {
+		bin->source->destroy(bin, slab);
+		return;
+	}
 	page_map_clear(start, bin->shape.slab_bytes);
 	base_free(slab, slab_header_bytes(&bin->shape));
 	pages_free(bin->pages, start, bin->shape.slab_bytes);
@@ -120,8 +140,18 @@ bool bin_grow(struct bin *bin)
 	heap_insert(&bin->partial, &slab->run.node);
 	bin->slabs++;
 	bin->free_buffers += bin->shape.buffers;
+	if (bin->source != NULL)
+		bin->source->join(bin, slab);
 	mutex_unlock(&bin->lock);
 	return true;
+}
+
+static void slab_leaves(struct bin *bin, struct slab *slab)
+{
+	bin->slabs--;
+	bin->free_buffers -= bin->shape.buffers;
+	if (bin->source != NULL)
+		bin->source->leave(bin, slab);
 }
 
 // The slab has become empty. Returns the one to destroy: the higher of two, so that the heap shrinks from above.
@@ -136,10 +166,8 @@ static struct slab *keep_one_empty(struct bin *bin, struct slab *slab)
 		other = swap;
 	}
 	bin->empty = slab;
-	if (other != NULL) {
-		bin->slabs--;
-		bin->free_buffers -= bin->shape.buffers;
-	}
+	if (other != NULL)
+		slab_leaves(bin, other);
 	return other;
 }
 
@@ -154,18 +182,11 @@ static void slab_emptied(struct bin *bin, struct slab *slab, struct heap_node **
 	}
 }
 
-static inline enum bin_finding put_back(struct bin *bin, const void *address, struct heap_node **emptied)
+static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long index, struct heap_node **emptied)
 {
-	struct slab *slab;
 	uint64_t bit;
 	size_t word;
-	long index;
 
-	// A bin without a word of its own holds magazines, which come from nobody but us.
-	if (UNLIKELY(page_map_word(address) != bin->word))
-		return BIN_NOT_HERE;
-	slab = (struct slab *)(void *)page_map_known_run(address);
-	index = slab_index(slab, &bin->shape, address);
 	if (UNLIKELY(index < 0))
 		return BIN_NOT_A_START;
 	word = (size_t)index / 64;
@@ -182,6 +203,43 @@ static inline enum bin_finding put_back(struct bin *bin, const void *address, st
 	return BIN_OK;
 }
 
+static inline enum bin_finding put_back(struct bin *bin, const void *address, struct heap_node **emptied)
+{
+	struct slab *slab;
+
+	// A bin without a word of its own holds magazines, which come from nobody but us.
+	if (UNLIKELY(page_map_word(address) != bin->word))
+		return BIN_NOT_HERE;
+	slab = (struct slab *)(void *)page_map_known_run(address);
+	return set_free(bin, slab, slab_index(slab, &bin->shape, address), emptied);
+}
+
+static enum bin_finding put_back_to_source(struct bin *bin, const void *address, struct heap_node **emptied)
+{
+	long index;
+	struct slab *slab = bin->source->find(bin, address, &index);
+
+	return slab == NULL ? BIN_NOT_HERE : set_free(bin, slab, index, emptied);
+}
+
+enum bin_finding bin_probe(struct bin *bin, const void *address)
+{
+	enum bin_finding finding = BIN_OK;
+	struct slab *slab;
+	long index;
+
+	mutex_lock(&bin->lock);
+	slab = bin->source->find(bin, address, &index);
+	if (slab == NULL)
+		finding = BIN_NOT_HERE;
+	else if (index < 0)
+		finding = BIN_NOT_A_START;
+	else if (slab->bitmap[index / 64] >> index % 64 & 1)
+		finding = BIN_FREE_ALREADY;
+	mutex_unlock(&bin->lock);
+	return finding;
+}
+
 enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, size_t *done)
 {
 	struct heap_node *emptied = NULL;
@@ -192,7 +250,8 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	for (i = 0; i < count; i++) {
 		if (UNLIKELY(rounds[i] == NULL))
 			continue;
-		finding = put_back(bin, rounds[i], &emptied);
+		finding = bin->source == NULL ? put_back(bin, rounds[i], &emptied) :
+						put_back_to_source(bin, rounds[i], &emptied);
 		if (UNLIKELY(finding != BIN_OK))
 			break;
 		put++;
@@ -219,11 +278,9 @@ void bin_trim(struct bin *bin, bool always)
 	mutex_lock(&bin->lock);
 	slab = always || bin->filled == bin->filled_at_trim ? bin->empty : NULL;
 	bin->filled_at_trim = bin->filled;
-	if (slab != NULL)
-		bin->empty = NULL;
 	if (slab != NULL) {
-		bin->slabs--;
-		bin->free_buffers -= bin->shape.buffers;
+		bin->empty = NULL;
+		slab_leaves(bin, slab);
 	}
 	mutex_unlock(&bin->lock);
 	if (slab != NULL)
@@ -239,7 +296,7 @@ static void check_slab(struct bin *bin, const struct slab *slab)
 		ALWAYS(word >= slab->run.first_word || slab->bitmap[word] == 0);
 	}
 	ALWAYS(free_count == slab->run.free_count && slab->run.bin == bin);
-	ALWAYS(page_map_run((void *)run_start(&slab->run)) == &slab->run);
+	ALWAYS(bin->source != NULL || page_map_run((void *)run_start(&slab->run)) == &slab->run);
 }
 
 static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr_t least)

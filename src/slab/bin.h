@@ -13,10 +13,25 @@
 #include "pages/runs.h"
 #include "slab/slab.h"
 
+struct bin;
+
+// Where slabs come from that are not plain pages of the heap, and how a slab is found from an address (object caches).
+struct slab_source {
+	// A slab with its run filled in and all buffers free, NULL: no memory; and its end. Without locks.
+	struct slab *(*create)(struct bin *bin);
+	void (*destroy)(struct bin *bin, struct slab *slab);
+	// A slab joins the bin or leaves it. Under the bin's lock.
+	void (*join)(struct bin *bin, struct slab *slab);
+	void (*leave)(struct bin *bin, struct slab *slab);
+	// The slab in which the address lies, NULL: none of the bin's; `*index`: the buffer's number, or −1. Under the bin's lock.
+	struct slab *(*find)(struct bin *bin, const void *address, long *index);
+};
+
 struct bin {
 	// Constant after bin_init.
 	struct slab_shape shape;
 	struct pages *pages;
+	const struct slab_source *source; // NULL: pages, found by the page map
 	uint16_t word; // in the page map, for every granule of a slab; 0: not the program's objects
 	uint16_t arena;
 
@@ -31,6 +46,12 @@ struct bin {
 } __attribute__((aligned(CACHE_LINE)));
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word);
+
+// The same with slabs from elsewhere; the source finds its own things from the bin's address.
+void bin_init_from(struct bin *bin, struct slab_shape shape, const struct slab_source *source);
+
+// Fills in a slab at `start` with all buffers free.
+void slab_init(struct slab *slab, struct bin *bin, uintptr_t start);
 
 // Takes up to `count` free buffers out of the slabs there are; they lie at rounds[count − got … count − 1], the lowest
 // address last. Returns got.
@@ -47,6 +68,9 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 
 // Gives the empty slab back to the pages; unless `always`, only when no buffer was handed out since the last call.
 void bin_trim(struct bin *bin, bool always);
+
+// What bin_drain would find, doing nothing; for bins with a source.
+enum bin_finding bin_probe(struct bin *bin, const void *address);
 
 // Checks all slabs on the partial heap; aborts when something is wrong. For debug builds and tests.
 void bin_check(struct bin *bin);

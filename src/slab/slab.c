@@ -24,8 +24,8 @@ size_t slab_metadata_bytes(const struct slab_shape *shape)
 static struct slab_shape shape_of(size_t size, size_t slab_bytes)
 {
 	return (struct slab_shape){
-		.size = (uint32_t)size,
-		.slab_bytes = (uint32_t)slab_bytes,
+		.size = size,
+		.slab_bytes = slab_bytes,
 		.buffers = (uint32_t)(slab_bytes / size),
 		.reciprocal = (uint32_t)((((uint64_t)1 << 32) + size - 1) / size),
 	};

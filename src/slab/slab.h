@@ -41,10 +41,10 @@ struct slab {
 
 // How the slabs of a bin are cut; constant after init.
 struct slab_shape {
-	uint32_t size;       // of a buffer
-	uint32_t slab_bytes; // of a slab
+	size_t size;         // of a buffer
+	size_t slab_bytes;   // of a slab
 	uint32_t buffers;    // in a slab
-	uint32_t reciprocal; // ⌈2³² / size⌉: division by multiplication, exact for offsets in a slab
+	uint32_t reciprocal; // ⌈2³² / size⌉: division by multiplication, exact for offsets in a slab below 4 GiB
 };
 
 // Chooses the shape for buffers of `size` bytes: waste at the end at most 1/64, metadata below 2 %.

@@ -10,8 +10,8 @@
 static void check_promises(size_t size, const struct slab_shape *shape, const char *what) {
     size_t rest = shape->slab_bytes - (size_t)shape->buffers * size, metadata = slab_metadata_bytes(shape);
 
-    say("%8s %8zu %8u %8u %8zu %6.2f %% %8zu %6.2f %%", what, size, shape->slab_bytes, shape->buffers, rest,
-        100.0 * (double)rest / shape->slab_bytes, metadata, 100.0 * (double)metadata / shape->slab_bytes);
+    say("%8s %8zu %8zu %8u %8zu %6.2f %% %8zu %6.2f %%", what, size, shape->slab_bytes, shape->buffers, rest,
+        100.0 * (double)rest / (double)shape->slab_bytes, metadata, 100.0 * (double)metadata / (double)shape->slab_bytes);
     CHECK_EQ(shape->size, size);
     CHECK_EQ(shape->buffers, shape->slab_bytes / size);
     CHECK_EQ(shape->slab_bytes % 4096, 0);
