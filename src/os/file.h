@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 // Reads up to size - 1 bytes and ends them with a zero; the number read, or −1.
@@ -10,6 +11,11 @@ ssize_t os_file_read(const char *path, char *text, size_t size);
 
 // The text of a symbolic link, ended with a zero and cut to size - 1 bytes; its length, or −1: there is no such link.
 ssize_t os_link_read(const char *path, char *text, size_t size);
+
+// A file open for reading, −1 when there is none; and a part of it: the number of bytes read, 0 at its end, or −1.
+int os_file_open(const char *path);
+ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset);
+void os_file_close(int file);
 
 // Adds bytes at the end of a file by one write, creating it when it is missing (mode 0600).
 void os_file_append(const char *path, const char *text, size_t length);

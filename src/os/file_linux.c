@@ -50,6 +50,21 @@ ssize_t os_link_read(const char *path, char *text, size_t size)
 	return length;
 }
 
+int os_file_open(const char *path)
+{
+	return file_open(path, O_RDONLY);
+}
+
+ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset)
+{
+	return syscall(SYS_pread64, file, bytes, size, offset);
+}
+
+void os_file_close(int file)
+{
+	file_close(file);
+}
+
 static void write_all(int fd, const char *text, size_t length)
 {
 	while (length > 0) {

@@ -15,6 +15,16 @@ size_t os_page_size(void);
 // New zeroed memory wherever the kernel likes. NULL when there is none.
 void *os_pages_map(size_t size);
 
+// What os_pages_map gave and was not unmapped, for who must tell our memory from the program's: a zero start is no entry.
+// Beyond OS_MAPPINGS_MOST mappings are not noted.
+enum { OS_MAPPINGS_MOST = 4096 };
+struct os_mapping {
+	_Atomic uintptr_t start;
+	_Atomic size_t size;
+};
+extern struct os_mapping os_mappings[OS_MAPPINGS_MOST];
+extern _Atomic unsigned os_mappings_count; // entries in use lie below
+
 // New zeroed memory exactly at `address`; false when the place is taken or there is no memory.
 bool os_pages_map_at(void *address, size_t size);
 

@@ -43,9 +43,42 @@ static void *map(void *address, size_t size, int protection, int flags)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+struct os_mapping os_mappings[OS_MAPPINGS_MOST];
+_Atomic unsigned os_mappings_count;
+
+// The first free entry; without a lock, so that fork and signals find the table whole.
+static void mapping_note(void *start, size_t size)
+{
+	for (unsigned i = 0; i < OS_MAPPINGS_MOST; i++) {
+		uintptr_t none = 0;
+		unsigned count = atomic_load(&os_mappings_count);
+
+		if (!atomic_compare_exchange_strong(&os_mappings[i].start, &none, (uintptr_t)start))
+			continue;
+		atomic_store(&os_mappings[i].size, size);
+		while (count <= i && !atomic_compare_exchange_strong(&os_mappings_count, &count, i + 1))
+			;
+		return;
+	}
+}
+
+static void mapping_forget(void *start)
+{
+	for (unsigned i = 0; i < atomic_load(&os_mappings_count); i++)
+		if (atomic_load(&os_mappings[i].start) == (uintptr_t)start) {
+			atomic_store(&os_mappings[i].size, 0);
+			atomic_store(&os_mappings[i].start, 0);
+			return;
+		}
+}
+
 void *os_pages_map(size_t size)
 {
-	return map(NULL, size, READ_WRITE, PRIVATE);
+	void *start = map(NULL, size, READ_WRITE, PRIVATE);
+
+	if (start != NULL)
+		mapping_note(start, size);
+	return start;
 }
 
 bool os_pages_map_at(void *address, size_t size)
@@ -73,6 +106,7 @@ bool os_pages_commit(void *address, size_t size)
 
 void os_pages_unmap(void *address, size_t size)
 {
+	mapping_forget(address);
 	munmap(address, size);
 }
 
@@ -94,7 +128,7 @@ static bool dontneed_zeroes(void)
 			return false;
 		*probe = 1;
 		answer = madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0 && *probe == 0 ? 1 : 2;
-		munmap((void *)probe, os_page_size());
+		os_pages_unmap((void *)probe, os_page_size());
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
 	}
 	return answer == 1;

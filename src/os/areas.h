@@ -1,0 +1,52 @@
+// The areas of the process's address space as the kernel tells them, and which of their pages are resident.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum os_area_kind {
+	AREA_PROGRAM,   // the program or a shared library: code, constants, data and what follows them
+	AREA_FILE,      // another file
+	AREA_SHARED,    // shared memory without a file
+	AREA_STACK,     // the first thread's stack, and anonymous memory behind an inaccessible page
+	AREA_BRK,       // what brk gave
+	AREA_ANONYMOUS, // anonymous memory
+	AREA_KERNEL,    // the kernel's: vdso and the like
+};
+
+struct os_area {
+	uintptr_t start, end;
+	enum os_area_kind kind;
+	size_t resident, proportional, swapped; // bytes
+};
+
+// A walk over the areas in address order, without allocation.
+struct os_areas {
+	int file;
+	uint64_t offset;
+	size_t at, length; // in bytes
+	uintptr_t last_end;   // of the area before,
+	bool last_is_program; // which is of a program's file,
+	bool last_is_guard;   // or small and inaccessible
+	char program[256];
+	char bytes[4096];
+};
+
+bool os_areas_begin(struct os_areas *areas);
+bool os_areas_next(struct os_areas *areas, struct os_area *area);
+void os_areas_end(struct os_areas *areas);
+
+// States of the pages from `start` on, read from a file opened by os_residency_open. False: the kernel does not tell.
+enum os_page_state {
+	PAGE_ABSENT,
+	PAGE_OURS,   // resident, mapped by nobody else
+	PAGE_COMMON, // resident and mapped by others too, or the kernel's page of zeroes, which is not counted as resident
+};
+int os_residency_open(void);
+bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages);
+void os_residency_close(int file);
+
+// What the cgroup uses, and the least limit from it up to the root; 0 where there is none or nothing is known.
+void os_cgroup_memory(size_t *current, size_t *limit);

@@ -1,0 +1,228 @@
+// Areas on Linux: /proc/self/smaps, /proc/self/pagemap, and the memory files of cgroup v2 and v1.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/areas.h"
+
+#include <string.h>
+
+#include "os/file.h"
+#include "os/pages.h"
+
+enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
+
+bool os_areas_begin(struct os_areas *areas)
+{
+	os_link_read("/proc/self/exe", areas->program, sizeof areas->program);
+	areas->offset = 0;
+	areas->at = areas->length = 0;
+	areas->last_end = 0;
+	areas->last_is_program = areas->last_is_guard = false;
+	areas->file = os_file_open("/proc/self/smaps");
+	return areas->file >= 0;
+}
+
+void os_areas_end(struct os_areas *areas)
+{
+	os_file_close(areas->file);
+}
+
+// The next byte of the file, −1 at its end.
+static int next_byte(struct os_areas *areas)
+{
+	if (areas->at == areas->length) {
+		ssize_t got = os_file_read_at(areas->file, areas->bytes, sizeof areas->bytes, areas->offset);
+
+		if (got <= 0)
+			return -1;
+		areas->offset += (uint64_t)got;
+		areas->length = (size_t)got;
+		areas->at = 0;
+	}
+	return (unsigned char)areas->bytes[areas->at++];
+}
+
+// The next line; what does not fit is passed over.
+static bool next_line(struct os_areas *areas, char line[LINE])
+{
+	size_t length = 0;
+	int byte;
+
+	while ((byte = next_byte(areas)) >= 0 && byte != '\n')
+		if (length < LINE - 1)
+			line[length++] = (char)byte;
+	line[length] = '\0';
+	return byte >= 0;
+}
+
+static size_t number(const char **at, unsigned base)
+{
+	size_t value = 0;
+
+	for (;; (*at)++) {
+		unsigned digit = (unsigned)(**at >= 'a' ? **at - 'a' + 10 : **at - '0');
+
+		if (digit >= base)
+			return value;
+		value = value * base + digit;
+	}
+}
+
+// "Rss:  123 kB": the bytes, when the line has that key.
+static bool field(const char *line, const char *key, size_t *bytes)
+{
+	size_t length = strlen(key);
+
+	if (strncmp(line, key, length) != 0)
+		return false;
+	for (line += length; *line == ' ';)
+		line++;
+	*bytes = number(&line, 10) * 1024;
+	return true;
+}
+
+static bool starts_with(const char *text, const char *beginning)
+{
+	return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static enum os_area_kind kind_of_path(const struct os_areas *areas, const char *path)
+{
+	if (starts_with(path, "[stack"))
+		return AREA_STACK;
+	if (strcmp(path, "[heap]") == 0)
+		return AREA_BRK;
+	if (starts_with(path, "[anon:"))
+		return strstr(path, "stack") != NULL ? AREA_STACK : AREA_ANONYMOUS;
+	if (*path == '\0')
+		return AREA_ANONYMOUS;
+	if (*path == '[')
+		return AREA_KERNEL;
+	if (starts_with(path, "/dev/shm/") || starts_with(path, "/memfd:") || starts_with(path, "/SYSV") ||
+	    starts_with(path, "/dev/zero") || starts_with(path, "[anon_shmem"))
+		return AREA_SHARED;
+	return strstr(path, ".so") != NULL || strcmp(path, areas->program) == 0 ? AREA_PROGRAM : AREA_FILE;
+}
+
+// Data without a name that follows a library is the library's; a stack follows its guard.
+static enum os_area_kind kind_by_neighbour(const struct os_areas *areas, const struct os_area *area)
+{
+	if (area->kind != AREA_ANONYMOUS || areas->last_end != area->start)
+		return area->kind;
+	return areas->last_is_program ? AREA_PROGRAM : areas->last_is_guard ? AREA_STACK : AREA_ANONYMOUS;
+}
+
+// "start-end rwxp offset device inode   path"
+static bool parse_head(struct os_areas *areas, const char *line, struct os_area *area)
+{
+	bool inaccessible;
+	const char *path;
+
+	area->start = number(&line, 16);
+	if (*line++ != '-')
+		return false;
+	area->end = number(&line, 16);
+	inaccessible = starts_with(line, " ---");
+	path = line;
+	for (int blanks = 0; *path != '\0' && blanks < 5; path++)
+		blanks += *path == ' ';
+	while (*path == ' ')
+		path++;
+	area->kind = kind_of_path(areas, path);
+	area->kind = kind_by_neighbour(areas, area);
+	areas->last_is_program = area->kind == AREA_PROGRAM && *path != '\0';
+	areas->last_is_guard = inaccessible && *path == '\0' && area->end - area->start <= GUARD_MOST;
+	areas->last_end = area->end;
+	return true;
+}
+
+bool os_areas_next(struct os_areas *areas, struct os_area *area)
+{
+	char line[LINE];
+
+	*area = (struct os_area){ 0 };
+	if (!next_line(areas, line) || !parse_head(areas, line, area))
+		return false;
+	while (next_line(areas, line) && !starts_with(line, "VmFlags:"))
+		if (!field(line, "Rss:", &area->resident) && !field(line, "Pss:", &area->proportional))
+			field(line, "Swap:", &area->swapped);
+	return true;
+}
+
+int os_residency_open(void)
+{
+	return os_file_open("/proc/self/pagemap");
+}
+
+void os_residency_close(int file)
+{
+	os_file_close(file);
+}
+
+bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages)
+{
+	enum { BATCH = 256 };
+	const uint64_t present = 1ull << 63, exclusive = 1ull << 56;
+	uint64_t entries[BATCH];
+
+	for (size_t done = 0; done < pages;) {
+		size_t count = pages - done < BATCH ? pages - done : BATCH;
+		ssize_t got = os_file_read_at(file, entries, count * sizeof *entries,
+					      (start / os_page_size() + done) * sizeof *entries);
+
+		if (got < (ssize_t)sizeof *entries)
+			return false;
+		for (size_t i = 0; i < (size_t)got / sizeof *entries; i++)
+			states[done++] = !(entries[i] & present) ? PAGE_ABSENT :
+					 entries[i] & exclusive ? PAGE_OURS : PAGE_COMMON;
+	}
+	return true;
+}
+
+// A number in a file of a cgroup, 0 when it is not there or says "max".
+static size_t group_number(const char *group, size_t length, const char *name)
+{
+	static const char root[] = "/sys/fs/cgroup";
+	char path[PATH_BYTES], text[32];
+	const char *at = text;
+
+	if (sizeof root + length + strlen(name) > sizeof path)
+		return 0;
+	memcpy(path, root, sizeof root - 1);
+	memcpy(path + sizeof root - 1, group, length);
+	memcpy(path + sizeof root - 1 + length, name, strlen(name) + 1);
+	return os_file_read(path, text, sizeof text) > 0 && *at >= '0' && *at <= '9' ? number(&at, 10) : 0;
+}
+
+static size_t lower_limit(size_t one, size_t other)
+{
+	return one == 0 || (other != 0 && other < one) ? other : one;
+}
+
+void os_cgroup_memory(size_t *current, size_t *limit)
+{
+	const size_t unlimited = (size_t)1 << 62; // cgroup v1 says it by a number of about 2^63
+	char text[PATH_BYTES];
+	const char *group = os_file_read("/proc/self/cgroup", text, sizeof text) > 0 ? strstr(text, "0::/") : NULL;
+	size_t length;
+
+	*current = *limit = 0;
+	if (group != NULL) {
+		group += 3;
+		length = strcspn(group, "\n");
+		*current = group_number(group, length, "/memory.current");
+		for (;;) {
+			*limit = lower_limit(*limit, group_number(group, length, "/memory.max"));
+			if (length == 0)
+				break;
+			do
+				length--;
+			while (length > 0 && group[length] != '/');
+		}
+	}
+	if (*current == 0) {
+		*current = group_number("", 0, "/memory/memory.usage_in_bytes");
+		*limit = group_number("", 0, "/memory/memory.limit_in_bytes");
+	}
+	if (*limit >= unlimited)
+		*limit = 0;
+}

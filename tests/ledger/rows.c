@@ -1,0 +1,225 @@
+// vmag_ledger: its rows sum to what the kernel calls resident, and each moves by what the program does to it.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+#include "../support/resident.h"
+#include "vmag/ledger.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { MEBIBYTE = 1 << 20, PAGE = 4096, SLACK = 256 * 1024 };
+
+static size_t sum(const struct vmag_ledger *ledger) {
+    return ledger->live + ledger->rounding + ledger->cached + ledger->holes + ledger->slab_ends + ledger->dirty +
+           ledger->magazines + ledger->base + ledger->page_map + ledger->programs + ledger->files + ledger->shared +
+           ledger->stacks + ledger->brk + ledger->anonymous + ledger->kernel;
+}
+
+static struct vmag_ledger take(void) {
+    struct vmag_ledger ledger;
+    CHECK_EQ(vmag_ledger(&ledger, sizeof ledger), 0);
+    CHECK_EQ(sum(&ledger), ledger.resident);
+    CHECK_LE(ledger.heap_pss, ledger.proportional);
+    return ledger;
+}
+
+#define CHECK_MOVED(before, after, row, bytes)                                                                \
+    CHECK_SAY((long)(after).row - (long)(before).row > (long)(bytes) - SLACK &&                               \
+                  (long)(after).row - (long)(before).row < (long)(bytes) + SLACK,                             \
+              #row ": %zu, then %zu; expected a move of %ld", (before).row, (after).row, (long)(bytes))
+
+// The kernel's own sum, within the pages that taking it touches.
+static void check_against_kernel(void) {
+    struct vmag_ledger ledger = take();
+    long kernel = resident_bytes();
+    CHECK_SAY(labs(kernel - (long)ledger.resident) < SLACK, "kernel %ld, ledger %zu", kernel, ledger.resident);
+}
+
+enum { SIZE = 1000, ROUNDED = 1024, OBJECTS = 32 * MEBIBYTE / ROUNDED };
+static void *objects[OBJECTS];
+
+static void check_small(void) {
+    struct vmag_ledger before = take();
+    for (int i = 0; i < OBJECTS; i++)
+        memset(objects[i] = malloc(SIZE), 1, SIZE);
+    struct vmag_ledger held = take();
+    CHECK_SAY(held.live + held.rounding - before.live - before.rounding > 32 * MEBIBYTE - SLACK &&
+                  held.live + held.rounding - before.live - before.rounding < 32 * MEBIBYTE + SLACK,
+              "%zu live, then %zu", before.live + before.rounding, held.live + held.rounding);
+    CHECK_MOVED(before, held, rounding, 32 * MEBIBYTE / ROUNDED * 64); // class below: 896
+    CHECK_GT(held.slab_ends + held.base + held.page_map, 0);
+
+    for (int i = 0; i < OBJECTS; i += 2)
+        free(objects[i]);
+    struct vmag_ledger half = take();
+    size_t freed = half.holes + half.cached - held.holes - held.cached;
+    CHECK_SAY(freed > 16 * MEBIBYTE - SLACK && freed < 16 * MEBIBYTE + SLACK, "%zu freed", freed);
+    malloc_trim(0);
+    CHECK_MOVED(held, take(), holes, 16 * MEBIBYTE);
+
+    for (int i = 1; i < OBJECTS; i += 2)
+        free(objects[i]);
+    malloc_trim(0);
+    CHECK_MOVED(before, take(), live, 0);
+}
+
+// Only what was touched is resident; what was freed is dirty until it is given back.
+static void check_large(void) {
+    struct vmag_ledger before = take();
+    char *block = malloc(32 * MEBIBYTE);
+    memset(block, 1, 16 * MEBIBYTE);
+    struct vmag_ledger held = take();
+    CHECK_MOVED(before, held, live, 16 * MEBIBYTE);
+    free(block);
+    struct vmag_ledger freed = take();
+    CHECK_MOVED(held, freed, live, -16 * MEBIBYTE);
+    CHECK_MOVED(held, freed, dirty, 16 * MEBIBYTE);
+    malloc_trim(0);
+    CHECK_MOVED(before, take(), dirty, -(long)before.dirty);
+}
+
+// Pages that were only read are the kernel's page of zeroes: not resident, whatever the page map says.
+static void check_zero_pages(void) {
+    malloc_trim(0);
+    struct vmag_ledger before = take();
+    volatile char *block = calloc(16, MEBIBYTE);
+    for (size_t i = 0; i < 16 * MEBIBYTE; i += PAGE)
+        CHECK_EQ(block[i], 0);
+    CHECK_MOVED(before, take(), live, 0);
+    for (size_t i = 0; i < 4 * MEBIBYTE; i += PAGE)
+        block[i] = 1;
+    CHECK_MOVED(before, take(), live, 4 * MEBIBYTE);
+    free((void *)block);
+    malloc_trim(0);
+}
+
+static void check_cached(void) {
+    enum { FEW = 60 };
+    void *few[FEW];
+    struct vmag_ledger before = take();
+    for (int i = 0; i < FEW; i++)
+        memset(few[i] = malloc(16000), 1, 16000);
+    struct vmag_ledger held = take();
+    for (int i = 0; i < FEW; i++)
+        free(few[i]);
+    struct vmag_ledger freed = take();
+    size_t back = held.live + held.rounding - freed.live - freed.rounding;
+    CHECK_SAY(back > FEW * 15000u, "live %zu, %zu, %zu", before.live, held.live, freed.live);
+    CHECK_GT(freed.cached + freed.dirty, held.cached + held.dirty + FEW * 15000u);
+    malloc_trim(0);
+    CHECK_LT(take().cached, MEBIBYTE);
+}
+
+static void *map(size_t size, int flags, int file) {
+    char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, file, 0);
+    CHECK(block != MAP_FAILED);
+    memset(block, 1, size);
+    return block;
+}
+
+static void check_others(void) {
+    char path[] = "/tmp/vmag-test-ledger-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0 && ftruncate(file, 3 * MEBIBYTE) == 0);
+    unlink(path);
+    struct vmag_ledger before = take();
+    map(8 * MEBIBYTE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    map(5 * MEBIBYTE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    map(3 * MEBIBYTE, MAP_SHARED, file);
+    struct vmag_ledger after = take();
+    CHECK_MOVED(before, after, anonymous, 8 * MEBIBYTE);
+    CHECK_MOVED(before, after, shared, 5 * MEBIBYTE);
+    CHECK_MOVED(before, after, files, 3 * MEBIBYTE);
+    CHECK_MOVED(before, after, live, 0);
+    CHECK_MOVED(before, after, base, 0);
+    close(file);
+}
+
+static pthread_barrier_t touched, seen;
+
+static __attribute__((noinline)) void *use_stack(void *unused) {
+    volatile char room[6 * MEBIBYTE];
+    for (size_t i = 0; i < sizeof room; i += PAGE)
+        room[i] = 1;
+    pthread_barrier_wait(&touched);
+    pthread_barrier_wait(&seen);
+    return unused;
+}
+
+static void check_stacks(void) {
+    struct vmag_ledger before = take(), after;
+    pthread_t thread;
+    pthread_barrier_init(&touched, NULL, 2);
+    pthread_barrier_init(&seen, NULL, 2);
+    CHECK_EQ(pthread_create(&thread, NULL, use_stack, NULL), 0);
+    pthread_barrier_wait(&touched);
+    after = take();
+    pthread_barrier_wait(&seen);
+    pthread_join(thread, NULL);
+    CHECK_MOVED(before, after, stacks, 6 * MEBIBYTE);
+}
+
+// In the child all pages are shared with the parent, and still belong somewhere.
+static void check_fork(void) {
+    char *block = malloc(16 * MEBIBYTE);
+    int status;
+    memset(block, 1, 16 * MEBIBYTE);
+    struct vmag_ledger before = take();
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        struct vmag_ledger after = take();
+        CHECK_MOVED(before, after, live, 0);
+        CHECK_LT(after.heap_pss, before.heap_pss * 3 / 4);
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    free(block);
+}
+
+static char written[8192];
+static size_t written_bytes;
+
+static void append(void *argument, const char *text, size_t length) {
+    CHECK(argument == &written_bytes && written_bytes + length < sizeof written);
+    memcpy(written + written_bytes, text, length);
+    written_bytes += length;
+}
+
+static void check_written(void) {
+    CHECK_EQ(vmag_ledger_write(1, append, &written_bytes), 0);
+    CHECK(strstr(written, "{\"format\":\"vmag-ledger-1\",\"resident_bytes\":") == written);
+    CHECK(strstr(written, "\"rows\":{\"live_bytes\":") != NULL && strstr(written, "}\n") != NULL);
+    written_bytes = 0;
+    memset(written, 0, sizeof written);
+    CHECK_EQ(vmag_ledger_write(0, append, &written_bytes), 0);
+    CHECK(strstr(written, "objects of the program") != NULL && strstr(written, "100.0 %") != NULL);
+}
+
+// A caller built with an older header gets what it knows.
+static void check_size(void) {
+    size_t first[2] = { 7, 7 };
+    CHECK_EQ(vmag_ledger((struct vmag_ledger *)(void *)first, sizeof first[0]), 0);
+    CHECK(first[0] > MEBIBYTE && first[1] == 7);
+}
+
+int main(void) {
+    if (access("/proc/self/pagemap", R_OK) != 0)
+        SKIP("/proc/self/pagemap cannot be read");
+    free(malloc(1));
+    check_against_kernel();
+    check_small();
+    check_large();
+    check_zero_pages();
+    check_cached();
+    check_others();
+    check_stacks();
+    check_fork();
+    check_written();
+    check_size();
+    check_against_kernel();
+    return 0;
+}
