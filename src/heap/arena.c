@@ -8,6 +8,7 @@
 #include "conf/options.h"
 #include "guard/report.h"
 #include "heap/large.h"
+#include "os/clock.h"
 #include "os/cpu.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
@@ -31,6 +32,7 @@ static struct arena *arena_create(unsigned id)
 	if (arena == NULL)
 		return NULL;
 	arena->id = id;
+	arena->created_at = os_clock_ms();
 	pages_init(&arena->pages, "pages");
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,

@@ -15,9 +15,15 @@
 
 enum { ARENAS_MOST = 240 };
 
+// Objects of a large class, ever.
+struct large_count {
+	_Atomic uint64_t allocated, freed;
+};
+
 struct arena {
 	// Constant after creation.
 	unsigned id;
+	uint64_t created_at; // ms
 	// Atomic.
 	_Atomic unsigned threads;
 	_Atomic size_t depot_bytes; // of objects in full magazines
@@ -26,7 +32,14 @@ struct arena {
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
+	struct large_count large[LARGE_CLASSES]; // by class − SLAB_CLASSES; atomic
 };
+
+// `size`: of a large class.
+static inline struct large_count *arena_large_count(struct arena *arena, size_t size)
+{
+	return &arena->large[size_class(size) - SLAB_CLASSES];
+}
 
 // The page map's word for objects of a class of an arena; class 0: large, not kept in magazines.
 static inline uintptr_t arena_word(unsigned arena, unsigned class)

@@ -2,6 +2,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/door.h"
 
+#include <string.h>
+
+#include "conf/options.h"
+
+enum { JUNK_ALLOCATED = 0xa5, JUNK_FREED = 0x5a }; // 2006: J
+
 void door_change(struct front *front)
 {
 	uint8_t before = front->words->door, wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
@@ -43,22 +49,39 @@ void doors_open(enum door why)
 	fronts_close_words(0, (uint8_t)why);
 }
 
+// From `old_size` on.
+static void fill_allocated(void *object, size_t old_size, size_t size)
+{
+	if (size <= old_size)
+		return;
+	if (options.zero)
+		memset((char *)object + old_size, 0, size - old_size);
+	else if (options.junk & JUNK_ALLOC)
+		memset((char *)object + old_size, JUNK_ALLOCATED, size - old_size);
+}
+
 void door_allocated(struct front *front, void *object, size_t size)
 {
-	(void)object;
 	if (front->words->door & DOOR_COUNT)
 		front->allocated += size;
+	if (front->words->door & DOOR_FILL)
+		fill_allocated(object, 0, size);
 }
 
 void door_freeing(struct front *front, void *object, size_t size)
 {
-	(void)object;
 	if (front->words->door & DOOR_COUNT)
 		front->freed += size;
+	if (front->words->door & DOOR_FILL && options.junk & JUNK_FREE)
+		memset(object, JUNK_FREED, size);
 }
 
 void door_resized(struct front *front, void *object, size_t old_size, size_t size)
 {
-	door_freeing(front, object, old_size);
-	door_allocated(front, object, size);
+	if (front->words->door & DOOR_COUNT) {
+		front->freed += old_size;
+		front->allocated += size;
+	}
+	if (front->words->door & DOOR_FILL)
+		fill_allocated(object, old_size, size);
 }

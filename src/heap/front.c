@@ -266,6 +266,8 @@ bool front_refill(struct front *front, unsigned class)
 	struct magazine *loaded, *full;
 
 	note_miss(front);
+	if (UNLIKELY(class_size(class) > options.tcache_max))
+		return false;
 	loaded = unload(front, class);
 	drop_null_rounds(loaded, front->word | class);
 	if (loaded != NULL && loaded->rounds > 0) {
@@ -354,6 +356,8 @@ bool front_make_room(struct front *front, unsigned class)
 	struct magazine *loaded, *previous, *empty;
 
 	note_miss(front);
+	if (UNLIKELY(class_size(class) > options.tcache_max))
+		return false;
 	loaded = unload(front, class);
 	previous = front->previous[class];
 	if (loaded != NULL && loaded->rounds < loaded->capacity) { // looking around has made room

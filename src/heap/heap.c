@@ -22,8 +22,19 @@
 
 enum { RUN_LEAST = 16 * 1024 };
 
+_Atomic size_t heap_zero_reallocs;
+
 static struct mutex first_use = MUTEX_INIT(RANK_LIFE);
 static _Atomic bool ready;
+
+// Options that every operation must meet.
+static void close_doors_by_options(void)
+{
+	if (options.junk != JUNK_NEVER || options.zero || options.zero_size_null)
+		doors_close(DOOR_FILL);
+	if (!options.tcache)
+		doors_close(DOOR_NOCACHE);
+}
 
 bool heap_ready(void)
 {
@@ -39,6 +50,7 @@ bool heap_ready(void)
 		if (done) {
 			magazines_init();
 			os_thread_exit_hook(front_end);
+			close_doors_by_options();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}
 	}
@@ -48,6 +60,8 @@ bool heap_ready(void)
 
 static void *no_memory(void)
 {
+	if (options.xmalloc)
+		guard_report("malloc", NULL, "no memory, and the option xmalloc is set", 0);
 	errno = ENOMEM;
 	return NULL;
 }
@@ -138,6 +152,8 @@ void *heap_malloc(size_t size)
 
 	if (UNLIKELY(size > PTRDIFF_MAX))
 		return no_memory();
+	if (UNLIKELY(size == 0 && heap_ready() && options.zero_size_null))
+		return NULL;
 	class = size_class(size);
 	object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
 	return allocated(object, class_size(class));
@@ -150,9 +166,10 @@ static void *calloc_run(size_t size, unsigned class)
 
 	if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
-	if (object != NULL && !zeroed)
+	object = allocated(object, class_size(class));
+	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER))
 		memset(object, 0, size);
-	return allocated(object, class_size(class));
+	return object;
 }
 
 void *heap_calloc(size_t count, size_t size)
@@ -321,8 +338,13 @@ void *heap_realloc(void *object, size_t size, const char *call)
 		return heap_malloc(size);
 	old_size = heap_usable_size(object, call);
 	if (size == 0) {
-		heap_free(object, call);
-		return NULL;
+		atomic_fetch_add_explicit(&heap_zero_reallocs, 1, memory_order_relaxed);
+		if (options.zero_realloc == ZERO_REALLOC_ABORT)
+			guard_report(call, object, "size 0, and the option zero_realloc is abort", 0);
+		if (options.zero_realloc == ZERO_REALLOC_FREE) {
+			heap_free(object, call);
+			return NULL;
+		}
 	}
 	if (size > PTRDIFF_MAX)
 		return no_memory();

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,6 +21,9 @@ void *heap_realloc(void *object, size_t size, const char *call);
 
 // `align` is a power of two.
 void *heap_aligned(size_t align, size_t size);
+
+// How often realloc(p, 0) was called.
+extern _Atomic size_t heap_zero_reallocs;
 
 // Bytes that the program may use; 0 for NULL; reports what is not an object of ours.
 size_t heap_usable_size(const void *object, const char *call);

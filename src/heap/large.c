@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/large.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -12,6 +13,11 @@
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };
+
+static void count(_Atomic uint64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
 
 static size_t run_bytes(size_t size)
 {
@@ -39,6 +45,7 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	}
 	if (zeroed != NULL)
 		*zeroed = is_zero;
+	count(&arena_large_count(arena, size)->allocated);
 	return (void *)start;
 }
 
@@ -59,6 +66,7 @@ void large_free(void *object, const char *call)
 	struct arena *arena = arena_of(run->arena);
 	size_t bytes = run_bytes(run->bytes);
 
+	count(&arena_large_count(arena, run->bytes)->freed);
 	page_map_clear(run_start(run), 1);
 	base_free(run, sizeof *run);
 	pages_free(&arena->pages, (uintptr_t)object, bytes);
@@ -85,6 +93,8 @@ bool large_resize(void *object, size_t new_size)
 	} else if (run_bytes(new_size) < run_bytes(run->bytes) &&
 		   !pages_shrink(pages, run_start(run), run_bytes(run->bytes), run_bytes(new_size)))
 		return false;
+	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
+	count(&arena_large_count(arena_of(run->arena), new_size)->allocated);
 	run->bytes = new_size;
 	return true;
 }
@@ -110,6 +120,7 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 		large_free(fresh, "realloc");
 		return NULL;
 	}
+	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
 	page_map_take_word(object);
 	page_map_clear(run_start(run), 1);
 	pages_free_clean(&arena_of(run->arena)->pages, run_start(run), old_bytes);

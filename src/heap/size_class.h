@@ -17,6 +17,7 @@ enum {
 	MAGAZINE_MOST = 64 * 1024,  // bytes; larger objects are not kept in magazines
 	SLAB_CLASSES = 37,          // classes 1 … 36
 	CLASSES = 46,               // classes 1 … 45
+	LARGE_CLASSES = 196,        // classes 37 … 232, to 7 EiB
 };
 
 // By bytes asked for, 0 … SMALL_MOST.

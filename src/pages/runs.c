@@ -36,6 +36,8 @@ static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
 	for (size_t done = 0; done < size; done += PURGE_MOST)
 		if (!os_pages_purge((void *)(start + done), min_size(size - done, PURGE_MOST)))
 			return false;
+	atomic_fetch_add_explicit(&pages->purge_calls, (size + PURGE_MOST - 1) / PURGE_MOST, memory_order_relaxed);
+	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
 }
 
@@ -60,6 +62,8 @@ bool pages_purge(struct pages *pages, size_t most)
 			break;
 		given = true;
 	}
+	if (given)
+		atomic_fetch_add_explicit(&pages->purges, 1, memory_order_relaxed);
 	return given;
 }
 

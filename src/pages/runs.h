@@ -23,6 +23,8 @@ enum { DECAY_STEPS = 16 };
 
 struct pages {
 	struct vmem runs;
+	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
+	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
 	// Atomic flag: somebody is in pages_decay.
 	_Atomic bool decaying;

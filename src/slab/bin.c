@@ -66,13 +66,18 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 		if (slab == bin->empty) {
 			bin->empty = NULL;
 			heap_insert(&bin->partial, &slab->run.node);
+			bin->partial_slabs++;
 		}
 		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
-		if (slab->run.free_count == 0)
+		if (slab->run.free_count == 0) {
 			heap_remove(&bin->partial, &slab->run.node);
+			bin->partial_slabs--;
+			bin->slabs_used_up++;
+		}
 	}
 	bin->free_buffers -= got;
 	bin->filled += got;
+	bin->fills += got > 0;
 	mutex_unlock(&bin->lock);
 	return got;
 }
@@ -139,6 +144,8 @@ bool bin_grow(struct bin *bin)
 	mutex_lock(&bin->lock);
 	heap_insert(&bin->partial, &slab->run.node);
 	bin->slabs++;
+	bin->slabs_made++;
+	bin->partial_slabs++;
 	bin->free_buffers += bin->shape.buffers;
 	if (bin->source != NULL)
 		bin->source->join(bin, slab);
@@ -160,6 +167,7 @@ static struct slab *keep_one_empty(struct bin *bin, struct slab *slab)
 	struct slab *other = bin->empty;
 
 	heap_remove(&bin->partial, &slab->run.node);
+	bin->partial_slabs--;
 	if (other != NULL && run_start(&other->run) < run_start(&slab->run)) {
 		struct slab *swap = slab;
 		slab = other;
@@ -196,8 +204,10 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 	slab->bitmap[word] |= bit;
 	if (word < slab->run.first_word)
 		slab->run.first_word = (uint32_t)word;
-	if (UNLIKELY(slab->run.free_count++ == 0))
+	if (UNLIKELY(slab->run.free_count++ == 0)) {
 		heap_insert(&bin->partial, &slab->run.node);
+		bin->partial_slabs++;
+	}
 	if (UNLIKELY(slab->run.free_count == bin->shape.buffers))
 		slab_emptied(bin, slab, emptied);
 	return BIN_OK;
@@ -258,6 +268,7 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	}
 	bin->free_buffers += put;
 	bin->drained += put;
+	bin->drains += put > 0;
 	mutex_unlock(&bin->lock);
 	while (emptied != NULL) {
 		struct slab *slab = slab_of_node(emptied);

@@ -42,6 +42,9 @@ struct bin {
 	size_t slabs;
 	size_t free_buffers; // in all slabs
 	uint64_t filled, drained; // buffers handed out and taken back
+	uint64_t fills, drains;   // in so many batches
+	uint64_t slabs_made, slabs_used_up;
+	size_t partial_slabs;
 	uint64_t filled_at_trim;
 } __attribute__((aligned(CACHE_LINE)));
 

@@ -9,3 +9,21 @@ vmag_test(conf.sources.shared quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/con
           $<TARGET_FILE:conf_sources> $<TARGET_FILE:conf_sources_strings>)
 vmag_test(conf.sources.static quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/conf/sources.py
           $<TARGET_FILE:conf_sources> $<TARGET_FILE:conf_sources_static>)
+
+vmag_test_program(conf_effects conf/effects.c LIBRARIES vmag)
+# vmag_effect(NAME ENVIRONMENT [FAILURE]): the option does what it says; FAILURE: it ends the process with that line.
+function(vmag_effect name environment)
+  if(ARGN) # a shell in between, for an abort is a failure to ctest whatever was printed
+    vmag_test(conf.effect.${name} quick 30 sh -c "$<TARGET_FILE:conf_effects> ${name} 2>&1 | grep -F '${ARGN}'")
+  else()
+    vmag_test(conf.effect.${name} quick 30 conf_effects ${name})
+  endif()
+  set_tests_properties(conf.effect.${name} PROPERTIES ENVIRONMENT "${environment}")
+endfunction()
+vmag_effect(junk "MALLOC_OPTIONS=J")
+vmag_effect(zero "MALLOC_CONF=zero:true")
+vmag_effect(xmalloc "MALLOC_CONF=xmalloc:true" "no memory, and the option xmalloc is set")
+vmag_effect(zero_realloc_abort "MALLOC_CONF=zero_realloc:abort" "size 0, and the option zero_realloc is abort")
+vmag_effect(zero_realloc_alloc "MALLOC_CONF=zero_realloc:alloc")
+vmag_effect(zero_size_null "MALLOC_OPTIONS=V")
+vmag_effect(tcache_max "MALLOC_CONF=tcache_max:1024")

@@ -1,0 +1,115 @@
+// What options do to objects: `effects NAME`, run with the option set in MALLOC_CONF or MALLOC_OPTIONS (tests/conf/conf.cmake).
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "../check.h"
+
+static const size_t sizes[] = { 1, 8, 100, 1000, 5000, 14336, 20000, 65536, 100000, 3000000 };
+
+static void check_bytes(const volatile unsigned char *object, size_t from, size_t to, unsigned char byte) {
+    for (size_t i = from; i < to; i++)
+        CHECK_SAY(object[i] == byte, "byte %zu is %x, not %x", i, object[i], byte);
+}
+
+// Objects of all kinds of sizes, each used, freed and allocated again.
+static void allocated_bytes(unsigned char byte) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int times = 0; times < 3; times++) {
+            unsigned char *object = malloc(sizes[i]);
+            size_t usable = malloc_usable_size(object);
+
+            check_bytes(object, 0, usable, byte);
+            memset(object, 0x11, usable);
+            object = realloc(object, usable + 1);
+            check_bytes(object, 0, usable, 0x11);
+            check_bytes(object, usable, malloc_usable_size(object), byte);
+            memset(object, 0x11, malloc_usable_size(object));
+            free(object);
+            object = aligned_alloc(256, sizes[i]);
+            check_bytes(object, 0, malloc_usable_size(object), byte);
+            free(object);
+            object = calloc(1, sizes[i]);
+            check_bytes(object, 0, sizes[i], 0);
+            free(object);
+        }
+}
+
+static void freed_bytes(void) {
+    for (size_t i = 0; i < 8; i++) {
+        unsigned char *volatile object = malloc(sizes[i]);
+
+        memset(object, 0x11, sizes[i]);
+        free(object);
+        check_bytes(object, 0, sizes[i], 0x5a);
+    }
+}
+
+// Without magazines an object goes straight to its slab, and the next allocation takes the lowest address.
+static void no_magazines(size_t size, int expected) {
+    char *objects[3], *next;
+
+    for (int i = 0; i < 3; i++)
+        objects[i] = malloc(size);
+    free(objects[0]);
+    free(objects[2]);
+    next = malloc(size);
+    CHECK_EQ(next == objects[0], expected);
+    free(next);
+    free(objects[1]);
+}
+
+static void aborts(void (*misbehave)(void)) {
+    struct rlimit none = { 0, 0 };
+
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGABRT, SIG_DFL);
+    misbehave();
+    CHECK(!"reached");
+}
+
+static void too_much(void) {
+    volatile size_t size = SIZE_MAX / 4;
+    void *volatile object = malloc(size);
+    (void)object;
+}
+
+static void realloc_zero(void) {
+    void *volatile object = realloc(malloc(10), 0);
+    (void)object;
+}
+
+int main(int count, char **arguments) {
+    const char *name = count > 1 ? arguments[1] : "";
+
+    if (strcmp(name, "junk") == 0) {
+        allocated_bytes(0xa5);
+        freed_bytes();
+    } else if (strcmp(name, "zero") == 0)
+        allocated_bytes(0);
+    else if (strcmp(name, "xmalloc") == 0)
+        aborts(too_much);
+    else if (strcmp(name, "zero_realloc_abort") == 0)
+        aborts(realloc_zero);
+    else if (strcmp(name, "zero_realloc_alloc") == 0) {
+        void *object = realloc(malloc(100), 0);
+        CHECK(object != NULL);
+        CHECK_EQ(malloc_usable_size(object), 8);
+        free(object);
+    } else if (strcmp(name, "zero_size_null") == 0) {
+        volatile size_t none = 0;
+        CHECK(malloc(none) == NULL);
+        free(malloc(1));
+    } else if (strcmp(name, "tcache_max") == 0) {
+        no_magazines(256, 0);
+        no_magazines(5000, 1);
+    } else if (strcmp(name, "tcache") == 0) {
+        no_magazines(16, 1);
+        no_magazines(5000, 1);
+    } else
+        CHECK(!"no such case");
+    return 0;
+}
