@@ -1,0 +1,72 @@
+// Restartable sequences (rseq(2)): work on the state of the processor one runs on, without a lock or an atomic operation.
+//
+// The kernel keeps the number of the processor in a registered area of each thread, and knows from the area's rseq_cs which
+// instructions are a sequence: { start, length up to the commit, abort }. A thread that is preempted, moved or interrupted
+// by a signal inside of one goes on at `abort`, which starts the sequence over. So a sequence reads what it likes and ends
+// with one store, its commit; whatever it wrote before that (a slot above the top) means nothing without it. (2001, the
+// footnote of §6.1, asked for the processor's number in the thread; the restart is more than it asked for.)
+//
+// Each processor has an array of words. `table[number]` leads to it, so that one store exchanges or stops all of them:
+//
+//   words:  [ tag ][ top 0 ][ top 1 ] …       each top points into a stack: [ NULL ][ r1 ] … [ empty ] … [ FULL ]
+//                    ▲ table[number]                                                        ▲ top
+//
+// The area is the one that glibc registers (2.35 on); we never write its processor numbers, never make a system call inside
+// a sequence, and commit by one store: what the kernel promises to every registration. rseq_cs stays set after a
+// sequence; the kernel clears it when it finds the thread elsewhere, and the library is never unloaded (-z nodelete).
+// Where nobody registered (musl, an old glibc or kernel, GLIBC_TUNABLES=glibc.pthread.rseq=0) os_rseq_init says no.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/bits.h"
+
+// Constant after os_rseq_init. Distances from the thread pointer.
+struct os_rseq {
+	ptrdiff_t area;  // of the registered area
+	ptrdiff_t index; // of the number in it: mm_cid where there is one, else cpu_id
+};
+
+extern struct os_rseq os_rseq HIDDEN;
+
+// Looks for the area, tests it and registers for os_rseq_fence. False: sequences must not be used. Once, calls the system;
+// may sleep for some microseconds.
+bool os_rseq_init(void);
+
+// Numbers are below this: processors that the machine may ever have. Reads a file: ask once.
+unsigned os_rseq_numbers(void);
+
+// After it, no sequence is under way that began before it, on any processor, and what they committed is seen by the caller. False: the
+// system refused. A system call that interrupts the processors on which the process runs; errno is kept.
+bool os_rseq_fence(void);
+
+#if defined(__x86_64__)
+#include "os/rseq_x86_64.h"
+#elif defined(__aarch64__)
+#include "os/rseq_aarch64.h"
+#else
+#include "os/rseq_none.h"
+#endif
+
+// What the platform's header defines, always inlined:
+//
+// void *rseq_field(ptrdiff_t distance)
+//     Of this thread, what lies at that distance from its thread pointer.
+//
+// bool rseq_pop(void ***const *table, size_t word, void **object)
+//     Takes the object below the top of the stack of word `word`; false: there is NULL, the stack is empty.
+//
+// bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+//     Puts an object at the top; false: the processor's tag is another, or there is FULL.
+//
+// bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
+//     Exchanges a word of processor `number`; false: this thread runs on another one.
+
+// The number of this thread's processor at this moment; negative: the thread is not registered.
+static inline int rseq_number(void)
+{
+	return *(volatile int *)rseq_field(os_rseq.index);
+}

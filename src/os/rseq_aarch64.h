@@ -1,0 +1,109 @@
+// Restartable sequences on AArch64: pop, push and exchange. Contracts and theory in os/rseq.h.
+//
+// Labels: 7 begins anew, 1 start, 2 first instruction after the commit, 3 descriptor, 4 abort. The word before the abort
+// address is the signature that was registered, an undefined instruction. No barriers: a processor sees its own stores in
+// order, and the kernel puts one between two processors of a thread, and into os_rseq_fence. Loads through a pointer
+// are ordered by it.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#define RSEQ_BEGIN(scratch)                                          \
+	".pushsection __rseq_cs, \"aw\"\n\t"                         \
+	".balign 32\n"                                               \
+	"3:\t.long 0, 0\n\t" /* version, flags */                    \
+	".quad 1f, 2f - 1f, 4f\n\t"                                  \
+	".popsection\n"                                              \
+	"7:\tadrp " scratch ", 3b\n\t"                               \
+	"add " scratch ", " scratch ", :lo12:3b\n\t"                 \
+	"str " scratch ", [%[area], #8]\n" /* rseq_cs */             \
+	"1:\t"
+
+#define RSEQ_END                                                     \
+	"2:\n\t"                                                     \
+	".pushsection __rseq_abort, \"ax\"\n\t"                      \
+	".inst 0xd428bc00\n"                                         \
+	"4:\tb 7b\n\t"                                               \
+	".popsection\n"
+
+#define RSEQ_INLINE static inline __attribute__((always_inline))
+
+RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
+{
+	return (char *)__builtin_thread_pointer() + distance;
+}
+
+RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
+{
+	void *taken, **top, ***words;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[top]")
+		"ldr %w[words], [%[index]]\n\t"
+		"ldr %[words], [%[table], %[words], lsl #3]\n\t"
+		"ldr %[top], [%[words], %[word], lsl #3]\n\t"
+		"ldr %[taken], [%[top], #-8]\n\t"
+		"cbz %[taken], %l[miss]\n\t"
+		"sub %[top], %[top], #8\n\t"
+		"str %[top], [%[words], %[word], lsl #3]\n" // commit
+		RSEQ_END
+		: [taken] "=&r"(taken), [top] "=&r"(top), [words] "=&r"(words)
+		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [word] "r"(word)
+		: "memory", "cc"
+		: miss);
+	*object = taken;
+	return true;
+miss:
+	return false;
+}
+
+RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+{
+	void **top, ***words;
+	uintptr_t seen;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[top]")
+		"ldr %w[words], [%[index]]\n\t"
+		"ldr %[words], [%[table], %[words], lsl #3]\n\t"
+		"ldr %[seen], [%[words], #-8]\n\t"
+		"cmp %[seen], %[tag]\n\t"
+		"b.ne %l[miss]\n\t"
+		"ldr %[top], [%[words], %[word], lsl #3]\n\t"
+		"ldr %[seen], [%[top]]\n\t"
+		"cmn %[seen], #1\n\t"
+		"b.eq %l[miss]\n\t"
+		"str %[object], [%[top]], #8\n\t"
+		"str %[top], [%[words], %[word], lsl #3]\n" // commit
+		RSEQ_END
+		: [top] "=&r"(top), [words] "=&r"(words), [seen] "=&r"(seen)
+		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [tag] "r"(tag),
+		  [word] "r"(word), [object] "r"(object)
+		: "memory", "cc"
+		: miss);
+	return true;
+miss:
+	return false;
+}
+
+RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
+{
+	void **was;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[was]")
+		"ldr %w[was], [%[index]]\n\t"
+		"cmp %w[was], %w[number]\n\t"
+		"b.ne %l[elsewhere]\n\t"
+		"ldr %[was], [%[at]]\n\t"
+		"str %[fresh], [%[at]]\n" // commit
+		RSEQ_END
+		: [was] "=&r"(was)
+		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [number] "r"(number), [at] "r"(at),
+		  [fresh] "r"(fresh)
+		: "memory", "cc"
+		: elsewhere);
+	*old = was;
+	return true;
+elsewhere:
+	return false;
+}

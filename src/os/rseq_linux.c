@@ -1,0 +1,112 @@
+// Restartable sequences on Linux: finding glibc's area, the test of it, the fence.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/rseq.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/file.h"
+
+// struct rseq of the kernel's interface.
+enum { CPU_ID = 4, RSEQ_CS = 8, MM_CID = 24, SIZE_WITH_CPU_ID = 20, SIZE_WITH_MM_CID = 28 };
+
+// membarrier(2).
+enum { QUERY = 0, PRIVATE_EXPEDITED_RSEQ = 1 << 7, REGISTER_PRIVATE_EXPEDITED_RSEQ = 1 << 8 };
+
+enum { NUMBERS_MOST = 8192, LOOKS = 16 };
+
+struct os_rseq os_rseq;
+
+// glibc's, since 2.35; nobody else's.
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+static bool find_area(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size < SIZE_WITH_CPU_ID)
+		return false;
+	os_rseq.area = __rseq_offset;
+	os_rseq.index = __rseq_offset + (__rseq_size >= SIZE_WITH_MM_CID ? MM_CID : CPU_ID);
+	return true;
+#else
+	return false;
+#endif
+}
+
+// The kernel says the same as the area. The thread may be moved between the two questions.
+static bool number_is_true(void)
+{
+	for (int look = 0; look < LOOKS; look++) {
+		unsigned cpu = UINT32_MAX;
+
+		if (syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 && cpu == *(volatile unsigned *)rseq_field(os_rseq.area + CPU_ID))
+			return rseq_number() >= 0;
+	}
+	return false;
+}
+
+// Where the kernel reads rseq_cs when it puts the thread on a processor again, it clears it: the thread is not inside. By
+// sleeping, since nothing else surely takes it off.
+static bool kernel_reads_descriptors(void)
+{
+	static void **nothing[2] = { NULL, (void **)nothing };
+	static void *const empty[2] = { NULL, (void *)UINTPTR_MAX };
+	struct timespec moment = { 0, 1 };
+	void **old;
+
+	nothing[1] = (void **)(uintptr_t)&empty[1];
+	rseq_exchange(rseq_number(), &nothing[1], nothing[1], &old);
+	for (int look = 0; look < LOOKS; look++) {
+		syscall(SYS_nanosleep, &moment, NULL);
+		if (*(volatile uint64_t *)rseq_field(os_rseq.area + RSEQ_CS) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool can_fence(void)
+{
+	long commands = syscall(SYS_membarrier, QUERY, 0, 0);
+
+	return commands >= 0 && (commands & PRIVATE_EXPEDITED_RSEQ) != 0 &&
+	       syscall(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0 && os_rseq_fence();
+}
+
+bool os_rseq_init(void)
+{
+	int saved = errno;
+	bool good = find_area() && number_is_true() && can_fence() && kernel_reads_descriptors();
+
+	errno = saved;
+	return good;
+}
+
+bool os_rseq_fence(void)
+{
+	int saved = errno;
+	bool done = syscall(SYS_membarrier, PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+
+	errno = saved;
+	return done;
+}
+
+// The last number of a list such as "0-3,8-11".
+unsigned os_rseq_numbers(void)
+{
+	char text[256];
+	ssize_t length = os_file_read("/sys/devices/system/cpu/possible", text, sizeof text);
+	unsigned last = 0;
+
+	if (length <= 0 || length == sizeof text - 1)
+		return NUMBERS_MOST;
+	for (const char *at = text; *at != '\0'; at++)
+		if (*at >= '0' && *at <= '9')
+			last = last * 10 + (unsigned)(*at - '0');
+		else if (at[0] != '\n')
+			last = 0;
+	return last < NUMBERS_MOST ? last + 1 : NUMBERS_MOST;
+}

@@ -1,0 +1,27 @@
+// No restartable sequences on this processor: os_rseq_init says no, and nothing here is ever reached with effect.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+static inline void *rseq_field(ptrdiff_t distance)
+{
+	(void)distance;
+	return NULL;
+}
+
+static inline bool rseq_pop(void ***const *table, size_t word, void **object)
+{
+	(void)table, (void)word, (void)object;
+	return false;
+}
+
+static inline bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+{
+	(void)table, (void)tag, (void)word, (void)object;
+	return false;
+}
+
+static inline bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
+{
+	(void)number, (void)at, (void)fresh, (void)old;
+	return false;
+}

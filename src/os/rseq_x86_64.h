@@ -1,0 +1,110 @@
+// Restartable sequences on x86-64: pop, push and exchange. Contracts and theory in os/rseq.h.
+//
+// Labels: 7 begins anew, 1 start, 2 first instruction after the commit, 3 descriptor, 4 abort. The kernel checks that the
+// four bytes before the abort address are the signature that was registered; they are part of an undefined
+// instruction, ud1 <signature>(%rip), %edi, so that nobody runs into it. A jump out of a sequence (to `miss`) needs nothing
+// undone.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+// The descriptor in a section of its own, the thread's rseq_cs set to it, and the way back from an abort.
+#define RSEQ_BEGIN(scratch)                                          \
+	".pushsection __rseq_cs, \"aw\"\n\t"                         \
+	".balign 32\n"                                               \
+	"3:\t.long 0, 0\n\t" /* version, flags */                    \
+	".quad 1f, 2f - 1f, 4f\n\t"                                  \
+	".popsection\n"                                              \
+	"7:\tleaq 3b(%%rip), " scratch "\n\t"                        \
+	"movq " scratch ", %%fs:8(%[area])\n" /* rseq_cs */          \
+	"1:\t"
+
+#define RSEQ_END                                                     \
+	"2:\n\t"                                                     \
+	".pushsection __rseq_abort, \"ax\"\n\t"                      \
+	".byte 0x0f, 0xb9, 0x3d\n\t"                                 \
+	".long 0x53053053\n"                                         \
+	"4:\tjmp 7b\n\t"                                             \
+	".popsection\n"
+
+#define RSEQ_INLINE static inline __attribute__((always_inline))
+
+RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
+{
+	char *thread;
+
+	__asm__("movq %%fs:0, %0" : "=r"(thread));
+	return thread + distance;
+}
+
+RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
+{
+	void *taken, **top, ***words;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[top]")
+		"movl %%fs:(%[index]), %k[words]\n\t"
+		"movq (%[table], %[words], 8), %[words]\n\t"
+		"movq (%[words], %[word], 8), %[top]\n\t"
+		"movq -8(%[top]), %[taken]\n\t"
+		"testq %[taken], %[taken]\n\t"
+		"je %l[miss]\n\t"
+		"subq $8, %[top]\n\t"
+		"movq %[top], (%[words], %[word], 8)\n" // commit
+		RSEQ_END
+		: [taken] "=&r"(taken), [top] "=&r"(top), [words] "=&r"(words)
+		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [word] "r"(word)
+		: "memory", "cc"
+		: miss);
+	*object = taken;
+	return true;
+miss:
+	return false;
+}
+
+RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+{
+	void **top, ***words;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[top]")
+		"movl %%fs:(%[index]), %k[words]\n\t"
+		"movq (%[table], %[words], 8), %[words]\n\t"
+		"cmpq %[tag], -8(%[words])\n\t"
+		"jne %l[miss]\n\t"
+		"movq (%[words], %[word], 8), %[top]\n\t"
+		"cmpq $-1, (%[top])\n\t"
+		"je %l[miss]\n\t"
+		"movq %[object], (%[top])\n\t"
+		"addq $8, %[top]\n\t"
+		"movq %[top], (%[words], %[word], 8)\n" // commit
+		RSEQ_END
+		: [top] "=&r"(top), [words] "=&r"(words)
+		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [tag] "r"(tag), [word] "r"(word),
+		  [object] "r"(object)
+		: "memory", "cc"
+		: miss);
+	return true;
+miss:
+	return false;
+}
+
+RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
+{
+	void **was;
+
+	__asm__ goto volatile(
+		RSEQ_BEGIN("%[was]")
+		"cmpl %[number], %%fs:(%[index])\n\t"
+		"jne %l[elsewhere]\n\t"
+		"movq (%[at]), %[was]\n\t"
+		"movq %[fresh], (%[at])\n" // commit
+		RSEQ_END
+		: [was] "=&r"(was)
+		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [number] "r"(number), [at] "r"(at), [fresh] "r"(fresh)
+		: "memory", "cc"
+		: elsewhere);
+	*old = was;
+	return true;
+elsewhere:
+	return false;
+}

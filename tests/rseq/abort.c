@@ -1,0 +1,215 @@
+// Tests every point at which a sequence can be interrupted: a debugger stops it before each of its instructions in turn.
+//
+// The traced child runs one operation on stacks in shared memory. A debug register stops it at an address inside of the sequence; while
+// it stands there, we do what another thread of the same processor could do: take an object, put one, close the word. Then it goes on:
+// the kernel must have sent it to the abort address, and what it returns must be true for the stacks as they are now. Control: when
+// rseq_cs is cleared while it stands there, so that it is not sent back, the outcome must be wrong somewhere.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "os/rseq.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+enum { SLOTS = 8, TAG = 0x100, AT_FIRST = 4, LONGEST = 128 };
+enum operation { POP, PUSH, EXCHANGE, OPERATIONS };
+enum meddling { TAKE, PUT, CLOSE, RETAG, MEDDLINGS };
+
+struct descriptor {
+    uint32_t version, flags;
+    uint64_t start, length, abort;
+};
+
+// What child and debugger share.
+static struct shared {
+    uintptr_t tag;
+    void **top[2];
+    void *stack[SLOTS + 2];
+    void *closed[2];
+    void **const *table[64];
+    bool done;         // what the operation said
+    void *taken;       // by pop
+    void **old;        // of exchange
+} *shared;
+
+#define TABLE ((void ***const *)(uintptr_t)shared->table)
+#define OBJECT(i) ((void *)(uintptr_t)(0x1000 + (i)))
+
+// Each in a function of its own: the descriptors are then in this order in their section.
+static __attribute__((noinline)) void operate_pop(void) {
+    shared->done = rseq_pop(TABLE, 1, &shared->taken);
+}
+
+static __attribute__((noinline)) void operate_push(void) {
+    shared->done = rseq_push(TABLE, TAG, 1, OBJECT(100));
+}
+
+static __attribute__((noinline)) void operate_exchange(void) {
+    shared->done = rseq_exchange(rseq_number(), &shared->top[1], &shared->closed[1], &shared->old);
+}
+
+static void (*const operate[OPERATIONS])(void) = { operate_pop, operate_push, operate_exchange };
+static const char *const names[OPERATIONS] = { "pop", "push", "exchange" };
+
+static void reset(void) {
+    shared->tag = TAG;
+    shared->closed[1] = shared->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
+    for (int i = 0; i < SLOTS; i++)
+        shared->stack[1 + i] = i < AT_FIRST ? OBJECT(i) : NULL;
+    shared->top[1] = &shared->stack[1 + AT_FIRST];
+    for (int i = 0; i < 64; i++)
+        shared->table[i] = shared->top;
+    shared->done = false;
+    shared->taken = shared->old = NULL;
+}
+
+static void meddle(enum meddling what) {
+    switch (what) {
+    case TAKE:
+        shared->top[1]--;
+        break;
+    case PUT:
+        *shared->top[1]++ = OBJECT(200);
+        break;
+    case CLOSE:
+        shared->top[1] = &shared->closed[1];
+        break;
+    default:
+        shared->tag = TAG + 0x100;
+    }
+}
+
+// Whether the outcome is that of the operation after the meddling.
+static bool right(enum operation operation, enum meddling what) {
+    void **expected = &shared->stack[1 + AT_FIRST] + (what == PUT) - (what == TAKE);
+
+    if (what == CLOSE && operation != EXCHANGE)
+        return !shared->done && shared->top[1] == &shared->closed[1];
+    if (operation == PUSH && what == RETAG)
+        return !shared->done && shared->top[1] == expected;
+    if (!shared->done)
+        return false;
+    if (operation == POP)
+        return shared->taken == (what == PUT ? OBJECT(200) : what == TAKE ? OBJECT(AT_FIRST - 2) : OBJECT(AT_FIRST - 1)) &&
+               shared->top[1] == expected - 1;
+    if (operation == PUSH)
+        return *expected == OBJECT(100) && shared->top[1] == expected + 1 && (what != PUT || expected[-1] == OBJECT(200));
+    return shared->top[1] == &shared->closed[1] && shared->old == (what == CLOSE ? &shared->closed[1] : expected);
+}
+
+extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
+
+static const struct descriptor *descriptor_of(enum operation operation) {
+    uintptr_t function = (uintptr_t)operate[operation];
+    const struct descriptor *best = NULL;
+
+    for (const struct descriptor *at = __start___rseq_cs; at < __stop___rseq_cs; at++)
+        if (at->start > function && (best == NULL || at->start < best->start))
+            best = at;
+    CHECK(best != NULL && best->start - function < LONGEST && best->length < LONGEST);
+    return best;
+}
+
+static void debug_register(pid_t child, int number, uintptr_t value) {
+    CHECK_EQ(ptrace(PTRACE_POKEUSER, child, offsetof(struct user, u_debugreg) + (size_t)number * 8, value), 0);
+}
+
+static uintptr_t instruction_pointer(pid_t child) {
+    struct user_regs_struct registers;
+
+    CHECK_EQ(ptrace(PTRACE_GETREGS, child, 0, &registers), 0);
+    return registers.rip;
+}
+
+// Runs the child until it stops; the signal.
+static int resume(pid_t child, int how) {
+    int status;
+
+    CHECK_EQ(ptrace(how, child, 0, 0), 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    return WIFSTOPPED(status) ? WSTOPSIG(status) : -1;
+}
+
+static pid_t start_child(enum operation operation) {
+    pid_t child = fork();
+    int status;
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK_EQ(ptrace(PTRACE_TRACEME, 0, 0, 0), 0);
+        for (;;) {
+            raise(SIGSTOP);
+            operate[operation]();
+        }
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFSTOPPED(status));
+    return child;
+}
+
+// Stops the operation at the address, meddles, goes on. False: there is no instruction that begins there.
+static bool interrupt_at(pid_t child, enum operation operation, uintptr_t address, enum meddling what, bool without_kernel) {
+    const struct descriptor *sequence = descriptor_of(operation);
+
+    reset();
+    debug_register(child, 0, address);
+    debug_register(child, 7, 1);
+    int stop = resume(child, PTRACE_CONT);
+
+    debug_register(child, 7, 0);
+    if (stop == SIGSTOP)
+        return false;
+    CHECK_EQ(stop, SIGTRAP);
+    CHECK_EQ(instruction_pointer(child), address);
+    meddle(what);
+    if (without_kernel) {
+        uintptr_t field = (uintptr_t)rseq_field(os_rseq.area + 8); // the same address as in the child
+
+        CHECK_EQ(ptrace(PTRACE_POKEDATA, child, field, 0), 0);
+    } else {
+        CHECK_EQ(resume(child, PTRACE_SINGLESTEP), SIGTRAP);
+        uintptr_t now = instruction_pointer(child);
+
+        CHECK_SAY(now < sequence->start || now >= sequence->start + sequence->length, "%s+%zu was not aborted",
+                  names[operation], (size_t)(address - sequence->start));
+    }
+    CHECK_EQ(resume(child, PTRACE_CONT), SIGSTOP);
+    return true;
+}
+
+int main(void) {
+    if (!os_rseq_init())
+        SKIP("no restartable sequences here");
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    for (enum operation operation = 0; operation < OPERATIONS; operation++) {
+        const struct descriptor *sequence = descriptor_of(operation);
+        pid_t child = start_child(operation);
+        unsigned instructions = 0, wrong = 0;
+
+        errno = 0;
+        if (ptrace(PTRACE_POKEUSER, child, offsetof(struct user, u_debugreg), sequence->start) != 0)
+            SKIP("no debug registers here: %s", strerror(errno));
+        for (uintptr_t at = sequence->start; at < sequence->start + sequence->length; at++)
+            for (enum meddling what = 0; what < MEDDLINGS; what++) {
+                if (!interrupt_at(child, operation, at, what, false))
+                    break;
+                CHECK_SAY(right(operation, what), "%s+%zu: wrong after meddling %d", names[operation],
+                          (size_t)(at - sequence->start), what);
+                instructions += what == 0;
+                interrupt_at(child, operation, at, what, true);
+                wrong += !right(operation, what);
+            }
+        printf("%s: stopped at %u instructions; not restarted, %u outcomes were wrong\n", names[operation], instructions, wrong);
+        CHECK_GE(instructions, 4);
+        CHECK_GE(wrong, 1);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    return 0;
+}

@@ -1,0 +1,190 @@
+// Tests the sequences where they are interrupted all the time: a storm of signals whose handler works on the same stacks,
+// threads that hop between processors, more threads than processors. No object may be lost or handed out twice.
+//
+// Every object has an owner word, exchanged when it is taken and when it is put back: a doubled one is noticed at once, a lost
+// one in the count at the end. Control: the same with an area that the kernel does not know, where nothing is restarted,
+// must go wrong. `storm [mm_cid]`: by concurrency numbers in place of processors'.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "os/rseq.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { SECONDS = 1, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32, TAG = 0x100 };
+enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
+
+struct processor {
+    uintptr_t tag;
+    void **top[2]; // word 1 is in use
+    void *stack[SLOTS + 2];
+} __attribute__((aligned(128)));
+
+static struct processor processors[STACKS_MOST];
+static void **const *table_of[STACKS_MOST];
+#define TABLE ((void ***const *)(uintptr_t)table_of)
+
+static struct object {
+    _Atomic int owned;
+} objects[STACKS_MOST * OBJECTS_EACH];
+
+static unsigned numbers;
+static _Atomic bool over;
+static _Atomic long operations, signals_seen, left_over;
+
+static void set_up(void) {
+    numbers = os_rseq_numbers();
+    if (numbers > STACKS_MOST)
+        SKIP("more than %d processors", STACKS_MOST);
+    for (unsigned i = 0; i < numbers; i++) {
+        struct processor *processor = &processors[i];
+
+        processor->tag = TAG;
+        processor->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
+        for (unsigned k = 0; k < OBJECTS_EACH; k++)
+            processor->stack[1 + k] = &objects[i * OBJECTS_EACH + k];
+        processor->top[1] = &processor->stack[1 + OBJECTS_EACH];
+        table_of[i] = processor->top;
+    }
+}
+
+static bool take(struct object **object) {
+    void *taken;
+
+    if (!rseq_pop(TABLE, 1, &taken))
+        return false;
+    *object = taken;
+    CHECK(*object >= objects && *object < objects + STACKS_MOST * OBJECTS_EACH);
+    CHECK_EQ(atomic_exchange(&(*object)->owned, 1), 0);
+    return true;
+}
+
+static void put_back(struct object *object) {
+    CHECK_EQ(atomic_exchange(&object->owned, 0), 1);
+    while (!rseq_push(TABLE, TAG, 1, object)) { // full here; the thread will be moved
+        if (over) {
+            atomic_fetch_add(&left_over, 1);
+            return;
+        }
+        sched_yield();
+    }
+}
+
+static void on_signal(int number) {
+    int saved = errno;
+    struct object *object;
+
+    (void)number;
+    atomic_fetch_add_explicit(&signals_seen, 1, memory_order_relaxed);
+    if (rseq_number() >= 0 && take(&object))
+        put_back(object);
+    errno = saved;
+}
+
+static timer_t storm_begin(void) {
+    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
+    struct itimerspec period = { { 0, NANOSECONDS_A_SIGNAL }, { 0, NANOSECONDS_A_SIGNAL } };
+    timer_t timer;
+
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+    CHECK_EQ(timer_settime(timer, 0, &period, NULL), 0);
+    return timer;
+}
+
+static void hop(unsigned to) {
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(to, &set);
+    sched_setaffinity(0, sizeof set, &set); // refused where the processor is not ours
+}
+
+static void *work(void *argument) {
+    unsigned self = (unsigned)(uintptr_t)argument, cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    timer_t timer = storm_begin();
+    long done = 0;
+
+    for (; !over; done++) {
+        struct object *held[4];
+        int count = 0;
+
+        while (count < 4 && take(&held[count]))
+            count++;
+        while (count > 0)
+            put_back(held[--count]);
+        if (done % HOP_EVERY == 0)
+            hop((unsigned)(done / HOP_EVERY + self) % cpus);
+    }
+    timer_delete(timer);
+    atomic_fetch_add(&operations, done);
+    return NULL;
+}
+
+static void count(void) {
+    static bool there[STACKS_MOST * OBJECTS_EACH];
+    size_t found = 0;
+
+    for (unsigned i = 0; i < numbers; i++)
+        for (void **at = &processors[i].stack[1]; at < processors[i].top[1]; at++, found++) {
+            size_t which = (size_t)((struct object *)*at - objects);
+
+            CHECK(which < numbers * OBJECTS_EACH && !there[which]);
+            there[which] = true;
+        }
+    CHECK_EQ(found + (size_t)left_over, numbers * OBJECTS_EACH);
+}
+
+static void run(void) {
+    pthread_t threads[THREADS];
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+
+    set_up();
+    sigaction(SIGUSR1, &action, NULL);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+    for (struct timespec rest = { SECONDS, 0 }; nanosleep(&rest, &rest) != 0;)
+        ;
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    count();
+    printf("%ld rounds, %ld signals\n", (long)operations, (long)signals_seen);
+}
+
+// rseq_cs of an area that nobody registered.
+static __thread uint64_t unknown_area[4] __attribute__((aligned(32)));
+
+static void control(void) {
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        os_rseq.area = (char *)unknown_area - (char *)rseq_field(0);
+        close(STDERR_FILENO);
+        run();
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_SAY(status != 0, "nothing went wrong although nothing was restarted: this test shows nothing");
+}
+
+int main(int count, char **arguments) {
+    if (!os_rseq_init())
+        SKIP("no restartable sequences here");
+    if (count > 1 && strcmp(arguments[1], "mm_cid") == 0) {
+        if (getauxval(27) /* AT_RSEQ_FEATURE_SIZE */ < 28)
+            SKIP("this kernel has no mm_cid");
+        os_rseq.index = os_rseq.area + 24;
+    }
+    control();
+    run();
+    return 0;
+}
