@@ -18,8 +18,9 @@ bool chunks_init(void)
 	return vmem_span_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
-uintptr_t chunks_import(struct vmem *heap, size_t size)
+uintptr_t chunks_import(void *heap, size_t size, int flags)
 {
+	(void)flags;
 	for (;;) {
 		uintptr_t start = vmem_segment_alloc(heap, size).start;
 
@@ -37,7 +38,7 @@ uintptr_t chunks_import(struct vmem *heap, size_t size)
 	}
 }
 
-void chunks_release(struct vmem *heap, uintptr_t start, size_t size)
+void chunks_release(void *heap, uintptr_t start, size_t size)
 {
 	os_pages_unmap((void *)start, size);
 	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);

@@ -14,8 +14,8 @@ extern struct vmem heap_arena;
 bool chunks_init(void);
 
 // vmem import and release functions: addresses from the heap arena, backed by zero pages (2001, §4.3.3, segkmem_alloc).
-uintptr_t chunks_import(struct vmem *heap, size_t size);
-void chunks_release(struct vmem *heap, uintptr_t start, size_t size);
+uintptr_t chunks_import(void *heap, size_t size, int flags);
+void chunks_release(void *heap, uintptr_t start, size_t size);
 
 // Bytes mapped for all arenas.
 size_t chunks_mapped_bytes(void);

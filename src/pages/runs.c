@@ -23,7 +23,7 @@ void pages_init(struct pages *pages, const char *name)
 {
 	memset(pages, 0, sizeof *pages);
 	vmem_init(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
-	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES);
+	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES, CHUNK_BYTES);
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
@@ -93,7 +93,7 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 {
 	struct vmem_constraint aligned = { .align = align };
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
-							    vmem_segment_xalloc(&pages->runs, size, &aligned);
+							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
 	*zeroed = piece.kind == VMEM_CLEAN;
 	if (piece.start != 0 && piece.dirty < size)

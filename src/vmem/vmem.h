@@ -1,4 +1,4 @@
-// vmem arenas: sets of integers, allocated in segments in constant time whatever their fragmentation (2001, §4).
+// The engine of vmem: sets of integers, allocated in segments in constant time whatever their fragmentation (2001, §4).
 //
 // An arena is a list of spans; a span is cut into segments; every segment has a boundary tag of its own, kept apart from
 // what it describes, so that an arena can manage anything: pages, chunks, ports, file offsets.
@@ -16,7 +16,12 @@
 // Invariants, checked by vmem_check(): 1. the segments of a span are adjacent and sum to its size; 2. two neighbours of a
 // span are never both free, but for large ones of different kinds; 3. a segment is on exactly one free list or in the hash; 4. size sums agree.
 //
-// Boundary tags come from base. Nothing here calls the operating system or another arena with the lock held.
+// A cursor is a place in the walk through all segments that stays good while they come and go: the rotor of next fit, the
+// place of a walk.
+//
+// Boundary tags come from base, those that an operation may need before it begins: freeing needs none. Nothing here calls
+// the operating system or another arena with the lock held.
+// What programs see of it (names, flags, waiting) is in vmem/resource.h; the heap uses the engine as it is.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -27,34 +32,41 @@
 #include "os/mutex.h"
 
 enum vmem_kind { VMEM_CLEAN, VMEM_DIRTY, VMEM_KINDS };
-enum vmem_policy { VMEM_INSTANTFIT, VMEM_BESTFIT };
+enum vmem_policy { VMEM_INSTANTFIT, VMEM_BESTFIT, VMEM_FIRSTFIT, VMEM_NEXTFIT };
 enum { VMEM_APART = 256 };
-enum { VMEM_EXACT_LISTS = 32, VMEM_LISTS = VMEM_EXACT_LISTS + 58, VMEM_FIRST_BUCKETS = 16 };
+enum { VMEM_EXACT_LISTS = 32, VMEM_LISTS = VMEM_EXACT_LISTS + 59, VMEM_FIRST_BUCKETS = 16 };
 
 struct vmem;
 struct vmem_segment;
 
-// Imports `size` (a multiple of the arena's import unit) from the source; 0 when there is none. Called without locks.
-typedef uintptr_t vmem_import(struct vmem *source, size_t size);
-typedef void vmem_release(struct vmem *source, uintptr_t start, size_t size);
+// Imports `size` (a multiple of the arena's import unit) from the source; 0 when there is none. `flags` are those of the
+// allocation. Called without locks.
+typedef uintptr_t vmem_import(void *source, size_t size, int flags);
+typedef void vmem_release(void *source, uintptr_t start, size_t size);
 
 struct vmem_list {
 	struct vmem_segment *first;
+};
+
+struct vmem_cursor {
+	struct vmem_cursor *next;
+	struct vmem_segment *at; // near the place, in its span, or that span's marker; NULL: behind the last span
+	uintptr_t address;
 };
 
 struct vmem {
 	// Constant after vmem_init.
 	const char *name;
 	unsigned lg_quantum;
-	enum vmem_policy policy;
-	size_t import_unit;
+	enum vmem_policy policy; // of vmem_segment_alloc
+	size_t import_unit, import_align;
 	vmem_import *import;
 	vmem_release *release;
-	struct vmem *source;
+	void *source;
 
 	struct mutex lock;
 	// Under lock.
-	struct vmem_segment *spans; // list of span markers
+	struct vmem_segment *spans, *last_span; // list of span markers, the oldest first
 	struct vmem_segment *spare; // boundary tags in stock
 	unsigned spares;
 	struct vmem_segment **buckets;
@@ -63,9 +75,17 @@ struct vmem {
 	size_t total_bytes;   // of all spans
 	size_t bytes[VMEM_KINDS]; // free, by kind
 	size_t dirty_bytes;       // used bytes in free segments; an estimate once dirty segments were split
+	struct vmem_cursor *cursors; // none for most arenas
+	struct vmem_cursor rotor;    // of next fit, one of the cursors once it is used
+	bool rotor_used;
 	uint64_t lists_used[VMEM_KINDS][2]; // bit n: free list n is not empty
 	struct vmem_list lists[VMEM_KINDS][VMEM_LISTS];
 	struct vmem_segment *first_buckets[VMEM_FIRST_BUCKETS];
+	// Counts.
+	uint64_t allocs, frees, imports, releases;
+	uint64_t lookups, searches; // tags passed over in hash chains and in free lists
+	uint64_t populate_fails;    // there was no memory for tags
+	size_t imported_bytes, span_count;
 };
 
 // What an allocation may ask for beyond its size; zero means no constraint (2001, Figure 4.3).
@@ -81,20 +101,39 @@ struct vmem_piece {
 	size_t dirty;    // of its bytes, an estimate
 };
 
-// `lg_quantum`: unit of currency. `import` may be NULL. `rank`: place of the arena's lock in the order of locks.
+// `lg_quantum`: unit of currency. `rank`: place of the arena's lock in the order of locks. `name` must outlive the arena.
 void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank);
-void vmem_import_from(struct vmem *arena, struct vmem *source, vmem_import *import, vmem_release *release, size_t unit);
+
+// `unit`: what imports are multiples of; `align`: what their addresses are sure to be multiples of, the quantum at least.
+void vmem_import_from(struct vmem *arena, void *source, vmem_import *import, vmem_release *release, size_t unit, size_t align);
+
+// Gives all tags and the hash back to base and releases imported spans that are free. What is still allocated is lost track
+// of. Nobody else uses the arena.
+void vmem_fini(struct vmem *arena);
 
 // Adds the span [start, start + size). False: no memory for its tags.
 bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
 
-// Allocates `size` (rounded up to quanta). Dirty segments first; kind CLEAN: nothing of it was used before.
+// Allocates `size` (rounded up to quanta), importing if there is too little. Dirty segments first; kind CLEAN: nothing of it
+// was used before.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
-struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint);
+// `constraint` may be NULL. `flags` go to import.
+struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
+				      enum vmem_policy policy, int flags);
 
 // False, and nothing is done, when [start, start + size) is not an allocated segment. A whole imported span that is clean
 // goes back to its source.
 bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind);
+
+// The size of the allocated segment that begins there; 0: there is none.
+size_t vmem_segment_size(struct vmem *arena, uintptr_t start);
+
+// Whether [start, start + size) lies within one span, or shares an integer with any. Both look at every span.
+bool vmem_contains(struct vmem *arena, uintptr_t start, size_t size);
+bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size);
+
+// The largest free segment.
+size_t vmem_largest(struct vmem *arena);
 
 // Grows an allocated segment at its end out of the free segment behind it. False: not possible. `*kind`: of what came.
 bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind);
@@ -108,6 +147,17 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 // Takes one of the largest dirty free segments, or about `most` bytes of its end, as an allocated one, to be freed as clean
 // after it was purged. start 0: there is none.
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
+
+// Walks: begin, next until it is false, end. Other operations may come between.
+enum vmem_segment_type { VMEM_SEGMENT_SPAN, VMEM_SEGMENT_FREE, VMEM_SEGMENT_ALLOC };
+struct vmem_range {
+	uintptr_t start;
+	size_t size;
+	enum vmem_segment_type type;
+};
+void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor);
+bool vmem_walk_next(struct vmem *arena, struct vmem_cursor *cursor, struct vmem_range *range);
+void vmem_walk_end(struct vmem *arena, struct vmem_cursor *cursor);
 
 // Checks all invariants; for debug builds and tests. Aborts when one is broken.
 void vmem_check(struct vmem *arena);

@@ -82,7 +82,7 @@ static void request(struct space *space, bool odd_limits) {
     struct vmem_constraint c = any_constraint(space->lg_quantum, odd_limits);
     size_t quanta = 1 + random_below(&random_source, 9), size = quanta << space->lg_quantum;
     bool exists = place_exists(space, &c, quanta);
-    uintptr_t start = vmem_segment_xalloc(&space->arena, size, &c).start;
+    uintptr_t start = vmem_segment_xalloc(&space->arena, size, &c, VMEM_INSTANTFIT, 0).start;
 
     CHECK_SAY((start != 0) == exists && (start == 0 || satisfies(&c, start, size)),
               "size %zu align %zu phase %zu nocross %zu least %zu most %zu, quantum %u: got %zu, a place %s", size, c.align,

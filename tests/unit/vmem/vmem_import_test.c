@@ -17,8 +17,9 @@ static struct source {
     size_t offset; // of every span from a multiple of the unit
 } source;
 
-static uintptr_t count_import(struct vmem *ignored, size_t size) {
+static uintptr_t count_import(void *ignored, size_t size, int flags) {
     (void)ignored;
+    (void)flags;
     CHECK(size > 0 && size % UNIT == 0);
     if (source.imported >= source.refuse_from)
         return 0;
@@ -32,7 +33,7 @@ static uintptr_t count_import(struct vmem *ignored, size_t size) {
     return start;
 }
 
-static void count_release(struct vmem *ignored, uintptr_t start, size_t size) {
+static void count_release(void *ignored, uintptr_t start, size_t size) {
     (void)ignored;
     for (size_t i = 0; i < source.imported; i++)
         if (source.spans[i].start == start) {
@@ -49,7 +50,7 @@ static void arena_make(struct vmem *arena) {
     source.refuse_from = SPANS_MOST;
     source.next = 1 << 20;
     vmem_init(arena, "importer", 2, VMEM_BESTFIT, RANK_PAGES);
-    vmem_import_from(arena, NULL, count_import, count_release, UNIT);
+    vmem_import_from(arena, NULL, count_import, count_release, UNIT, 1);
 }
 
 static void whole_clean_spans_go_back(void) {
@@ -122,7 +123,7 @@ static void one_import_for(size_t offset, size_t size, struct vmem_constraint co
     arena_make(&arena);
     source.offset = offset;
     source.refuse_from = 5; // more than one is wrong already; a loop without end would not tell
-    uintptr_t start = vmem_segment_xalloc(&arena, size, &constraint).start;
+    uintptr_t start = vmem_segment_xalloc(&arena, size, &constraint, VMEM_BESTFIT, 0).start;
     CHECK_SAY(start != 0 && source.imported == 1,
               "size %zu align %zu phase %zu from spans at %zu: got %zu by %zu imports, one would do", size, constraint.align,
               constraint.phase, offset, (size_t)start, source.imported);
@@ -153,8 +154,8 @@ static void limits_do_not_import(void) {
     struct vmem_constraint below = { .most = 1 << 12 }, above = { .least = 1 << 12 };
 
     arena_make(&arena);
-    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &below).start == 0);
-    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &above).start == 0);
+    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &below, VMEM_BESTFIT, 0).start == 0);
+    CHECK(vmem_segment_xalloc(&arena, QUANTUM, &above, VMEM_BESTFIT, 0).start == 0);
     CHECK_EQ(source.imported, 0);
 }
 

@@ -81,7 +81,7 @@ static void large_neighbours(void) {
 
     three_large(&arena); // the clean one is cut by an allocation
     CHECK(vmem_segment_free(&arena, 1, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + L, L, VMEM_DIRTY));
-    CHECK_EQ(vmem_segment_xalloc(&arena, 100, &at_first).start, 1);
+    CHECK_EQ(vmem_segment_xalloc(&arena, 100, &at_first, VMEM_INSTANTFIT, 0).start, 1);
     vmem_check(&arena);
 
     three_large(&arena); // by the growth of what lies before it

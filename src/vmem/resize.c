@@ -1,0 +1,94 @@
+// What the heap's page runs need of a vmem arena beyond allocating and freeing: growing, shrinking, dirt.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vmem/segment.h"
+
+bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind)
+{
+	size_t quantum = (size_t)1 << arena->lg_quantum;
+	bool done = false;
+
+	size = round_up(size, quantum);
+	new_size = round_up(new_size, quantum);
+	if (!lock_with_tags(arena, TAGS_NEEDED))
+		return false;
+	struct vmem_segment *segment = *hash_find(arena, start);
+	struct vmem_segment *next = segment == NULL ? NULL : segment->next;
+
+	if (segment != NULL && segment->size == size && next->type == SEGMENT_FREE && next->size >= new_size - size) {
+		*kind = (enum vmem_kind)next->kind;
+		vmem_carve(arena, next, next->start, new_size - size);
+		hash_remove(arena, hash_find(arena, next->start));
+		unlink_segment(next);
+		cursors_leave(arena, next, segment);
+		tag_return(arena, next);
+		segment->size = new_size;
+		done = true;
+	}
+	mutex_unlock(&arena->lock);
+	return done;
+}
+
+bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size)
+{
+	size_t quantum = (size_t)1 << arena->lg_quantum;
+	bool done = false;
+
+	size = round_up(size, quantum);
+	new_size = round_up(new_size, quantum);
+	if (!lock_with_tags(arena, 1))
+		return false;
+	struct vmem_segment *segment = *hash_find(arena, start);
+
+	if (segment != NULL && segment->size == size && new_size < size) {
+		struct vmem_segment *tail = vmem_segment_new(arena, start + new_size, size - new_size, segment);
+
+		segment->size = new_size;
+		become_free(tail, VMEM_DIRTY);
+		vmem_coalesce(arena, tail);
+		list_insert(arena, tail);
+		done = true;
+	}
+	mutex_unlock(&arena->lock);
+	return done;
+}
+
+void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most)
+{
+	if (!lock_with_tags(arena, TAGS_NEEDED))
+		return;
+	struct vmem_segment *segment = *hash_find(arena, start);
+	struct vmem_segment *next = segment == NULL ? NULL : segment->next;
+
+	if (next != NULL && next->type == SEGMENT_FREE) {
+		list_remove(arena, next);
+		next->type = SEGMENT_ALLOC;
+		if (next->size > most)
+			vmem_split_off(arena, next, next->start + most, next->size - most, next);
+		become_free(next, VMEM_DIRTY);
+		vmem_coalesce(arena, next);
+		list_insert(arena, next);
+	}
+	mutex_unlock(&arena->lock);
+}
+
+struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
+{
+	size_t apart = (size_t)VMEM_APART << arena->lg_quantum;
+	struct vmem_piece piece = { 0, VMEM_DIRTY, 0 };
+
+	if (!lock_with_tags(arena, 1))
+		return piece;
+	unsigned last = list_last(arena, VMEM_DIRTY);
+
+	if (last != VMEM_LISTS) {
+		struct vmem_segment *segment = arena->lists[VMEM_DIRTY][last].first;
+
+		// Neither part may be so small that it would join the other again.
+		most = max_size(round_up(most, (size_t)1 << arena->lg_quantum), apart);
+		*size = most < segment->size && segment->size - most >= apart ? most : segment->size;
+		piece.start = segment->start + segment->size - *size;
+		vmem_carve(arena, segment, piece.start, *size);
+	}
+	mutex_unlock(&arena->lock);
+	return piece;
+}
