@@ -29,7 +29,7 @@ typedef struct vmag_cache vmag_cache_t;
 
 // How to allocate. SLEEP: wait until there is memory, never fail. NOSLEEP: NULL when there is none.
 #define VMAG_SLEEP 0
-#define VMAG_NOSLEEP 1
+#define VMAG_NOSLEEP 1 // as VMAG_VM_NOSLEEP of <vmag/vmem.h>
 
 // What kind of cache.
 #define VMAG_CACHE_NOTOUCH 0x00010000    // objects are integers, not memory: never read or written by the library
@@ -75,8 +75,8 @@ void *vmag_reserve_alloc(vmag_reserve_t *reserve); // NULL once all are taken; o
 size_t vmag_reserve_left(const vmag_reserve_t *reserve);
 void vmag_reserve_release(vmag_reserve_t *reserve); // what is left goes back to the cache
 
-// Gives back what the cache does not need: asks the reclaim callback, then drains what the depot's working set can spare
-// and this thread's magazines. vmag_caches_reap does so for all caches, and more thoroughly: all of the depots.
+// Gives back all that is cached and unused: asks the reclaim callback, drains this thread's magazines and the depot, frees
+// empty slabs; of one cache, or of all caches of the process. What other threads keep in their magazines stays there.
 void vmag_cache_reap(vmag_cache_t *cache);
 void vmag_caches_reap(void);
 
@@ -86,53 +86,53 @@ void vmag_caches_reap(void);
 //   NO         it can never move           LATER      not now
 //   DONT_NEED  not moved, but the program frees `from`: as YES, `to` is not used
 //   DONT_KNOW  not an object in use: it may lie in some magazine, constructed
-// The object may be freed by another thread at any moment; its memory stays readable during the call. So the callback must
-// tell from a constructed object whether it is in use, and lock it.
+// Another thread may free the object at any moment; its memory stays readable during the call, as its user, the constructor
+// or the destructor left it. From that the callback must tell whether the object is in use, and lock it.
 enum vmag_move_answer { VMAG_MOVE_YES, VMAG_MOVE_NO, VMAG_MOVE_LATER, VMAG_MOVE_DONT_NEED, VMAG_MOVE_DONT_KNOW };
 typedef enum vmag_move_answer vmag_move_t(void *from, void *to, size_t size, void *argument);
 void vmag_cache_set_move(vmag_cache_t *cache, vmag_move_t *move);
 
-// Empties sparse slabs by moving, now; happens by itself from time to time when a quarter of the buffers is unused. Returns
+// Empties sparse slabs by moving, now; happens by itself when a quarter of the buffers is unused. Returns
 // the number of objects moved.
 size_t vmag_cache_consolidate(vmag_cache_t *cache);
 
 const char *vmag_cache_name(const vmag_cache_t *cache);
 size_t vmag_cache_object_size(const vmag_cache_t *cache);
 
-// Figures. Rounds in the magazines of other threads are estimated while these run.
-struct vmag_cache_statistics {
+// Figures. What other threads hold in their magazines is estimated while these run.
+struct vmag_cache_stats {
 	// Constant.
-	size_t object_bytes;  // as asked for
-	size_t chunk_bytes;   // from one object of a slab to the next
+	size_t object_bytes; // as asked for
+	size_t chunk_bytes;  // from one object of a slab to the next
 	size_t align;
 	size_t slab_bytes;
-	size_t slab_objects;  // in a slab
-	size_t slab_colours;  // different places of the first object
+	size_t slab_objects; // in a slab
+	size_t slab_colours; // different places of a slab's first object
 	// Now.
 	size_t slabs;
-	size_t buffers;       // in all slabs
-	size_t in_use;        // objects that the program has
-	size_t constructed;   // objects in magazines
+	size_t buffers;         // in all slabs
+	size_t in_use;          // objects that the program has
+	size_t cached;          // objects in magazines
 	size_t full_magazines, empty_magazines; // in the depot
 	size_t magazine_rounds; // of new magazines
 	// So far.
-	uint64_t depot_takes;       // full magazines taken from the depot
-	uint64_t depot_puts;        // full magazines left there
-	uint64_t depot_contentions; // times that somebody else had the depot's lock
+	uint64_t depot_takes, depot_puts; // full magazines taken from the depot and left there
+	uint64_t depot_contentions;       // times that somebody else had the depot's lock
 	uint64_t slab_allocs, slab_frees; // buffers
 	uint64_t slab_creates, slab_destroys;
 	uint64_t alloc_failures, constructor_failures;
-	uint64_t reaps, moves;
-	uint64_t magazine_resizes;
+	uint64_t reaps, moves, magazine_resizes;
 };
-void vmag_cache_statistics(vmag_cache_t *cache, struct vmag_cache_statistics *statistics);
 
-// Calls `visit` for each object that the program has; exact when no other thread uses the cache meanwhile. False: no memory
-// for the list.
-int vmag_cache_walk(vmag_cache_t *cache, void (*visit)(void *object, void *argument), void *argument);
+// `size`: sizeof *stats; later versions add fields at the end.
+void vmag_cache_stats(vmag_cache_t *cache, struct vmag_cache_stats *stats, size_t size);
 
-// Calls `visit` for each cache of the process; it may not destroy that cache.
-void vmag_caches_walk(void (*visit)(vmag_cache_t *cache, void *argument), void *argument);
+// Calls `function` for each object that the program has; exact when no other thread uses the cache meanwhile. No lock is held:
+// it may free the object. 0: no memory for the list, nothing was called.
+int vmag_cache_walk(vmag_cache_t *cache, void (*function)(void *argument, void *object), void *argument);
+
+// Calls `function` for every cache of the process. It must not destroy that cache.
+void vmag_cache_each(void (*function)(void *argument, vmag_cache_t *cache), void *argument);
 
 #ifdef __cplusplus
 }

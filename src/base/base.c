@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "os/mutex.h"
 #include "os/pages.h"
@@ -94,6 +95,27 @@ void base_free(void *object, size_t size)
 	mutex_lock(&base.lock);
 	list_push(object, round_up(size, CACHE_LINE));
 	mutex_unlock(&base.lock);
+}
+
+void *base_alloc_table(size_t size)
+{
+	void *table;
+
+	if (size > BASE_LARGEST)
+		return base_alloc_pages(size);
+	table = base_alloc(size);
+	return table == NULL ? NULL : memset(table, 0, size);
+}
+
+void base_free_table(void *table, size_t size)
+{
+	if (size <= BASE_LARGEST) {
+		base_free(table, size);
+		return;
+	}
+	size = round_up(size, os_page_size());
+	os_pages_unmap(table, size);
+	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
 }
 
 void *base_alloc_pages(size_t size)

@@ -16,6 +16,10 @@ void *base_alloc(size_t size);
 // `size` as asked for at base_alloc. Never fails.
 void base_free(void *object, size_t size);
 
+// Tables: any size, zeroed. Beyond BASE_LARGEST straight from the system.
+void *base_alloc_table(size_t size);
+void base_free_table(void *table, size_t size);
+
 // Zeroed, page-aligned, any size, for the life of the process.
 void *base_alloc_pages(size_t size);
 

@@ -109,7 +109,7 @@ static struct front *front_create(void)
 	front_link(front);
 	front->word = words.word = arena_word(front->arena->id, 0);
 	words.front = front;
-	os_thread_exit_value(front);
+	os_thread_exit_value(OS_THREAD_END_HEAP, front);
 	return front;
 }
 

@@ -49,7 +49,7 @@ bool heap_ready(void)
 		done = page_map_init() && chunks_init();
 		if (done) {
 			magazines_init();
-			os_thread_exit_hook(front_end);
+			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 			close_doors_by_options();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}

@@ -1,11 +1,14 @@
-// The ends of threads: a value of this thread that a function gets when the thread ends.
+// The ends of threads: values of this thread that functions get when the thread ends.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
 #include <stdbool.h>
 
+// Who wants to know.
+enum os_thread_end { OS_THREAD_END_HEAP, OS_THREAD_END_CACHES, OS_THREAD_ENDS };
+
 // Says once which function is called. False: the C library has no room; threads' ends then go unnoticed.
-bool os_thread_exit_hook(void (*function)(void *value));
+bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 
 // Sets this thread's value; NULL: the function is not called. May allocate through malloc.
-void os_thread_exit_value(void *value);
+void os_thread_exit_value(enum os_thread_end who, void *value);

@@ -1,21 +1,23 @@
-// The ends of threads by a POSIX key.
+// The ends of threads by POSIX keys.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "os/thread.h"
 
 #include <pthread.h>
 #include <stddef.h>
 
-static pthread_key_t key;
-static bool have_key;
+static struct {
+	pthread_key_t key;
+	bool made;
+} ends[OS_THREAD_ENDS];
 
-bool os_thread_exit_hook(void (*function)(void *value))
+bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value))
 {
-	have_key = pthread_key_create(&key, function) == 0;
-	return have_key;
+	ends[who].made = pthread_key_create(&ends[who].key, function) == 0;
+	return ends[who].made;
 }
 
-void os_thread_exit_value(void *value)
+void os_thread_exit_value(enum os_thread_end who, void *value)
 {
-	if (have_key)
-		pthread_setspecific(key, value);
+	if (ends[who].made)
+		pthread_setspecific(ends[who].key, value);
 }

@@ -185,7 +185,7 @@ static void threads_make(const struct front_words *first) {
         threads[thread_count].words = words;
         words = own;
     }
-    os_thread_exit_value(words.front);
+    os_thread_exit_value(OS_THREAD_END_HEAP, words.front);
 }
 
 int main(void) {
