@@ -16,7 +16,7 @@ enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
-	HUGE_LEAST = 16 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
+	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
 };
 
 void pages_init(struct pages *pages, const char *name)

@@ -213,23 +213,64 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 	return BIN_OK;
 }
 
-static inline enum bin_finding put_back(struct bin *bin, const void *address, struct heap_node **emptied)
+static inline enum bin_finding put_back(struct bin *bin, const void *address, struct slab **slab, struct heap_node **emptied)
 {
-	struct slab *slab;
-
 	// A bin without a word of its own holds magazines, which come from nobody but us.
 	if (UNLIKELY(page_map_word(address) != bin->word))
 		return BIN_NOT_HERE;
-	slab = (struct slab *)(void *)page_map_known_run(address);
-	return set_free(bin, slab, slab_index(slab, &bin->shape, address), emptied);
+	*slab = (struct slab *)(void *)page_map_known_run(address);
+	return set_free(bin, *slab, slab_index(*slab, &bin->shape, address), emptied);
 }
 
-static enum bin_finding put_back_to_source(struct bin *bin, const void *address, struct heap_node **emptied)
+static inline bool lies_in(const struct slab *slab, const struct slab_shape *shape, const void *address)
+{
+	return (uintptr_t)address - run_start(&slab->run) < shape->slab_bytes;
+}
+
+// Puts back those of the rounds, from the first on, that lie in a slab which has free buffers already. Returns how many;
+// stops as well at what is no live buffer.
+static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct slab *slab, void *const *rounds, size_t count,
+						      struct heap_node **emptied)
+{
+	uint32_t least = slab->run.first_word, done;
+
+	for (done = 0; done < count && lies_in(slab, &bin->shape, rounds[done]); done++) {
+		long index = slab_index(slab, &bin->shape, rounds[done]);
+		uint64_t bit = 1ull << index % 64;
+
+		if (UNLIKELY(index < 0 || (slab->bitmap[index / 64] & bit) != 0))
+			break;
+		slab->bitmap[index / 64] |= bit;
+		least = index / 64 < least ? (uint32_t)index / 64 : least;
+	}
+	slab->run.first_word = least;
+	slab->run.free_count += done;
+	if (done > 0 && slab->run.free_count == bin->shape.buffers)
+		slab_emptied(bin, slab, emptied);
+	return done;
+}
+
+// How many rounds from the first on were put back.
+static inline size_t put_back_some(struct bin *bin, void *const *rounds, size_t count, enum bin_finding *finding,
+				   struct heap_node **emptied)
+{
+	struct slab *slab;
+
+	*finding = put_back(bin, rounds[0], &slab, emptied);
+	if (UNLIKELY(*finding != BIN_OK))
+		return 0;
+	if (count == 1 || !lies_in(slab, &bin->shape, rounds[1]))
+		return 1;
+	return 1 + put_back_more(bin, slab, rounds + 1, count - 1, emptied);
+}
+
+static size_t put_back_to_source(struct bin *bin, const void *address, enum bin_finding *finding, struct heap_node **emptied)
 {
 	long index;
 	struct slab *slab = bin->source->find(bin, address, &index);
 
-	return slab == NULL ? BIN_NOT_HERE : set_free(bin, slab, index, emptied);
+	*finding = slab == NULL ? BIN_NOT_HERE : set_free(bin, slab, index, emptied);
+	return *finding == BIN_OK;
 }
 
 enum bin_finding bin_probe(struct bin *bin, const void *address)
@@ -254,17 +295,18 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 {
 	struct heap_node *emptied = NULL;
 	enum bin_finding finding = BIN_OK;
-	size_t i, put = 0;
+	size_t i = 0, put = 0, step;
 
 	mutex_lock(&bin->lock);
-	for (i = 0; i < count; i++) {
-		if (UNLIKELY(rounds[i] == NULL))
+	while (i < count && finding == BIN_OK) {
+		if (UNLIKELY(rounds[i] == NULL)) {
+			i++;
 			continue;
-		finding = bin->source == NULL ? put_back(bin, rounds[i], &emptied) :
-						put_back_to_source(bin, rounds[i], &emptied);
-		if (UNLIKELY(finding != BIN_OK))
-			break;
-		put++;
+		}
+		step = bin->source == NULL ? put_back_some(bin, rounds + i, count - i, &finding, &emptied) :
+					     put_back_to_source(bin, rounds[i], &finding, &emptied);
+		i += step;
+		put += step;
 	}
 	bin->free_buffers += put;
 	bin->drained += put;
