@@ -9,7 +9,9 @@
 
 #include "base/base.h"
 #include "conf/options.h"
+#include "conf/umem_options.h"
 #include "guard/report.h"
+#include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/front.h"
 #include "heap/large.h"
@@ -50,6 +52,8 @@ bool heap_ready(void)
 		if (done) {
 			magazines_init();
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
+			umem_options_read();
+			debug_begin();
 			close_doors_by_options();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}
@@ -145,7 +149,7 @@ static inline void *allocated(void *object, size_t bytes)
 	return object;
 }
 
-void *heap_malloc(size_t size)
+void *heap_plain_malloc(size_t size)
 {
 	void *object;
 	unsigned class;
@@ -157,6 +161,11 @@ void *heap_malloc(size_t size)
 	class = size_class(size);
 	object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
 	return allocated(object, class_size(class));
+}
+
+void *heap_malloc(size_t size)
+{
+	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : heap_plain_malloc(size);
 }
 
 static void *calloc_run(size_t size, unsigned class)
@@ -177,6 +186,8 @@ void *heap_calloc(size_t count, size_t size)
 	size_t bytes;
 	void *object;
 
+	if (debugging())
+		return debug_calloc(count, size);
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
 		return no_memory();
 	if (bytes > SLAB_MOST)
@@ -222,7 +233,7 @@ static void free_large(void *object, const char *call)
 	reclaim_look(arena, os_clock_ms());
 }
 
-void heap_free(void *object, const char *call)
+void heap_plain_free(void *object, const char *call)
 {
 	uintptr_t word = page_map_word(object);
 	unsigned class = word_class(word);
@@ -234,7 +245,7 @@ void heap_free(void *object, const char *call)
 	if (UNLIKELY(word == 0))
 		report_not_ours(object, call);
 	if (UNLIKELY(words.door != 0))
-		door_freeing(words.front, object, heap_usable_size(object, call));
+		door_freeing(words.front, object, heap_plain_usable_size(object, call));
 	if (class == 0)
 		free_large(object, call);
 	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
@@ -246,6 +257,14 @@ void heap_free(void *object, const char *call)
 	else
 		front_send(front, word, object);
 	errno = saved;
+}
+
+void heap_free(void *object, const char *call)
+{
+	if (debugging())
+		debug_free(GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call);
+	else
+		heap_plain_free(object, call);
 }
 
 // The class of an aligned request's object: the first whose size is a multiple of the alignment. Alignments of a page or
@@ -266,7 +285,7 @@ static size_t aligned_size(size_t align, size_t size)
 	return class_round(max_size(size, RUN_LEAST));
 }
 
-void *heap_aligned(size_t align, size_t size)
+void *heap_plain_aligned(size_t align, size_t size)
 {
 	void *object;
 	size_t bytes;
@@ -276,10 +295,15 @@ void *heap_aligned(size_t align, size_t size)
 		return no_memory();
 	bytes = aligned_size(align, size);
 	if (align <= os_page_size())
-		return heap_malloc(bytes);
+		return heap_plain_malloc(bytes);
 	class = size_class(bytes);
 	object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
 	return allocated(object, bytes);
+}
+
+void *heap_aligned(size_t align, size_t size)
+{
+	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : heap_plain_aligned(align, size);
 }
 
 static size_t size_of_word(const void *object, uintptr_t word)
@@ -294,7 +318,7 @@ static size_t size_of_word(const void *object, uintptr_t word)
 	return word == 0 ? 0 : large_size(object);
 }
 
-size_t heap_usable_size(const void *object, const char *call)
+size_t heap_plain_usable_size(const void *object, const char *call)
 {
 	size_t size;
 
@@ -306,9 +330,21 @@ size_t heap_usable_size(const void *object, const char *call)
 	return size;
 }
 
+size_t heap_usable_size(const void *object, const char *call)
+{
+	if (debugging())
+		return object == NULL ? 0 : guard_size(object, call);
+	return heap_plain_usable_size(object, call);
+}
+
 void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 {
 	size_t real;
+
+	if (debugging()) {
+		debug_free(GUARD_MALLOC, object, size, call);
+		return;
+	}
 
 	if (object == NULL)
 		return;
@@ -334,6 +370,8 @@ void *heap_realloc(void *object, size_t size, const char *call)
 {
 	size_t old_size, new_size;
 
+	if (debugging())
+		return debug_realloc(object, size, call);
 	if (object == NULL)
 		return heap_malloc(size);
 	old_size = heap_usable_size(object, call);
@@ -367,6 +405,7 @@ void heap_fork_prepare(void)
 {
 	mutex_fork_lock(&first_use);
 	mutex_fork_begin();
+	guard_fork_prepare();
 	fronts_fork_prepare();
 	arenas_fork_prepare();
 	mutex_fork_lock(&heap_arena.lock);
@@ -381,6 +420,7 @@ void heap_fork_done(bool child)
 	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
 	fronts_fork_done(child);
+	guard_fork_done();
 	mutex_fork_unlock(&first_use);
 	mutex_fork_end();
 }

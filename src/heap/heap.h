@@ -28,6 +28,13 @@ extern _Atomic size_t heap_zero_reallocs;
 // Bytes that the program may use; 0 for NULL; reports what is not an object of ours.
 size_t heap_usable_size(const void *object, const char *call);
 
+// The same without a look at UMEM_DEBUG (heap/debug.h): memory for the library itself, not seen by debugging. What one gives
+// heap_plain_free takes back.
+void *heap_plain_malloc(size_t size);
+void *heap_plain_aligned(size_t align, size_t size);
+void heap_plain_free(void *object, const char *call);
+size_t heap_plain_usable_size(const void *object, const char *call);
+
 // Gives back all that can be; true when something was.
 bool heap_trim(void);
 

@@ -8,6 +8,7 @@
 
 #include "conf/options.h"
 #include "ctl/stats.h"
+#include "heap/debug.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "life/background.h"
@@ -67,6 +68,8 @@ void life_begin(void)
 // What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
 void life_end(void)
 {
+	if (heap_debug == DEBUG_ON)
+		guard_verify("exit");
 	if (words.front != NULL)
 		front_drain(words.front);
 	report("exit", true);

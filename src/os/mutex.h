@@ -17,6 +17,7 @@
 // The order in which locks may be taken: from small to large. fork takes them all in this order.
 enum mutex_rank {
 	RANK_LIFE,     // first use
+	RANK_GUARD,    // table of guarded buffers
 	RANK_FRONTS,   // list of fronts
 	RANK_ARENAS,   // table of arenas
 	RANK_CACHES,   // table of object caches

@@ -34,6 +34,9 @@ void *os_pages_reserve(size_t size);
 // Makes part of a reservation writable.
 bool os_pages_commit(void *address, size_t size);
 
+// Drops the contents and lets nobody touch the place, which stays taken. False: the kernel refused.
+bool os_pages_close(void *address, size_t size);
+
 void os_pages_unmap(void *address, size_t size);
 
 // Gives the memory back and keeps the place mapped; what is read there afterwards is zero. False when the kernel refused:

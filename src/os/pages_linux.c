@@ -104,6 +104,11 @@ bool os_pages_commit(void *address, size_t size)
 	return mprotect(address, size, READ_WRITE) == 0;
 }
 
+bool os_pages_close(void *address, size_t size)
+{
+	return map(address, size, PROT_NONE, PRIVATE | MAP_FIXED) != NULL;
+}
+
 void os_pages_unmap(void *address, size_t size)
 {
 	mapping_forget(address);

@@ -1,0 +1,194 @@
+// libumem's options: three lists of items, each item a row of a table.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "conf/umem_options.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "conf/options.h"
+#include "os/file.h"
+#include "util/bits.h"
+#include "util/format.h"
+
+enum { FRAMES = 15, MOST_FRAMES = 64, CONTENTS = 256, LOG = 64 * 1024, VERIFY = 1024, HELD = 8 * 1024 * 1024, LITE = 8 };
+
+struct umem_options umem_options = {
+	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10
+};
+
+// What a program may define; absent ones are NULL.
+extern const char *_umem_debug_init(void) __attribute__((weak));
+extern const char *_umem_logging_init(void) __attribute__((weak));
+extern const char *_umem_options_init(void) __attribute__((weak));
+
+// An item: name, or name=size. Where the size is left out it is `preset`; ITEM_SIZED items must have one.
+struct item {
+	const char *name;
+	size_t *field; // NULL: accepted, and nothing to do here
+	size_t preset;
+	enum { ITEM_PLAIN, ITEM_SIZE, ITEM_SIZED, ITEM_WORD } form;
+	size_t most;
+};
+
+#define FIELD(name) &umem_options.name
+
+static const struct item debug_items[] = {
+	{ "guards", FIELD(guards), 1, ITEM_PLAIN, 0 },
+	{ "audit", FIELD(audit_frames), FRAMES, ITEM_SIZE, MOST_FRAMES },
+	{ "contents", FIELD(contents_bytes), CONTENTS, ITEM_SIZE, 4096 },
+	{ "firewall", FIELD(firewall_bytes), 0, ITEM_SIZED, SIZE_MAX },
+	{ "verify", FIELD(verify_every), VERIFY, ITEM_SIZE, SIZE_MAX },
+	{ "maxverify", FIELD(verify_most), 0, ITEM_SIZED, SIZE_MAX },
+	{ "lite", FIELD(verify_most), LITE, ITEM_PLAIN, 0 },
+	{ "held", FIELD(held_bytes), 0, ITEM_SIZED, SIZE_MAX },
+	{ "mtbf", FIELD(mtbf), 0, ITEM_SIZED, UINT32_MAX },
+	{ "checknull", FIELD(check_null), 1, ITEM_PLAIN, 0 },
+	{ "noabort", FIELD(no_abort), 1, ITEM_PLAIN, 0 },
+	{ "verbose", NULL, 0, ITEM_PLAIN, 0 },
+	{ "allverbose", NULL, 0, ITEM_PLAIN, 0 },
+	{ "nosignal", NULL, 0, ITEM_PLAIN, 0 },
+	{ "random", NULL, 0, ITEM_PLAIN, 0 },
+	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+};
+
+static const struct item logging_items[] = {
+	{ "transaction", FIELD(log_transaction), LOG, ITEM_SIZE, SIZE_MAX },
+	{ "contents", FIELD(log_contents), LOG, ITEM_SIZE, SIZE_MAX },
+	{ "fail", FIELD(log_fail), LOG, ITEM_SIZE, SIZE_MAX },
+	{ "slab", FIELD(log_slab), LOG, ITEM_SIZE, SIZE_MAX },
+	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+};
+
+static const struct item option_items[] = {
+	{ "concurrency", FIELD(concurrency), 0, ITEM_SIZED, 240 },
+	{ "nomagazines", FIELD(no_magazines), 1, ITEM_PLAIN, 0 },
+	{ "perthread_cache", FIELD(no_thread_cache), 0, ITEM_SIZED, SIZE_MAX }, // its size; turned round below
+	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },
+	{ "backend", NULL, 0, ITEM_WORD, 0 },
+	{ "allocator", NULL, 0, ITEM_WORD, 0 },
+	{ "max_contention", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "size_add", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "size_remove", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "size_clear", NULL, 0, ITEM_PLAIN, 0 },
+	{ "sbrk_minalloc", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "sbrk_pagesize", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+};
+
+static void complain(const char *variable, const char *item, size_t length, const char *why)
+{
+	char line[256];
+	struct text text = text_into(line, sizeof line);
+
+	text_add(&text, "vmag: %s: %s: ", variable, why);
+	for (size_t i = 0; i < length && i < 80; i++)
+		text_add(&text, "%c", item[i]);
+	text_add(&text, "\n");
+	os_stderr_write(line, (size_t)(text.at - line));
+}
+
+static unsigned unit_shift(char unit)
+{
+	static const char units[] = "kKmMgGtT";
+	const char *at = strchr(units, unit);
+
+	return unit == '\0' || at == NULL ? 0 : (unsigned)((at - units) / 2 + 1) * 10;
+}
+
+// Digits, and perhaps a unit. False: something else, or too much.
+static bool read_size(const char *value, size_t length, size_t *size)
+{
+	unsigned shift = length > 1 ? unit_shift(value[length - 1]) : 0;
+
+	if (length == 0 || length > 18)
+		return false;
+	*size = 0;
+	for (size_t i = 0; i < length - (shift > 0); i++) {
+		if (value[i] < '0' || value[i] > '9')
+			return false;
+		*size = *size * 10 + (size_t)(value[i] - '0');
+	}
+	if (*size > SIZE_MAX >> shift)
+		return false;
+	*size <<= shift;
+	return true;
+}
+
+static const struct item *find_item(const struct item *items, const char *name, size_t length)
+{
+	for (; items->name != NULL; items++)
+		if (strlen(items->name) == length && memcmp(items->name, name, length) == 0)
+			return items;
+	return NULL;
+}
+
+// NULL, or why the item was not taken.
+static const char *take_item(const struct item *items, const char *text, size_t length)
+{
+	const char *equals = memchr(text, '=', length);
+	size_t name_length = equals == NULL ? length : (size_t)(equals - text);
+	const struct item *item = find_item(items, text, name_length);
+	size_t size = item == NULL ? 0 : item->preset;
+
+	if (item == NULL)
+		return "no such item";
+	if (item->form == ITEM_PLAIN && equals != NULL)
+		return "takes no value";
+	if (item->form >= ITEM_SIZED && equals == NULL)
+		return "needs a value";
+	if (item->form != ITEM_WORD && equals != NULL && !read_size(equals + 1, length - name_length - 1, &size))
+		return "not a size";
+	if (item->field != NULL)
+		*item->field = item->most != 0 ? min_size(size, item->most) : size;
+	return NULL;
+}
+
+// "default" stands for the three that the manual recommends.
+static const char *take_debug_item(const char *text, size_t length)
+{
+	const char *why;
+
+	if (length == 7 && memcmp(text, "default", 7) == 0) {
+		umem_options.audit_frames = FRAMES;
+		umem_options.guards = 1;
+		return NULL;
+	}
+	why = take_item(debug_items, text, length);
+	if (why == NULL)
+		umem_options.guards = 1;
+	return why;
+}
+
+static void read_items(const char *variable, const char *list, const struct item *items)
+{
+	while (list != NULL && *list != '\0') {
+		size_t length = strcspn(list, ",");
+		const char *why = length == 0 ? NULL :
+				  items == debug_items ? take_debug_item(list, length) : take_item(items, list, length);
+
+		if (why != NULL)
+			complain(variable, list, length, why);
+		list += length + (list[length] == ',');
+	}
+}
+
+static const char *variable_or(const char *variable, const char *(*program)(void))
+{
+	const char *value = environment(variable);
+
+	if (value != NULL && *value != '\0')
+		return value;
+	return program != NULL ? program() : NULL;
+}
+
+void umem_options_read(void)
+{
+	const char *list;
+
+	read_items("UMEM_DEBUG", variable_or("UMEM_DEBUG", _umem_debug_init), debug_items);
+	read_items("UMEM_LOGGING", variable_or("UMEM_LOGGING", _umem_logging_init), logging_items);
+	umem_options.no_thread_cache = 1;
+	list = variable_or("UMEM_OPTIONS", _umem_options_init);
+	read_items("UMEM_OPTIONS", list, option_items);
+	umem_options.no_thread_cache = umem_options.no_thread_cache == 0;
+}

@@ -1,0 +1,40 @@
+// libumem's options: what UMEM_DEBUG, UMEM_LOGGING and UMEM_OPTIONS say. docs/umem.md has them all.
+//
+// Read once at first use, constant afterwards. A variable that is not empty wins over what the program says with
+// _umem_debug_init, _umem_logging_init and _umem_options_init. Programs with raised privileges ignore the variables.
+// An item that is not understood is told in one line and skipped.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct umem_options {
+	// UMEM_DEBUG; each that is on turns `guards` on.
+	size_t guards;         // patterns and red zones
+	size_t audit_frames;   // of a stack; 0: nobody notes who allocates and who frees
+	size_t contents_bytes; // of a freed buffer that go to the log of contents
+	size_t firewall_bytes; // buffers from here up end at a page that must not be touched; 0: none
+	size_t verify_every;   // operations, after which every buffer is looked at; 0: never
+	size_t verify_most;    // bytes of a buffer that are filled and looked at
+	size_t held_bytes;     // of freed buffers that are held back before their memory is used again
+	size_t mtbf;           // one allocation in so many fails; 0: none
+	size_t check_null;     // umem_free(NULL, not 0) is misuse
+	size_t no_abort;       // report and go on
+	// UMEM_LOGGING: bytes of each log, 0: none.
+	size_t log_transaction, log_contents, log_fail, log_slab;
+	// UMEM_OPTIONS.
+	size_t concurrency;   // arenas; 0: not said
+	size_t no_magazines;
+	size_t no_thread_cache;
+	size_t reap_interval; // seconds between two reaps that umem_reap asks for
+};
+
+extern struct umem_options umem_options;
+
+void umem_options_read(void);
+
+static inline bool umem_debugging(void)
+{
+	return umem_options.guards;
+}

@@ -1,0 +1,256 @@
+// Guarded buffers: allocating, freeing, holding back.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "guard/guarded.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "conf/umem_options.h"
+#include "guard/fault.h"
+#include "guard/fence.h"
+#include "guard/log.h"
+#include "guard/pattern.h"
+#include "guard/table.h"
+#include "guard/trap.h"
+#include "guard/verify.h"
+#include "os/clock.h"
+#include "os/stack.h"
+
+static _Atomic uint32_t mtbf;
+static _Atomic uint64_t operations;
+
+static const char *const taken_back_by[] = {
+	[GUARD_MALLOC] = "allocated by malloc, not to be freed with this function",
+	[GUARD_UMEM] = "allocated by umem_alloc, to be freed with umem_free",
+	[GUARD_UMEM_ALIGN] = "allocated by umem_alloc_align, to be freed with umem_free_align",
+	[GUARD_CACHE] = "allocated by umem_cache_alloc, to be freed with umem_cache_free",
+};
+
+void guard_init(void)
+{
+	guard_logs_init();
+	guard_trap_init();
+	guard_set_mtbf((uint32_t)umem_options.mtbf);
+}
+
+void guard_set_mtbf(uint32_t mean)
+{
+	atomic_store_explicit(&mtbf, mean, memory_order_relaxed);
+}
+
+static bool fails_by_wish(void)
+{
+	uint32_t mean = atomic_load_explicit(&mtbf, memory_order_relaxed);
+
+	return mean != 0 && os_clock_ns() % mean == 0;
+}
+
+void guard_cache_init(struct guard_cache *cache, const char *name, size_t object_bytes)
+{
+	size_t length = strlen(name);
+
+	length = length < sizeof cache->name ? length : sizeof cache->name - 1;
+	memcpy(cache->name, name, length);
+	cache->name[length] = '\0';
+	cache->object_bytes = object_bytes;
+	mutex_lock(&guard_table.lock);
+	cache->next = guard_table.caches;
+	guard_table.caches = cache;
+	mutex_unlock(&guard_table.lock);
+}
+
+struct guard_cache *guard_caches(void)
+{
+	return guard_table.caches;
+}
+
+static void stamp(struct guard_stamp *stamp, uintptr_t *frames)
+{
+	unsigned most = (unsigned)umem_options.audit_frames;
+
+	if (most == 0)
+		return;
+	stamp->time_ns = os_clock_ns();
+	stamp->thread = os_thread_number();
+	stamp->frames = os_stack_trace(frames, most);
+}
+
+// Buffers that were freed longest ago make room.
+static void release_down_to(size_t most)
+{
+	for (;;) {
+		struct guarded *record;
+
+		mutex_lock(&guard_table.lock);
+		record = guard_table_release(most);
+		mutex_unlock(&guard_table.lock);
+		if (record == NULL)
+			return;
+		verify_record(record, "free");
+		fence_lower(record);
+		base_free(record, guard_record_bytes());
+	}
+}
+
+void guard_release_held(void)
+{
+	release_down_to(0);
+}
+
+// Every so many operations all buffers are looked at.
+static void count_operation(const char *call)
+{
+	size_t every = umem_options.verify_every;
+
+	if (every != 0 && (atomic_fetch_add_explicit(&operations, 1, memory_order_relaxed) + 1) % every == 0)
+		guard_verify(call);
+}
+
+static struct guarded *record_create(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)
+{
+	struct guarded *record = base_alloc(guard_record_bytes());
+
+	if (record == NULL)
+		return NULL;
+	*record = (struct guarded){ .size = size, .cache = cache, .face = (uint8_t)face };
+	if (fence_raise(record, align)) {
+		fence_paint_fresh(record);
+		stamp(&record->allocated, record->frames);
+		if (guard_table_add(record))
+			return record;
+		fence_lower(record);
+	}
+	base_free(record, guard_record_bytes());
+	return NULL;
+}
+
+static void *allocation_failed(struct guard_cache *cache, size_t size)
+{
+	atomic_fetch_add_explicit(&cache->failures, 1, memory_order_relaxed);
+	guard_log_failure(cache, size);
+	return NULL;
+}
+
+static const char *const alloc_call[] = { "malloc", "umem_alloc", "umem_alloc_align", "umem_cache_alloc" };
+
+void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)
+{
+	struct guarded *record;
+	void *object;
+
+	count_operation(alloc_call[face]);
+	verify_newest(cache, alloc_call[face]);
+	if (size > PTRDIFF_MAX / 2 || fails_by_wish())
+		return allocation_failed(cache, size);
+	record = record_create(cache, face, size, align);
+	if (record == NULL) {
+		release_down_to(0);
+		record = record_create(cache, face, size, align);
+	}
+	if (record == NULL)
+		return allocation_failed(cache, size);
+	object = (void *)record->address;
+	guard_log_transaction(EVENT_ALLOC, record, &record->allocated, record->frames);
+	atomic_fetch_add_explicit(&cache->allocs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cache->live, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&cache->live_bytes, size, memory_order_relaxed);
+	return object;
+}
+
+// What is wrong with the call, or NULL.
+static const char *finding(const struct guarded *record, const struct guard_cache *cache, enum guard_face face, size_t size)
+{
+	if (record->state != GUARD_LIVE)
+		return "freed already";
+	if (cache != NULL && record->cache != cache && record->face == GUARD_CACHE && face == GUARD_CACHE)
+		return "a buffer of another cache";
+	if (record->face != face)
+		return taken_back_by[record->face];
+	if (size != (size_t)GUARD_ANY_SIZE && size != record->size)
+		return "freed with a wrong size";
+	return NULL;
+}
+
+// The live record, in state `next` from now on; NULL: misuse, which was told.
+static struct guarded *claim(struct guard_cache *cache, enum guard_face face, const void *object, size_t size,
+			     const char *call, enum guard_state next)
+{
+	struct guarded_copy copy;
+	struct guarded *record;
+	const char *wrong;
+
+	mutex_lock(&guard_table.lock);
+	record = guard_table_find((uintptr_t)object);
+	wrong = record == NULL ? NULL : finding(record, cache, face, size);
+	if (record != NULL && wrong == NULL)
+		record->state = (uint8_t)next;
+	if (wrong != NULL)
+		memcpy(&copy, record, guard_record_bytes());
+	mutex_unlock(&guard_table.lock);
+	if (record != NULL && wrong == NULL)
+		return record;
+	if (record == NULL)
+		verify_unknown(object, call);
+	else
+		guard_fault(&(struct guard_fault){ .call = call, .address = object, .finding = wrong, .buffer = &copy });
+	return NULL;
+}
+
+bool guard_check(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call)
+{
+	return claim(cache, face, object, size, call, GUARD_LIVE) != NULL;
+}
+
+bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, size_t size, const char *call)
+{
+	struct guarded *record;
+
+	count_operation(call);
+	record = claim(cache, face, object, size, call, GUARD_LEAVING);
+	if (record == NULL)
+		return false;
+	cache = record->cache;
+	verify_record(record, call);
+	stamp(&record->freed, record->frames + umem_options.audit_frames);
+	guard_log_transaction(EVENT_FREE, record, &record->freed, record->frames + umem_options.audit_frames);
+	guard_log_contents(record);
+	fence_paint_freed(record);
+	atomic_fetch_add_explicit(&cache->frees, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&cache->live, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&cache->live_bytes, record->size, memory_order_relaxed);
+	mutex_lock(&guard_table.lock);
+	guard_table_hold(record);
+	mutex_unlock(&guard_table.lock);
+	release_down_to(umem_options.held_bytes);
+	return true;
+}
+
+size_t guard_size(const void *object, const char *call)
+{
+	size_t size = 0;
+	struct guarded *record;
+
+	mutex_lock(&guard_table.lock);
+	record = guard_table_find((uintptr_t)object);
+	if (record != NULL && record->state == GUARD_LIVE)
+		size = record->size;
+	mutex_unlock(&guard_table.lock);
+	if (record == NULL || record->state != GUARD_LIVE)
+		claim(NULL, GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call, GUARD_LIVE);
+	return size;
+}
+
+size_t guard_held_bytes(void)
+{
+	return guard_table.held_bytes;
+}
+
+void guard_fork_prepare(void)
+{
+	mutex_fork_lock(&guard_table.lock);
+}
+
+void guard_fork_done(void)
+{
+	mutex_fork_unlock(&guard_table.lock);
+}

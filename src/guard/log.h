@@ -1,0 +1,39 @@
+// Logs of guarded buffers: the last allocations and frees, failures, and what freed buffers held. UMEM_LOGGING sets the sizes.
+//
+// A log is a ring of entries of one size. Writers take a place each without a lock; an entry that is being overwritten while
+// it is read may be mixed of two.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "guard/guarded.h"
+
+enum guard_log { LOG_TRANSACTION, LOG_CONTENTS, LOG_FAIL, LOG_SLAB, GUARD_LOGS };
+enum guard_event { EVENT_ALLOC = 1, EVENT_FREE, EVENT_FAIL };
+
+struct guard_entry {
+	uint8_t event; // 0: never written
+	uint8_t frames;
+	int thread;
+	uint64_t time_ns;
+	uintptr_t address;
+	size_t size;
+	const struct guard_cache *cache;
+	size_t contents; // bytes behind the frames
+	uintptr_t frame[];
+};
+
+void guard_logs_init(void);
+
+// Notes what the stamp says in the log of transactions.
+void guard_log_transaction(enum guard_event event, const struct guarded *record, const struct guard_stamp *stamp,
+			   const uintptr_t *frames);
+void guard_log_contents(const struct guarded *record);
+void guard_log_failure(const struct guard_cache *cache, size_t size);
+
+// Calls for the entries of a log, newest first, up to `most`.
+void guard_log_each(enum guard_log log, size_t most, void (*function)(const struct guard_entry *entry, void *argument), void *argument);
+
+// Entries that fit, and that were written so far; 0 when there is no such log.
+size_t guard_log_room(enum guard_log log);
+uint64_t guard_log_written(enum guard_log log);
+const char *guard_log_name(enum guard_log log);

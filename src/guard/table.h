@@ -1,0 +1,33 @@
+// Table of guarded buffers: records by address, and the queue of those that are held back. All under one lock.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "guard/guarded.h"
+#include "os/mutex.h"
+
+struct guard_table {
+	struct mutex lock;
+	// Under lock.
+	struct guarded **buckets;
+	unsigned lg_buckets;
+	size_t records;
+	struct guarded *oldest, *newest; // held back
+	size_t held_bytes;
+	struct guard_cache *caches;
+};
+
+extern struct guard_table guard_table;
+
+// Bytes of a record with room for the frames that the options ask for.
+size_t guard_record_bytes(void);
+
+// False: no memory. Takes the lock.
+bool guard_table_add(struct guarded *record);
+
+// With the lock held.
+struct guarded *guard_table_find(uintptr_t address);
+void guard_table_hold(struct guarded *record);
+// Takes the oldest out of queue and table if more than `most` bytes are held back, else NULL.
+struct guarded *guard_table_release(size_t most);
+// Calls for every record until the function says true; that record, or NULL.
+struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument);

@@ -1,0 +1,144 @@
+// Verification of guarded buffers: one, the newest freed one of a cache, or all.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "guard/verify.h"
+
+#include <string.h>
+
+#include "guard/fault.h"
+#include "guard/fence.h"
+#include "guard/pattern.h"
+#include "guard/table.h"
+
+// Damage of a record, put right again so that it is told once.
+struct damage {
+	long offset; // PATTERN_WHOLE: none
+	uint8_t is, should;
+	bool freed;
+	struct guarded_copy copy;
+};
+
+static bool find_damage(struct guarded *record, struct damage *damage)
+{
+	damage->freed = record->state == GUARD_HELD;
+	damage->offset = damage->freed ? fence_broken_freed(record, &damage->should) : fence_broken_live(record, &damage->should);
+	if (damage->offset == PATTERN_WHOLE)
+		return false;
+	damage->is = *(const uint8_t *)(record->address + (uintptr_t)damage->offset);
+	memcpy(&damage->copy, record, guard_record_bytes());
+	if (damage->freed)
+		fence_paint_freed(record);
+	else
+		*(uint8_t *)(record->address + (uintptr_t)damage->offset) = damage->should;
+	return true;
+}
+
+static void tell(const struct damage *damage, const char *call)
+{
+	guard_fault(&(struct guard_fault){
+		.call = call, .address = (const void *)damage->copy.record.address,
+		.finding = damage->freed ? "written after it was freed" : "written beyond the end of a buffer",
+		.buffer = &damage->copy, .damaged = true, .offset = damage->offset, .is = damage->is, .should = damage->should,
+	});
+}
+
+void verify_record(struct guarded *record, const char *call)
+{
+	struct damage damage;
+
+	while (find_damage(record, &damage))
+		tell(&damage, call);
+}
+
+void verify_newest(struct guard_cache *cache, const char *call)
+{
+	struct damage damage;
+	bool found;
+
+	if (cache->newest_held == NULL)
+		return;
+	mutex_lock(&guard_table.lock);
+	found = cache->newest_held != NULL && find_damage(cache->newest_held, &damage);
+	mutex_unlock(&guard_table.lock);
+	if (found)
+		tell(&damage, call);
+}
+
+static bool is_damaged(struct guarded *record, void *damage)
+{
+	return record->state != GUARD_LEAVING && find_damage(record, damage);
+}
+
+size_t guard_verify(const char *call)
+{
+	struct damage damage;
+	struct guarded *record;
+	size_t count = 0;
+
+	do {
+		mutex_lock(&guard_table.lock);
+		record = guard_table_each(is_damaged, &damage);
+		mutex_unlock(&guard_table.lock);
+		if (record != NULL)
+			tell(&damage, call);
+		count += record != NULL;
+	} while (record != NULL);
+	return count;
+}
+
+struct copying {
+	struct guarded *copies;
+	size_t most, count;
+};
+
+static bool copy_record(struct guarded *record, void *argument)
+{
+	struct copying *copying = argument;
+
+	if (copying->count < copying->most)
+		copying->copies[copying->count] = *record;
+	copying->count++;
+	return false;
+}
+
+size_t guard_copy_all(struct guarded *copies, size_t most)
+{
+	struct copying copying = { copies, most, 0 };
+
+	mutex_lock(&guard_table.lock);
+	guard_table_each(copy_record, &copying);
+	mutex_unlock(&guard_table.lock);
+	return copying.count;
+}
+
+// A buffer's place is all of its memory, fences included.
+static bool is_around(struct guarded *record, void *argument)
+{
+	uintptr_t address = *(uintptr_t *)argument;
+
+	return address - record->block < record->block_bytes || address == record->address;
+}
+
+bool guard_find(uintptr_t address, struct guarded_copy *copy)
+{
+	struct guarded *record;
+
+	mutex_lock(&guard_table.lock);
+	record = guard_table_each(is_around, &address);
+	if (record != NULL)
+		memcpy(copy, record, guard_record_bytes());
+	mutex_unlock(&guard_table.lock);
+	return record != NULL;
+}
+
+void verify_unknown(const void *object, const char *call)
+{
+	struct guarded_copy copy;
+
+	if (guard_find((uintptr_t)object, &copy))
+		guard_fault(&(struct guard_fault){
+			.call = call, .address = object, .finding = "not the start of a buffer, but inside one", .buffer = &copy });
+	else
+		guard_fault(&(struct guard_fault){
+			.call = call, .address = object,
+			.finding = "not a buffer: another allocator's, freed long ago, or no allocation at all" });
+}

@@ -1,0 +1,124 @@
+// Debugging of malloc's objects: a guarded cache for each size class, as libumem names its own.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/debug.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "conf/umem_options.h"
+#include "heap/door.h"
+#include "heap/heap.h"
+#include "util/format.h"
+
+enum { LEAST_ALIGN = 16 };
+
+uint8_t heap_debug HIDDEN;
+
+static struct guard_cache caches[CLASSES + 1]; // by class; the last for everything larger
+
+void *debug_source_alloc(void *source, size_t size, size_t align)
+{
+	(void)source;
+	return align <= LEAST_ALIGN ? heap_plain_malloc(size) : heap_plain_aligned(align, size);
+}
+
+void debug_source_free(void *source, void *block, size_t size)
+{
+	(void)source;
+	(void)size;
+	heap_plain_free(block, "free");
+}
+
+static void cache_begin(struct guard_cache *cache, const char *name, size_t object_bytes)
+{
+	cache->alloc = debug_source_alloc;
+	cache->free = debug_source_free;
+	guard_cache_init(cache, name, object_bytes);
+}
+
+static void caches_begin(void)
+{
+	cache_begin(&caches[CLASSES], "umem_oversize", 0);
+	for (unsigned class = CLASSES - 1; class > 0; class--) {
+		char name[32];
+		struct text text = text_into(name, sizeof name - 1);
+
+		text_add(&text, "umem_alloc_%zu", class_size(class));
+		*text.at = '\0';
+		cache_begin(&caches[class], name, class_size(class));
+	}
+}
+
+void debug_begin(void)
+{
+	if (umem_debugging()) {
+		guard_init();
+		caches_begin();
+		doors_close(DOOR_GUARD);
+	}
+	heap_debug = umem_debugging() ? DEBUG_ON : DEBUG_OFF;
+}
+
+bool debug_is_on(void)
+{
+	return heap_ready() && heap_debug == DEBUG_ON;
+}
+
+static struct guard_cache *cache_for(size_t size)
+{
+	unsigned class = size_class(size);
+
+	return &caches[class < CLASSES ? class : CLASSES];
+}
+
+void *debug_alloc(enum guard_face face, size_t size, size_t align)
+{
+	void *object = NULL;
+
+	if (size <= PTRDIFF_MAX)
+		object = guard_alloc(cache_for(size), face, size, max_size(align, LEAST_ALIGN));
+	if (object == NULL)
+		errno = ENOMEM;
+	return object;
+}
+
+void debug_free(enum guard_face face, void *object, size_t size, const char *call)
+{
+	int saved = errno;
+
+	if (object != NULL)
+		guard_free(NULL, face, object, size, call);
+	errno = saved;
+}
+
+void *debug_calloc(size_t count, size_t size)
+{
+	size_t bytes;
+	void *object;
+
+	if (__builtin_mul_overflow(count, size, &bytes))
+		bytes = SIZE_MAX;
+	object = debug_alloc(GUARD_MALLOC, bytes, 0);
+	return object == NULL ? NULL : memset(object, 0, bytes);
+}
+
+// Always moves, so that who keeps the old address is found out.
+void *debug_realloc(void *object, size_t size, const char *call)
+{
+	void *fresh;
+
+	if (object == NULL)
+		return debug_alloc(GUARD_MALLOC, size, 0);
+	if (size == 0) {
+		debug_free(GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call);
+		return NULL;
+	}
+	if (!guard_check(NULL, GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call))
+		return NULL;
+	fresh = debug_alloc(GUARD_MALLOC, size, 0);
+	if (fresh == NULL)
+		return NULL;
+	memcpy(fresh, object, min_size(guard_size(object, call), size));
+	debug_free(GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call);
+	return fresh;
+}

@@ -1,0 +1,42 @@
+# umem.*: libumem's face: interface, debugging and what it catches, options, reports, the library's other name.
+# SPDX-License-Identifier: BSD-2-Clause
+
+set(UMEM ${CMAKE_CURRENT_SOURCE_DIR}/umem)
+
+# vmag_crime(PROGRAM UMEM_DEBUG SIGNAL FINDING): umem/misuse_PROGRAM.c, and umem.misuse.PROGRAM.UMEM_DEBUG.
+function(vmag_crime name debug signal finding)
+  if(NOT TARGET umem_${name})
+    vmag_test_program(umem_${name} umem/misuse_${name}.c LIBRARIES vmag)
+    target_compile_options(umem_${name} PRIVATE -Wno-free-nonheap-object $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
+  endif()
+  string(REPLACE "," "." variant "${debug}")
+  vmag_test(umem.misuse.${name}.${variant} quick 60 ${PYTHON} ${UMEM}/expect_fault.py ${signal} ${finding}
+            $<TARGET_FILE:umem_${name}>)
+  set(buffer yes)
+  if(ARGN)
+    set(buffer no)
+  endif()
+  set_tests_properties(umem.misuse.${name}.${variant} PROPERTIES ENVIRONMENT "UMEM_DEBUG=${debug};EXPECT_BUFFER=${buffer}")
+endfunction()
+
+set(BEYOND "written beyond the end of a buffer")
+set(AFTER "written after it was freed")
+set(INSIDE "not the start of a buffer, but inside one")
+set(NOTHING "not a buffer: another allocator's, freed long ago, or no allocation at all")
+foreach(debug default guards lite)
+  vmag_crime(malloc_overrun ${debug} SIGABRT ${BEYOND})
+  vmag_crime(malloc_overrun_red ${debug} SIGABRT ${BEYOND})
+  vmag_crime(malloc_double_free ${debug} SIGABRT "freed already")
+  vmag_crime(malloc_inside ${debug} SIGABRT ${INSIDE})
+  vmag_crime(malloc_foreign ${debug} SIGABRT ${NOTHING} no-buffer)
+endforeach()
+foreach(debug default guards)
+  vmag_crime(malloc_overrun_exit ${debug} SIGABRT ${BEYOND})
+  vmag_crime(malloc_late_write ${debug} SIGABRT ${AFTER})
+  vmag_crime(malloc_late_write_exit ${debug} SIGABRT ${AFTER})
+  vmag_crime(malloc_large_late_write ${debug} SIGABRT ${AFTER})
+  vmag_crime(malloc_realloc_stale ${debug} SIGABRT ${AFTER})
+endforeach()
+vmag_crime(firewall_overrun audit,firewall=1 SIGSEGV "touched beyond the end of a buffer")
+vmag_crime(firewall_late_read audit,firewall=4K SIGSEGV "touched after it was freed")
+vmag_crime(firewall_gap audit,firewall=1000 SIGABRT ${BEYOND})
