@@ -104,6 +104,8 @@ static struct front *front_create(void)
 	front->tidied_at = os_clock_ms();
 	front->words = &words;
 	front->top = words.top;
+	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
+		front->outbound[i].top = CLOSED;
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = CLOSED;
 	front_link(front);
@@ -415,42 +417,69 @@ static void put_away(struct arena *arena, unsigned class, struct magazine *magaz
 	}
 }
 
+static struct arena *outbound_owner(const struct outbound *outbound)
+{
+	return arena_of((unsigned)(outbound->word >> 8) - 1);
+}
+
+static void outbound_load(struct outbound *outbound, struct magazine *magazine)
+{
+	outbound->magazine = magazine;
+	outbound->top = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
+}
+
+// The magazine, its rounds counted; NULL: there is none.
+static struct magazine *outbound_unload(struct outbound *outbound)
+{
+	struct magazine *magazine = outbound->magazine;
+
+	if (magazine != NULL)
+		magazine->rounds = (uint32_t)(outbound->top - magazine->round);
+	outbound_load(outbound, NULL);
+	return magazine;
+}
+
 static void outbound_flush(struct outbound *outbound)
 {
-	struct arena *owner = arena_of((unsigned)(outbound->word >> 8) - 1);
+	struct magazine *magazine = outbound_unload(outbound);
 
-	if (outbound->magazine != NULL)
-		put_away(owner, word_class(outbound->word), outbound->magazine);
-	outbound->magazine = NULL;
+	if (magazine != NULL)
+		put_away(outbound_owner(outbound), word_class(outbound->word), magazine);
+}
+
+// Makes room: hands the full magazine to the owner's depot, or begins with another word. False: no memory.
+static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
+{
+	unsigned class = word_class(word);
+	struct magazine *full = NULL, *empty = NULL;
+
+	if (outbound->word == word)
+		full = outbound_unload(outbound);
+	else
+		outbound_flush(outbound);
+	outbound->word = word;
+	if (full != NULL && arena_depot_is_full(outbound_owner(outbound), class, full->rounds, false)) {
+		arena_drain(outbound_owner(outbound), class, full->round, full->rounds, "free");
+		magazine_clear(full, word);
+		empty = full;
+	} else if (full != NULL)
+		empty = arena_exchange_full(outbound_owner(outbound), class, full);
+	if (empty == NULL)
+		empty = magazine_create(most_rounds(class), word);
+	outbound_load(outbound, empty);
+	return empty != NULL;
 }
 
 void front_send(struct front *front, uintptr_t word, void *object)
 {
-	unsigned class = word_class(word);
-	struct outbound *outbound = &front->outbound[(word ^ word >> 8) % OUTBOUND_SLOTS];
-	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
-	struct magazine *magazine;
+	struct outbound *outbound = front_outbound(front, word);
 
-	if (outbound->word != word) {
-		outbound_flush(outbound);
-		outbound->word = word;
-	}
-	if (outbound->magazine == NULL)
-		outbound->magazine = magazine_create(most_rounds(class), word);
-	magazine = outbound->magazine;
-	if (magazine == NULL) {
-		arena_drain(owner, class, &object, 1, "free");
-		return;
-	}
-	magazine->round[magazine->rounds++] = object;
-	if (magazine->rounds < magazine->capacity)
-		return;
-	if (arena_depot_is_full(owner, class, magazine->rounds, false)) {
-		arena_drain(owner, class, magazine->round, magazine->rounds, "free");
-		magazine_clear(magazine, word);
-	} else
-		outbound->magazine = arena_exchange_full(owner, class, magazine);
 	note_miss(front);
+	while (!front_send_at_once(front, word, object))
+		if (!outbound_make_room(outbound, word)) {
+			arena_drain(outbound_owner(outbound), word_class(word), &object, 1, "free");
+			return;
+		}
 }
 
 void front_flush(struct front *front)

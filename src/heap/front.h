@@ -25,10 +25,11 @@ struct front_words {
 
 extern __thread struct front_words words __attribute__((tls_model("initial-exec"))) HIDDEN;
 
-// Objects of another arena on their way home.
+// Objects of another arena on their way home, in a magazine of their own whose top works as that of a loaded one.
 struct outbound {
-	uintptr_t word;
+	void **top; // the closed magazine's when there is no magazine
 	struct magazine *magazine;
+	uintptr_t word;
 };
 
 // Of one thread; nobody else writes it.
@@ -65,7 +66,24 @@ bool front_make_room(struct front *front, unsigned class);
 void front_close_words(struct front *front);
 void front_open_words(struct front *front);
 
-// Sends an object to the arena that owns it.
+static inline struct outbound *front_outbound(struct front *front, uintptr_t word)
+{
+	return &front->outbound[(word ^ word >> 8) % OUTBOUND_SLOTS];
+}
+
+// Sends an object to the arena that owns it. The first only if its outbound magazine has room.
+static inline bool front_send_at_once(struct front *front, uintptr_t word, void *object)
+{
+	struct outbound *outbound = front_outbound(front, word);
+	void **top = outbound->top;
+
+	if ((uintptr_t)*top != word)
+		return false;
+	*top = object;
+	outbound->top = top + 1;
+	return true;
+}
+
 void front_send(struct front *front, uintptr_t word, void *object);
 
 // Gives all that the front holds to the depots; the front stays usable.

@@ -237,11 +237,14 @@ void heap_plain_free(void *object, const char *call)
 {
 	uintptr_t word = page_map_word(object);
 	unsigned class = word_class(word);
-	int saved = errno;
-	struct front *front;
+	struct front *front = words.front;
+	int saved;
 
+	if (front != NULL && words.door == 0 && front_send_at_once(front, word, object))
+		return;
 	if (object == NULL)
 		return;
+	saved = errno;
 	if (UNLIKELY(word == 0))
 		report_not_ours(object, call);
 	if (UNLIKELY(words.door != 0))
