@@ -24,8 +24,9 @@ extern "C" {
 
 typedef struct vmag_vmem vmag_vmem_t;
 
-// Import: takes `size` bytes (a multiple of both arenas' quanta) from `source`, with the flags of the allocation that needs
-// them; NULL when there are none. Release gives back exactly what one import brought. Both are called without locks.
+// Import: takes `size` bytes (a multiple of both arenas' quanta) from `source`, aligned to the arena's quantum; NULL when there are
+// none. Its flags always say NOSLEEP: it is the arena that waits, for its own integers or for more to import. Release gives
+// back exactly what one import brought; NULL: imported spans are kept for ever. Both are called without locks.
 // vmag_vmem_alloc and vmag_vmem_free are such functions.
 typedef void *vmag_vmem_alloc_t(vmag_vmem_t *source, size_t size, int flags);
 typedef void vmag_vmem_free_t(vmag_vmem_t *source, void *address, size_t size);
@@ -50,6 +51,9 @@ enum {
 	VMAG_VMEM_MAXFREE = 0x100,        // size: the largest free segment
 	VMAG_VMEM_REENTRANT = (int)0x80000000u, // walk: accepted; every walk is
 };
+
+// All arenas may be used at any time, also before main and in the child of a fork. VMAG_VM_SLEEP sleeps until another thread
+// frees or adds enough, in this arena or one that it imports from; nothing else ends it.
 
 // Creates an arena with the span [base, base + size), or with none when size is 0.
 //   name        for reports; copied, cut to 63 characters
@@ -125,7 +129,7 @@ void vmag_vmem_stats(vmag_vmem_t *arena, struct vmag_vmem_stats *stats, size_t s
 // Calls `function` for every arena of the process, the oldest first. It must not create or destroy arenas.
 void vmag_vmem_each(void (*function)(void *argument, vmag_vmem_t *arena), void *argument);
 
-// The arena of mapped zero pages, and the functions with which another arena imports from it (either may be NULL). NULL when
+// The arena of mapped pages, and the functions with which another arena imports from it (either may be NULL). NULL when
 // there is no memory for it.
 vmag_vmem_t *vmag_vmem_heap_arena(vmag_vmem_alloc_t **import, vmag_vmem_free_t **release);
 

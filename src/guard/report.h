@@ -7,3 +7,6 @@
 // `call`: the function of the program's fault, "free". `what`: the finding in words that may hold one %zu for `size`.
 // No lock of the library may be held: a handler of SIGABRT may allocate.
 _Noreturn void guard_report(const char *call, const void *address, const char *what, size_t size);
+
+// The same about something that has a name; '%' is not one of its letters.
+_Noreturn void guard_report_in(const char *call, const void *address, const char *name, const char *what, size_t size);

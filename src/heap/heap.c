@@ -21,6 +21,7 @@
 #include "os/thread.h"
 #include "pages/chunks.h"
 #include "pages/page_map.h"
+#include "vmem/resource.h"
 
 enum { RUN_LEAST = 16 * 1024 };
 
@@ -412,6 +413,7 @@ void heap_fork_prepare(void)
 	fronts_fork_prepare();
 	arenas_fork_prepare();
 	mutex_fork_lock(&heap_arena.lock);
+	resources_fork_prepare();
 	page_map_fork_prepare();
 	base_fork_prepare();
 }
@@ -420,6 +422,7 @@ void heap_fork_done(bool child)
 {
 	base_fork_done();
 	page_map_fork_done();
+	resources_fork_done(child);
 	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
 	fronts_fork_done(child);

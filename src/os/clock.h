@@ -12,7 +12,8 @@ uint64_t os_clock_ns(void);
 
 // Sleeps until the word no longer holds `value`, somebody wakes it, or `timeout_ms` have passed (0: no limit).
 void os_word_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms);
-void os_word_wake(_Atomic uint32_t *word);
+void os_word_wake(_Atomic uint32_t *word); // one of those who sleep
+void os_word_wake_all(_Atomic uint32_t *word);
 
 // Some bytes that differ from process to process.
 uint64_t os_random(void);

@@ -4,6 +4,7 @@
 #include "os/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -36,12 +37,22 @@ void os_word_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms)
 	errno = saved;
 }
 
-void os_word_wake(_Atomic uint32_t *word)
+static void wake(_Atomic uint32_t *word, int most)
 {
 	int saved = errno;
 
-	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, most, NULL, NULL, 0);
 	errno = saved;
+}
+
+void os_word_wake(_Atomic uint32_t *word)
+{
+	wake(word, 1);
+}
+
+void os_word_wake_all(_Atomic uint32_t *word)
+{
+	wake(word, INT_MAX);
 }
 
 // The kernel's 16 bytes of the auxiliary vector: 32 random bits; no system call, nothing to fail, different at every exec.

@@ -26,6 +26,8 @@ enum mutex_rank {
 	RANK_BIN,      // slabs of one class of one arena
 	RANK_PAGES,    // page runs of one arena (a vmem arena)
 	RANK_HEAP,     // chunks of the process (a vmem arena)
+	RANK_RESOURCES, // list of the program's vmem arenas
+	RANK_RESOURCE, // one of them
 	RANK_PAGE_MAP, // growth of the page map
 	RANK_BASE,     // our own metadata
 	RANK_COUNT

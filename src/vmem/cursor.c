@@ -34,8 +34,11 @@ static struct vmem_segment *settle(struct vmem_cursor *cursor)
 	return at;
 }
 
-static void cursor_begin(struct vmem *arena, struct vmem_cursor *cursor)
+static __thread char this_thread;
+
+static void cursor_begin(struct vmem *arena, struct vmem_cursor *cursor, const void *owner)
 {
+	cursor->owner = owner;
 	cursor->next = arena->cursors;
 	arena->cursors = cursor;
 	move_to_span(cursor, arena->spans);
@@ -48,7 +51,7 @@ struct vmem_segment *vmem_rotor_settle(struct vmem *arena)
 
 	if (!arena->rotor_used) {
 		arena->rotor_used = true;
-		cursor_begin(arena, rotor);
+		cursor_begin(arena, rotor, NULL);
 	}
 	if (rotor->at == NULL)
 		move_to_span(rotor, arena->spans);
@@ -63,7 +66,7 @@ struct vmem_segment *vmem_rotor_settle(struct vmem *arena)
 void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor)
 {
 	mutex_lock(&arena->lock);
-	cursor_begin(arena, cursor);
+	cursor_begin(arena, cursor, &this_thread);
 	mutex_unlock(&arena->lock);
 }
 
@@ -102,4 +105,13 @@ void vmem_walk_end(struct vmem *arena, struct vmem_cursor *cursor)
 		at = &(*at)->next;
 	*at = cursor->next;
 	mutex_unlock(&arena->lock);
+}
+
+void vmem_cursors_forget_others(struct vmem *arena)
+{
+	for (struct vmem_cursor **at = &arena->cursors; *at != NULL;)
+		if ((*at)->owner != NULL && (*at)->owner != &this_thread)
+			*at = (*at)->next;
+		else
+			at = &(*at)->next;
 }

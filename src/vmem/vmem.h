@@ -50,6 +50,7 @@ struct vmem_list {
 
 struct vmem_cursor {
 	struct vmem_cursor *next;
+	const void *owner; // what tells threads apart; NULL: the arena itself
 	struct vmem_segment *at; // near the place, in its span, or that span's marker; NULL: behind the last span
 	uintptr_t address;
 };
@@ -158,6 +159,8 @@ struct vmem_range {
 void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor);
 bool vmem_walk_next(struct vmem *arena, struct vmem_cursor *cursor, struct vmem_range *range);
 void vmem_walk_end(struct vmem *arena, struct vmem_cursor *cursor);
+// In the child of a fork: the walks of other threads are over. Called with the lock held.
+void vmem_cursors_forget_others(struct vmem *arena);
 
 // Checks all invariants; for debug builds and tests. Aborts when one is broken.
 void vmem_check(struct vmem *arena);

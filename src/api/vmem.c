@@ -1,0 +1,115 @@
+// vmem as programs call it: vmag_vmem_create and its kin (include/vmag/vmem.h).
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "guard/report.h"
+#include "util/bits.h"
+#include "vmem/resource.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, size_t quantum, vmag_vmem_alloc_t *import,
+				     vmag_vmem_free_t *release, vmag_vmem_t *source, size_t qcache_max, int flags)
+{
+	return resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
+}
+
+EXPORT void vmag_vmem_destroy(vmag_vmem_t *arena)
+{
+	if (arena != NULL)
+		resource_destroy(arena);
+}
+
+EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int flags)
+{
+	return resource_add(arena, (uintptr_t)address, size, flags, "vmag_vmem_add") ? address : NULL;
+}
+
+EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
+{
+	return (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
+}
+
+EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
+{
+	resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
+}
+
+// Why no placement at all could satisfy the constraint; NULL: some could.
+static const char *contradiction(const vmag_vmem_t *arena, size_t size, const struct vmem_constraint *c)
+{
+	if (((c->align | c->phase | c->nocross) & (((size_t)1 << arena->segments.lg_quantum) - 1)) != 0)
+		return "align, phase and nocross must be multiples of the arena's quantum (size %zu)";
+	if ((c->align != 0 && !is_power_of_two(c->align)) || (c->nocross != 0 && !is_power_of_two(c->nocross)))
+		return "align and nocross must be powers of two (size %zu)";
+	if (c->phase != 0 && c->phase >= c->align)
+		return "phase must be less than align (size %zu)";
+	if (c->nocross != 0 && (size > c->nocross || (c->phase & (c->nocross - 1)) > c->nocross - size))
+		return "wherever it begins, it crosses a multiple of nocross (size %zu)";
+	return NULL;
+}
+
+EXPORT void *vmag_vmem_xalloc(vmag_vmem_t *arena, size_t size, size_t align, size_t phase, size_t nocross, void *least, void *most,
+			      int flags)
+{
+	struct vmem_constraint constraint = { align, phase, nocross, (uintptr_t)least, (uintptr_t)most };
+	const char *wrong = contradiction(arena, size, &constraint);
+
+	if (wrong != NULL)
+		guard_report_in("vmag_vmem_xalloc", NULL, arena->name, wrong, size);
+	return (void *)resource_xalloc(arena, size, &constraint, flags, "vmag_vmem_xalloc");
+}
+
+EXPORT void vmag_vmem_xfree(vmag_vmem_t *arena, void *address, size_t size)
+{
+	resource_free(arena, (uintptr_t)address, size, "vmag_vmem_xfree");
+}
+
+EXPORT int vmag_vmem_contains(vmag_vmem_t *arena, void *address, size_t size)
+{
+	return vmem_contains(&arena->segments, (uintptr_t)address, size);
+}
+
+EXPORT void vmag_vmem_walk(vmag_vmem_t *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument)
+{
+	resource_walk(arena, mask, function, argument);
+}
+
+EXPORT size_t vmag_vmem_size(vmag_vmem_t *arena, int mask)
+{
+	return resource_size(arena, mask);
+}
+
+EXPORT const char *vmag_vmem_name(const vmag_vmem_t *arena)
+{
+	return arena->name;
+}
+
+EXPORT vmag_vmem_t *vmag_vmem_source(const vmag_vmem_t *arena)
+{
+	return arena->source;
+}
+
+EXPORT void vmag_vmem_stats(vmag_vmem_t *arena, struct vmag_vmem_stats *stats, size_t size)
+{
+	struct vmag_vmem_stats all;
+
+	resource_stats(arena, &all);
+	memset(stats, 0, size);
+	memcpy(stats, &all, min_size(size, sizeof all));
+}
+
+EXPORT void vmag_vmem_each(void (*function)(void *argument, vmag_vmem_t *arena), void *argument)
+{
+	resource_each(function, argument);
+}
+
+EXPORT vmag_vmem_t *vmag_vmem_heap_arena(vmag_vmem_alloc_t **import, vmag_vmem_free_t **release)
+{
+	if (import != NULL)
+		*import = vmag_vmem_alloc;
+	if (release != NULL)
+		*release = vmag_vmem_free;
+	return resource_heap_arena();
+}

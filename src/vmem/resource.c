@@ -1,0 +1,329 @@
+// Resource arenas: creation, flags, waiting, and misuse told.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vmem/resource.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "guard/report.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "util/bits.h"
+#include "util/format.h"
+
+enum { FIRST_WAIT_MS = 10, LONGEST_WAIT_MS = 500 };
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	struct vmag_vmem *first, *last;
+	uint64_t number;
+} resources = { .lock = MUTEX_INIT(RANK_RESOURCES) };
+
+static void list_append(struct vmag_vmem *arena)
+{
+	mutex_lock(&resources.lock);
+	arena->number = ++resources.number;
+	arena->next = NULL;
+	arena->previous = resources.last;
+	if (resources.last != NULL)
+		resources.last->next = arena;
+	else
+		resources.first = arena;
+	resources.last = arena;
+	mutex_unlock(&resources.lock);
+}
+
+static bool list_remove(struct vmag_vmem *arena)
+{
+	mutex_lock(&resources.lock);
+	bool pinned = arena->pins > 0;
+	if (!pinned) {
+		*(arena->previous != NULL ? &arena->previous->next : &resources.first) = arena->next;
+		*(arena->next != NULL ? &arena->next->previous : &resources.last) = arena->previous;
+	}
+	mutex_unlock(&resources.lock);
+	return !pinned;
+}
+
+// Pins the first arena that is younger than `number`; NULL: none.
+static struct vmag_vmem *pin_after(uint64_t number)
+{
+	struct vmag_vmem *arena;
+
+	mutex_lock(&resources.lock);
+	for (arena = resources.first; arena != NULL && arena->number <= number;)
+		arena = arena->next;
+	if (arena != NULL)
+		arena->pins++;
+	mutex_unlock(&resources.lock);
+	return arena;
+}
+
+static void unpin(struct vmag_vmem *arena)
+{
+	mutex_lock(&resources.lock);
+	if (arena->pins > 0) // none in the child of a fork
+		arena->pins--;
+	mutex_unlock(&resources.lock);
+}
+
+void resource_each(void (*function)(void *argument, struct vmag_vmem *arena), void *argument)
+{
+	struct vmag_vmem *arena;
+
+	for (uint64_t number = 0; (arena = pin_after(number)) != NULL;) {
+		number = arena->number;
+		function(argument, arena);
+		unpin(arena);
+	}
+}
+
+// Sleeps until the root's arenas change or some time has passed, more each time.
+static void sleep_on(struct vmag_vmem *arena, uint32_t changes, uint64_t *wait_ms)
+{
+	os_word_wait(&arena->root->changes, changes, *wait_ms);
+	*wait_ms = min_size(*wait_ms * 2, LONGEST_WAIT_MS);
+}
+
+// Says that something was freed or added.
+static void tell_waiters(struct vmag_vmem *arena)
+{
+	if (LIKELY(!resource_is_awaited(arena)))
+		return;
+	atomic_fetch_add_explicit(&arena->root->changes, 1, memory_order_release);
+	os_word_wake_all(&arena->root->changes);
+}
+
+static bool may_sleep(int flags)
+{
+	return (flags & (VMAG_VM_NOSLEEP | VMAG_VM_PANIC)) == 0;
+}
+
+// The flags beyond the lowest byte are the policy of this arena alone.
+static uintptr_t import(void *arena_, size_t size, int flags)
+{
+	struct vmag_vmem *arena = arena_;
+	uintptr_t start = (uintptr_t)arena->import(arena->source, size, (flags & 0xff & ~VMAG_VM_PANIC) | VMAG_VM_NOSLEEP);
+
+	if ((start & (((size_t)1 << arena->segments.lg_quantum) - 1)) != 0)
+		guard_report_in("import", (void *)start, arena->name, "not aligned to the arena's quantum, %zu",
+				(size_t)1 << arena->segments.lg_quantum);
+	return start;
+}
+
+static void release(void *arena_, uintptr_t start, size_t size)
+{
+	struct vmag_vmem *arena = arena_;
+
+	if (arena->release != NULL)
+		arena->release(arena->source, (void *)start, size);
+}
+
+static bool is_span(uintptr_t start, size_t size, size_t quantum)
+{
+	return start != 0 && start <= UINTPTR_MAX - size && ((start | size) & (quantum - 1)) == 0;
+}
+
+// The name is copied without '%', for it becomes part of formats.
+static void set_name(struct vmag_vmem *arena, const char *name)
+{
+	size_t length = strnlen(name, RESOURCE_NAME_BYTES - 1);
+
+	for (size_t i = 0; i < length; i++)
+		arena->name[i] = name[i] == '%' ? '_' : name[i];
+	arena->name[length] = 0;
+}
+
+static struct vmag_vmem *new_arena(int flags)
+{
+	struct vmag_vmem *arena;
+	_Atomic uint32_t never = 0;
+
+	while ((arena = base_alloc(sizeof *arena)) == NULL && may_sleep(flags))
+		os_word_wait(&never, 0, FIRST_WAIT_MS);
+	if (arena == NULL)
+		errno = ENOMEM;
+	else
+		memset(arena, 0, sizeof *arena);
+	return arena;
+}
+
+struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size, size_t quantum, vmag_vmem_alloc_t *import_,
+				  vmag_vmem_free_t *release_, struct vmag_vmem *source, size_t qcache_max, int flags)
+{
+	struct vmag_vmem *arena;
+	size_t unit;
+
+	if (name == NULL || !is_power_of_two(quantum) || (size != 0 && !is_span(base, size, quantum)) ||
+	    (import_ == NULL && release_ != NULL)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if ((arena = new_arena(flags)) == NULL)
+		return NULL;
+	set_name(arena, name);
+	vmem_init(&arena->segments, arena->name, lg_floor(quantum), VMEM_INSTANTFIT, RANK_RESOURCE);
+	unit = source == NULL ? quantum : max_size(quantum, (size_t)1 << source->segments.lg_quantum);
+	if (import_ != NULL)
+		vmem_import_from(&arena->segments, arena, import, release, unit, quantum);
+	arena->import = import_;
+	arena->release = release_;
+	arena->source = source;
+	arena->root = source == NULL ? arena : source->root;
+	arena->qcache_max = min_size(qcache_max / quantum, RESOURCE_QUANTUM_CACHES) * quantum;
+	if (size != 0 && !resource_add(arena, base, size, flags, "vmag_vmem_create")) {
+		base_free(arena, sizeof *arena);
+		errno = ENOMEM;
+		return NULL;
+	}
+	list_append(arena);
+	return arena;
+}
+
+static void tell_leak(const struct vmag_vmem *arena, size_t segments)
+{
+	char line[320];
+	struct text text = text_into(line, sizeof line);
+
+	text_add(&text, "vmag: vmag_vmem_destroy: arena \"%s\": %zu bytes in %zu segments are still allocated\n", arena->name,
+		 atomic_load_explicit(&arena->in_use, memory_order_relaxed), segments);
+	os_stderr_write(line, (size_t)(text.at - line));
+}
+
+void resource_destroy(struct vmag_vmem *arena)
+{
+	uint64_t wait_ms = 1;
+
+	while (!list_remove(arena)) // somebody looks at it
+		sleep_on(arena, atomic_load(&arena->root->changes), &wait_ms);
+	if (arena->segments.segments_allocated > 0)
+		tell_leak(arena, arena->segments.segments_allocated);
+	vmem_fini(&arena->segments);
+	base_free(arena, sizeof *arena);
+}
+
+bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int flags, const char *call)
+{
+	uint64_t wait_ms = FIRST_WAIT_MS;
+
+	if (size == 0 || !is_span(start, size, (size_t)1 << arena->segments.lg_quantum))
+		guard_report_in(call, (void *)start, arena->name, "not a span of the arena's quantum: %zu bytes", size);
+	if (vmem_overlaps(&arena->segments, start, size))
+		guard_report_in(call, (void *)start, arena->name, "the arena has some of these %zu integers already", size);
+	while (!vmem_span_add(&arena->segments, start, size)) {
+		if (!may_sleep(flags)) {
+			errno = ENOMEM;
+			return false;
+		}
+		sleep_on(arena, atomic_load(&arena->root->changes), &wait_ms);
+	}
+	tell_waiters(arena);
+	return true;
+}
+
+static enum vmem_policy policy_of(int flags)
+{
+	if (flags & VMAG_VM_NEXTFIT)
+		return VMEM_NEXTFIT;
+	if (flags & VMAG_VM_BESTFIT)
+		return VMEM_BESTFIT;
+	return flags & VMAG_VM_FIRSTFIT ? VMEM_FIRSTFIT : VMEM_INSTANTFIT;
+}
+
+static uintptr_t attempt(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags)
+{
+	return vmem_segment_xalloc(&arena->segments, size, constraint, policy_of(flags), flags).start;
+}
+
+static void count_waiter(struct vmag_vmem *arena, int by)
+{
+	for (; arena != NULL; arena = arena->source)
+		atomic_fetch_add(&arena->waiters, (uint32_t)by);
+}
+
+// Until it is there.
+static uintptr_t wait_for(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags)
+{
+	uint64_t wait_ms = FIRST_WAIT_MS;
+	uintptr_t start;
+
+	count_waiter(arena, 1);
+	for (;;) {
+		uint32_t changes = atomic_load(&arena->root->changes);
+
+		if ((start = attempt(arena, size, constraint, flags)) != 0)
+			break;
+		atomic_fetch_add_explicit(&arena->waits, 1, memory_order_relaxed);
+		sleep_on(arena, changes, &wait_ms);
+	}
+	count_waiter(arena, -1);
+	return start;
+}
+
+uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags,
+			  const char *call)
+{
+	uintptr_t start;
+
+	if (size == 0)
+		guard_report_in(call, NULL, arena->name, "size 0", 0);
+	start = attempt(arena, size, constraint, flags);
+	if (UNLIKELY(start == 0) && may_sleep(flags))
+		start = wait_for(arena, size, constraint, flags);
+	if (UNLIKELY(start == 0)) {
+		atomic_fetch_add_explicit(&arena->fails, 1, memory_order_relaxed);
+		if (flags & VMAG_VM_PANIC)
+			guard_report_in(call, NULL, arena->name, "no room for %zu bytes, and the flags say VM_PANIC", size);
+		errno = ENOMEM;
+		return 0;
+	}
+	atomic_fetch_add_explicit(&arena->in_use, size, memory_order_relaxed);
+	return start;
+}
+
+uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call)
+{
+	return resource_xalloc(arena, size, NULL, flags, call);
+}
+
+_Noreturn static void tell_wrong_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call)
+{
+	size_t actual = vmem_segment_size(&arena->segments, start);
+
+	if (actual != 0)
+		guard_report_in(call, (void *)start, arena->name, "freed with another size than the segment's, %zu bytes", actual);
+	if (vmem_contains(&arena->segments, start, 1))
+		guard_report_in(call, (void *)start, arena->name, "no segment of %zu bytes is allocated there", size);
+	guard_report_in(call, (void *)start, arena->name, "not an integer of this arena (%zu bytes)", size);
+}
+
+void resource_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call)
+{
+	atomic_fetch_sub_explicit(&arena->in_use, size, memory_order_relaxed);
+	if (size == 0 || !vmem_segment_free(&arena->segments, start, size, VMEM_CLEAN))
+		tell_wrong_free(arena, start, size, call);
+	tell_waiters(arena);
+}
+
+void resources_fork_prepare(void)
+{
+	mutex_fork_lock(&resources.lock);
+	for (struct vmag_vmem *arena = resources.first; arena != NULL; arena = arena->next)
+		mutex_fork_lock(&arena->segments.lock);
+}
+
+// Other threads, and so all waiters and callbacks, are gone in the child; what they were allocating is lost there.
+void resources_fork_done(bool child)
+{
+	for (struct vmag_vmem *arena = resources.first; arena != NULL; arena = arena->next) {
+		if (child) {
+			vmem_cursors_forget_others(&arena->segments);
+			atomic_store(&arena->waiters, 0);
+			arena->pins = 0;
+		}
+		mutex_fork_unlock(&arena->segments.lock);
+	}
+	mutex_fork_unlock(&resources.lock);
+}

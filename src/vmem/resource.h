@@ -1,0 +1,80 @@
+// Resource arenas: vmem as programs see it (include/vmag/vmem.h) but for the quantum caches, which stand above.
+//
+// A resource arena is an arena of the engine with a name, flags with a meaning, and who waits. All of them are on a list, for
+// fork and for reports.
+//
+// Waiting: a request that may sleep counts itself among the waiters of its arena and of all arenas that it imports from, tries
+// again, and only then sleeps, on the word `changes` of the last of these, the root. Who frees does so under its arena's lock and
+// looks at the number of waiters afterwards: either it sees the waiter, or the waiter's second try sees what was freed.
+// Import functions may bring things from elsewhere, and memory for tags may be short: nobody here sees that change, so
+// sleeping ends by itself, after 10 ms at first, then less and less often. Import is asked not to sleep: here is slept.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vmag/vmem.h>
+
+#include "vmem/vmem.h"
+
+enum { RESOURCE_NAME_BYTES = 64, RESOURCE_QUANTUM_CACHES = 16 };
+
+struct vmag_vmem {
+	// Constant after resource_create.
+	struct vmem segments;
+	char name[RESOURCE_NAME_BYTES];
+	vmag_vmem_alloc_t *import;
+	vmag_vmem_free_t *release;
+	struct vmag_vmem *source;
+	struct vmag_vmem *root; // source of source of … this one
+	size_t qcache_max; // 0: no quantum caches
+	void *quantum[RESOURCE_QUANTUM_CACHES]; // of whoever builds them, by number of quanta − 1
+
+	// Under the lock of the list.
+	struct vmag_vmem *next, *previous;
+	uint64_t number; // of all arenas ever, ascending along the list
+	unsigned pins;   // callbacks that run on it
+
+	// Atomic.
+	_Atomic size_t in_use; // bytes, as asked for
+	_Atomic uint64_t fails, waits;
+	_Atomic uint32_t waiters;
+	_Atomic uint32_t changes; // of a root: something was freed where somebody waits
+};
+
+// As vmag_vmem_create; `qcache_max` is kept, cut to RESOURCE_QUANTUM_CACHES quanta. NULL and errno.
+struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size, size_t quantum, vmag_vmem_alloc_t *import,
+				  vmag_vmem_free_t *release, struct vmag_vmem *source, size_t qcache_max, int flags);
+void resource_destroy(struct vmag_vmem *arena);
+
+bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int flags, const char *call);
+
+// Past the quantum caches. `call`: for reports of misuse. 0 and ENOMEM: no place, and flags do not say to wait.
+uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
+uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags,
+			  const char *call);
+void resource_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call);
+
+// Whether somebody sleeps until something is freed.
+static inline bool resource_is_awaited(struct vmag_vmem *arena)
+{
+	return atomic_load_explicit(&arena->waiters, memory_order_relaxed) > 0;
+}
+
+// Calls the function for each arena without a lock, the oldest first; it must not destroy that one.
+void resource_each(void (*function)(void *argument, struct vmag_vmem *arena), void *argument);
+
+// The arena of mapped zero pages, made at first use. NULL: no memory.
+struct vmag_vmem *resource_heap_arena(void);
+
+// As vmag_vmem_walk, vmag_vmem_size, vmag_vmem_stats.
+void resource_walk(struct vmag_vmem *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument);
+size_t resource_size(struct vmag_vmem *arena, int mask);
+void resource_stats(struct vmag_vmem *arena, struct vmag_vmem_stats *stats);
+
+// All locks here, in the order of their ranks.
+void resources_fork_prepare(void);
+void resources_fork_done(bool child);
