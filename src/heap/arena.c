@@ -155,6 +155,10 @@ static void drain_stray(unsigned class, void *object, enum bin_finding finding, 
 			guard_report(call, object, "freed as another size, it is an object of %zu bytes", run->bin->shape.size);
 		finding = bin_drain(run->bin, &object, 1, &done);
 	}
+	if (finding == BIN_NOT_HERE && run != NULL && run->bin == NULL && run->sample != 0 && run->bytes == class_size(class)) {
+		large_free(object, call); // a sampled object, freed with its size
+		return;
+	}
 	if (finding == BIN_FREE_ALREADY)
 		guard_report(call, object, "double free of an object of %zu bytes", class_size(class));
 	if (finding == BIN_NOT_A_START)

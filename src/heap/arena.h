@@ -32,13 +32,13 @@ struct arena {
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
-	struct large_count large[LARGE_CLASSES]; // by class − SLAB_CLASSES; atomic
+	struct large_count large[LARGE_CLASSES + 1]; // by class − SLAB_CLASSES; last: sampled objects of slab classes; atomic
 };
 
-// `size`: of a large class.
+// `size`: of a page run's object.
 static inline struct large_count *arena_large_count(struct arena *arena, size_t size)
 {
-	return &arena->large[size_class(size) - SLAB_CLASSES];
+	return &arena->large[UNLIKELY(size <= SLAB_MOST) ? LARGE_CLASSES : size_class(size) - SLAB_CLASSES];
 }
 
 // The page map's word for objects of a class of an arena; class 0: large, not kept in magazines.

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "heap/arena.h"
+#include "watch/profile.h"
 
 enum { OUTBOUND_SLOTS = 16 };
 
@@ -41,6 +42,7 @@ struct front {
 	struct front *next, *prev; // list of all fronts, under its lock
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
+	struct profile_thread profile; // while the door is closed for DOOR_SAMPLE
 	uint64_t tidied_at;        // ms
 	uint32_t misses;
 	struct magazine *loaded[CLASSES];

@@ -16,6 +16,7 @@
 #include "heap/front.h"
 #include "heap/large.h"
 #include "heap/reclaim.h"
+#include "heap/sampling.h"
 #include "os/clock.h"
 #include "os/pages.h"
 #include "os/thread.h"
@@ -56,6 +57,7 @@ bool heap_ready(void)
 			umem_options_read();
 			debug_begin();
 			close_doors_by_options();
+			sampling_init();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}
 	}
@@ -140,6 +142,29 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 	return object;
 }
 
+// Whether the sampling profiler wants this allocation. The door closes at the thread's first operation, hence front_get.
+static inline bool is_sampled(size_t bytes)
+{
+	struct front *front = front_get();
+
+	return UNLIKELY(front != NULL && (words.door & DOOR_SAMPLE) != 0) && profile_is_hit(&front->profile, bytes);
+}
+
+// A sampled object is a page run of its own whatever its size, so that every free of it comes by here.
+static void *alloc_sampled(size_t bytes, size_t align, bool *zeroed)
+{
+	struct profile_thread *self = &words.front->profile;
+	uint32_t tally = profile_record(self, bytes, words.front->arena->id);
+	void *object = alloc_run(bytes, align, 0, zeroed);
+
+	if (object != NULL)
+		large_set_sample(object, tally);
+	else if (tally != 0)
+		profile_cancel(tally);
+	profile_look(self, chunks_mapped_bytes());
+	return object;
+}
+
 // What every allocation ends with.
 static inline void *allocated(void *object, size_t bytes)
 {
@@ -160,7 +185,10 @@ void *heap_plain_malloc(size_t size)
 	if (UNLIKELY(size == 0 && heap_ready() && options.zero_size_null))
 		return NULL;
 	class = size_class(size);
-	object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
+	if (is_sampled(class_size(class)))
+		object = alloc_sampled(class_size(class), 0, NULL);
+	else
+		object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
 	return allocated(object, class_size(class));
 }
 
@@ -171,10 +199,12 @@ void *heap_malloc(size_t size)
 
 static void *calloc_run(size_t size, unsigned class)
 {
-	bool zeroed = false;
-	void *object = class < CLASSES && words.front != NULL ? pop(words.front, class) : NULL;
+	bool zeroed = false, sampled = is_sampled(class_size(class));
+	void *object = !sampled && class < CLASSES && words.front != NULL ? pop(words.front, class) : NULL;
 
-	if (object == NULL)
+	if (sampled)
+		object = alloc_sampled(class_size(class), 0, &zeroed);
+	else if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
 	object = allocated(object, class_size(class));
 	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER))
@@ -301,7 +331,10 @@ void *heap_plain_aligned(size_t align, size_t size)
 	if (align <= os_page_size())
 		return heap_plain_malloc(bytes);
 	class = size_class(bytes);
-	object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
+	if (is_sampled(bytes))
+		object = alloc_sampled(bytes, align, NULL);
+	else
+		object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
 	return allocated(object, bytes);
 }
 
@@ -369,6 +402,17 @@ static void *realloc_copy(void *object, size_t old_size, size_t size, const char
 	return fresh;
 }
 
+// To the profile a resize is a free and a new allocation; when it was not possible, nothing.
+static void resized(void *object, size_t new_size, uint32_t tally, bool done)
+{
+	if (done && tally != 0)
+		profile_freed(tally);
+	if (!done)
+		large_set_sample(object, tally);
+	else if (is_sampled(new_size))
+		large_set_sample(object, profile_record(&words.front->profile, new_size, words.front->arena->id));
+}
+
 // An object's class is always that of the size last asked for: sized frees rely on it.
 void *heap_realloc(void *object, size_t size, const char *call)
 {
@@ -394,8 +438,10 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	if (new_size == old_size)
 		return object;
 	if (old_size > MAGAZINE_MOST && new_size > MAGAZINE_MOST) {
+		uint32_t tally = large_take_sample(object);
 		void *moved = large_resize(object, new_size) ? object : large_move(own_arena(), object, new_size);
 
+		resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
 		if (moved != NULL && UNLIKELY(words.door != 0))
 			door_resized(words.front, moved, old_size, new_size);
 		if (moved != NULL)
@@ -411,6 +457,7 @@ void heap_fork_prepare(void)
 	mutex_fork_begin();
 	guard_fork_prepare();
 	fronts_fork_prepare();
+	profile_fork_prepare();
 	arenas_fork_prepare();
 	mutex_fork_lock(&heap_arena.lock);
 	resources_fork_prepare();
@@ -425,6 +472,7 @@ void heap_fork_done(bool child)
 	resources_fork_done(child);
 	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
+	profile_fork_done(child);
 	fronts_fork_done(child);
 	guard_fork_done();
 	mutex_fork_unlock(&first_use);

@@ -10,6 +10,7 @@
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
+#include "watch/profile.h"
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };
@@ -67,6 +68,8 @@ void large_free(void *object, const char *call)
 	size_t bytes = run_bytes(run->bytes);
 
 	count(&arena_large_count(arena, run->bytes)->freed);
+	if (UNLIKELY(run->sample != 0))
+		profile_freed(run->sample);
 	page_map_clear(run_start(run), 1);
 	base_free(run, sizeof *run);
 	pages_free(&arena->pages, (uintptr_t)object, bytes);
@@ -126,4 +129,19 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 	pages_free_clean(&arena_of(run->arena)->pages, run_start(run), old_bytes);
 	base_free(run, sizeof *run);
 	return fresh;
+}
+
+void large_set_sample(void *object, uint32_t tally)
+{
+	large_run(object)->sample = tally;
+}
+
+uint32_t large_take_sample(void *object)
+{
+	struct run *run = large_run(object);
+	uint32_t tally = run == NULL ? 0 : run->sample;
+
+	if (tally != 0)
+		run->sample = 0;
+	return tally;
 }

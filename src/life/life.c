@@ -15,6 +15,7 @@
 #include "os/file.h"
 #include "os/pages.h"
 #include "util/format.h"
+#include "watch/profile.h"
 
 #define VERSION "0.1.0"
 
@@ -68,6 +69,7 @@ void life_begin(void)
 // What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
 void life_end(void)
 {
+	profile_final();
 	if (heap_debug == DEBUG_ON)
 		guard_verify("exit");
 	if (words.front != NULL)

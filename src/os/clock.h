@@ -7,6 +7,9 @@
 
 uint64_t os_clock_ms(void);
 
+// Seconds since 1970.
+uint64_t os_clock_epoch_seconds(void);
+
 // The exact clock, for stamps.
 uint64_t os_clock_ns(void);
 

@@ -20,6 +20,14 @@ uint64_t os_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t os_clock_epoch_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (uint64_t)now.tv_sec;
+}
+
 uint64_t os_clock_ns(void)
 {
 	struct timespec now;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,10 +16,15 @@ ssize_t os_link_read(const char *path, char *text, size_t size);
 // A file open for reading, −1 when there is none; and a part of it: the number of bytes read, 0 at its end, or −1.
 int os_file_open(const char *path);
 ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset);
+ssize_t os_file_read_some(int file, char *bytes, size_t size); // from where the last one ended
 void os_file_close(int file);
 
 // Adds bytes at the end of a file by one write, creating it when it is missing (mode 0600).
 void os_file_append(const char *path, const char *text, size_t length);
+
+// A new file to write, what was there is cut (mode 0600); −1: errno says why. Writes all; false: errno says why.
+int os_file_create(const char *path);
+bool os_file_write(int file, const char *bytes, size_t length);
 
 // Writes all bytes to stderr; gives up at an error.
 void os_stderr_write(const char *text, size_t length);

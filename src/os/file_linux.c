@@ -15,12 +15,12 @@ static int file_open(const char *path, int flags)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 }
 
-static ssize_t file_read(int fd, char *bytes, size_t size)
+ssize_t os_file_read_some(int fd, char *bytes, size_t size)
 {
 	return syscall(SYS_read, fd, bytes, size);
 }
 
-static void file_close(int fd)
+void os_file_close(int fd)
 {
 	syscall(SYS_close, fd);
 }
@@ -33,9 +33,9 @@ ssize_t os_file_read(const char *path, char *text, size_t size)
 
 	if (fd < 0)
 		return -1;
-	while (length < size - 1 && (got = file_read(fd, text + length, size - 1 - length)) > 0)
+	while (length < size - 1 && (got = os_file_read_some(fd, text + length, size - 1 - length)) > 0)
 		length += (size_t)got;
-	file_close(fd);
+	os_file_close(fd);
 	text[length] = '\0';
 	return (ssize_t)length;
 }
@@ -60,23 +60,24 @@ ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset)
 	return syscall(SYS_pread64, file, bytes, size, offset);
 }
 
-void os_file_close(int file)
+int os_file_create(const char *path)
 {
-	file_close(file);
+	return file_open(path, O_WRONLY | O_CREAT | O_TRUNC);
 }
 
-static void write_all(int fd, const char *text, size_t length)
+bool os_file_write(int fd, const char *bytes, size_t length)
 {
 	while (length > 0) {
-		ssize_t written = syscall(SYS_write, fd, text, length);
+		ssize_t written = syscall(SYS_write, fd, bytes, length);
 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
-			return;
-		text += written;
+			return false;
+		bytes += written;
 		length -= (size_t)written;
 	}
+	return true;
 }
 
 void os_file_append(const char *path, const char *text, size_t length)
@@ -85,11 +86,11 @@ void os_file_append(const char *path, const char *text, size_t length)
 
 	if (fd < 0)
 		return;
-	write_all(fd, text, length);
-	file_close(fd);
+	os_file_write(fd, text, length);
+	os_file_close(fd);
 }
 
 void os_stderr_write(const char *text, size_t length)
 {
-	write_all(STDERR_FILENO, text, length);
+	os_file_write(STDERR_FILENO, text, length);
 }

@@ -19,6 +19,8 @@ enum mutex_rank {
 	RANK_LIFE,     // first use
 	RANK_GUARD,    // table of guarded buffers
 	RANK_FRONTS,   // list of fronts
+	RANK_STACKS,   // table of call stacks
+	RANK_PROFILE,  // tallies of the sampling profiler
 	RANK_ARENAS,   // table of arenas
 	RANK_CACHES,   // table of object caches
 	RANK_CACHE_THREADS, // list of what threads keep of object caches

@@ -1,13 +1,26 @@
-// The call stack: return addresses by frame pointers, read so that no program can make it fault; and what they are called.
+// The call stack: return addresses, read so that no program can make it fault; and what they are called.
+//
+// Frame pointers: a chain through the stack. Code that was built without them leaves anything in that register, so every
+// page is asked for at the kernel before it is read, and the chain ends at the first thing that cannot be a frame.
+// Tables: the system's unwinder (libgcc's), which finds its way by the unwind tables that C++ needs; on glibc from 2.35 on
+// it takes no lock. It is used when it is in the process, as it is in every C++ program: we do not bring it along.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// The return addresses of this thread's stack, innermost first; those inside this library are left out when it is a shared
-// one. Code built without frame pointers ends the walk; the address in the program that called the library is always there.
-// Returns how many. Neither allocates nor locks, but for the first call, which asks the loader where the library lies.
+enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES };
+
+bool os_stack_has_tables(void);
+
+// Up to `depth` return addresses, innermost first, those of this library left out where it is a library of its own; the
+// address in the program that called the library is always there. Keeps errno. By frame pointers it takes no lock and
+// allocates nothing.
+size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder);
+
+// The same by frame pointers.
 unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
 struct text;

@@ -1,107 +1,136 @@
-// The call stack on Linux: frame records of x86-64 and AArch64, which are alike: the caller's record, the return address.
+// The call stack on Linux, x86-64 and AArch64: both keep the caller's frame pointer and the return address side by side.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/stack.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stdbool.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
+#include "util/bits.h"
 #include "util/format.h"
 
-enum { STACK_MOST = 8 * 1024 * 1024, STEP_MOST = 1024 * 1024 };
+enum { PROBE_PAGE = 4096, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
+#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
 
-struct record {
-	uintptr_t caller; // its record
-	uintptr_t address;
-};
+extern const ElfW(Ehdr) __ehdr_start HIDDEN; // made by the linker
 
-extern void *__libc_stack_end __attribute__((weak));
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIP
 
-static struct {
-	_Atomic bool known;
-	uintptr_t start, end; // of this library's code; equal: it is part of the program
-} own;
-
-static int find_own_code(struct dl_phdr_info *object, size_t size, void *argument)
+// Where the library's code ends, by its own program headers.
+static uintptr_t code_end(void)
 {
-	uintptr_t here = (uintptr_t)(void *)find_own_code;
+	static _Atomic uintptr_t known;
+	const char *start = (const char *)&__ehdr_start;
+	const ElfW(Phdr) *header = (const void *)(start + __ehdr_start.e_phoff);
+	uintptr_t end = atomic_load_explicit(&known, memory_order_relaxed);
 
-	(void)size;
-	(void)argument;
-	for (int i = 0; i < object->dlpi_phnum; i++) {
-		uintptr_t start = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-
-		if (here - start >= object->dlpi_phdr[i].p_memsz || object->dlpi_phdr[i].p_type != PT_LOAD)
-			continue;
-		if (object->dlpi_name != NULL && object->dlpi_name[0] != '\0') {
-			own.start = start;
-			own.end = start + object->dlpi_phdr[i].p_memsz;
-		}
-		return 1;
-	}
-	return 0;
+	for (int i = 0; end == 0 && i < __ehdr_start.e_phnum; i++)
+		if (header[i].p_type == PT_LOAD && (header[i].p_flags & PF_X) != 0)
+			end = (uintptr_t)start + header[i].p_vaddr + header[i].p_memsz;
+	atomic_store_explicit(&known, end, memory_order_relaxed);
+	return end;
 }
 
-static bool is_own(uintptr_t address)
+// Linked into a program, the library has no range of its own.
+static bool is_ours(uintptr_t address)
 {
-	if (!atomic_load_explicit(&own.known, memory_order_acquire)) {
-		dl_iterate_phdr(find_own_code, NULL);
-		atomic_store_explicit(&own.known, true, memory_order_release);
+	uintptr_t start = (uintptr_t)&__ehdr_start, end = code_end(), program = getauxval(AT_PHDR);
+
+	return address - start < end - start && !(program - start < end - start);
+}
+
+// The kernel reads the set before it looks at the nonsensical first argument: EFAULT or EINVAL, and nothing happens.
+static bool page_is_readable(uintptr_t page)
+{
+	return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
+}
+
+// Whether two words can be read at `frame`; `*page` is the last page that was found readable.
+static bool is_readable(uintptr_t frame, uintptr_t *page)
+{
+	for (uintptr_t at = frame; at <= frame + sizeof(uintptr_t); at += sizeof(uintptr_t)) {
+		uintptr_t wanted = round_down(at, PROBE_PAGE);
+
+		if (wanted == *page)
+			continue;
+		if (!page_is_readable(wanted))
+			return false;
+		*page = wanted;
 	}
-	return address >= own.start && address < own.end;
+	return true;
+}
+
+// The chain's words may lie anywhere, also where a sanitizer sees no object.
+__attribute__((noinline, no_sanitize("address"))) static size_t by_frames(uintptr_t *frames, size_t depth)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), page = round_down(frame, PROBE_PAGE), next, code;
+	size_t count = 0;
+
+	while (count < depth && is_readable(frame, &page)) {
+		next = ((const uintptr_t *)frame)[0];
+		code = ((const uintptr_t *)frame)[1] & ADDRESS_BITS;
+		if (code < FIRST_CODE)
+			break;
+		if (count > 0 || !is_ours(code))
+			frames[count++] = code;
+		if (next <= frame || next - frame > FRAME_MOST || next % sizeof(uintptr_t) != 0)
+			break;
+		frame = next;
+	}
+	return count;
+}
+
+struct walk {
+	uintptr_t *frames;
+	size_t depth, count;
+};
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
+{
+	struct walk *walk = argument;
+	uintptr_t code = _Unwind_GetIP(context);
+
+	if (code < FIRST_CODE)
+		return _URC_END_OF_STACK;
+	if (walk->count > 0 || !is_ours(code))
+		walk->frames[walk->count++] = code;
+	return walk->count < walk->depth ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+bool os_stack_has_tables(void)
+{
+	return _Unwind_Backtrace != NULL && _Unwind_GetIP != NULL;
+}
+
+size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)
+{
+	struct walk walk = { frames, depth, 0 };
+	int saved = errno;
+
+	if (unwinder == OS_UNWIND_TABLES && os_stack_has_tables())
+		_Unwind_Backtrace(step, &walk);
+	else
+		walk.count = by_frames(frames, depth);
+	errno = saved;
+	return walk.count;
+}
+
+unsigned os_stack_trace(uintptr_t *frames, unsigned most)
+{
+	return (unsigned)os_stack_capture(frames, most, OS_UNWIND_FRAMES);
 }
 
 int os_thread_number(void)
 {
 	return (int)syscall(SYS_gettid);
-}
-
-// The end of the stack that `here` lies on, when that can be known: the thread's control block lies above its stack, the
-// first thread's stack ends where the C library says. Otherwise 0: an alternate stack, a coroutine.
-static uintptr_t stack_end(uintptr_t here)
-{
-	static __thread uintptr_t end;
-
-	if (end == 0 && os_thread_number() != (int)getpid())
-		end = (uintptr_t)__builtin_thread_pointer();
-	else if (end == 0)
-		end = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 1;
-	return here < end && end - here < STACK_MOST ? end : 0;
-}
-
-static bool read_record(uintptr_t at, uintptr_t end, struct record *record)
-{
-	struct iovec to = { record, sizeof *record }, from = { (void *)at, sizeof *record };
-
-	if (end != 0) {
-		if (at > end - sizeof *record)
-			return false;
-		*record = *(const struct record *)at;
-		return true;
-	}
-	return syscall(SYS_process_vm_readv, getpid(), &to, 1UL, &from, 1UL, 0UL) == (long)sizeof *record;
-}
-
-unsigned os_stack_trace(uintptr_t *frames, unsigned most)
-{
-	uintptr_t at = (uintptr_t)__builtin_frame_address(0), end = stack_end(at);
-	struct record record;
-	unsigned count = 0;
-
-	while (count < most && read_record(at, end, &record) && record.address > 4096) {
-		if (count > 0 || !is_own(record.address))
-			frames[count++] = record.address;
-		if (record.caller <= at || record.caller - at > STEP_MOST || record.caller % sizeof(uintptr_t) != 0)
-			break;
-		at = record.caller;
-	}
-	return count;
 }
 
 void os_stack_name(struct text *text, uintptr_t address)

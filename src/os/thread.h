@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 // Who wants to know.
 enum os_thread_end { OS_THREAD_END_HEAP, OS_THREAD_END_CACHES, OS_THREAD_ENDS };
@@ -12,3 +13,6 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 
 // Sets this thread's value; NULL: the function is not called. May allocate through malloc.
 void os_thread_exit_value(enum os_thread_end who, void *value);
+
+// The system's name of this thread, cut to size - 1 bytes.
+void os_thread_name(char *name, size_t size);

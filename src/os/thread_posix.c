@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
 
 static struct {
 	pthread_key_t key;
@@ -20,4 +22,13 @@ void os_thread_exit_value(enum os_thread_end who, void *value)
 {
 	if (ends[who].made)
 		pthread_setspecific(ends[who].key, value);
+}
+
+void os_thread_name(char *name, size_t size)
+{
+	char own[16] = "";
+
+	prctl(PR_GET_NAME, own);
+	strncpy(name, own, size - 1);
+	name[size - 1] = '\0';
 }

@@ -31,6 +31,7 @@ struct run {
 	};
 	uint16_t arena;
 	uint8_t size_class;    // of a large run that is kept in magazines, else 0
+	uint32_t sample;       // of a large run: its tally in the profile (watch/profile.h), 0: not sampled
 };
 
 // With a bitmap of one word a slab is one cache line.

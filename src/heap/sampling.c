@@ -1,0 +1,69 @@
+// Sampling on and off.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/sampling.h"
+
+#include <string.h>
+
+#include "conf/options.h"
+#include "heap/door.h"
+#include "watch/profile.h"
+
+void sampling_init(void)
+{
+	struct profile_settings *settings = &profile_settings;
+	bool wanted = options.prof || options.prof_leak;
+
+	settings->lg_sample = (uint8_t)min_size(options.lg_prof_sample, PROFILE_LG_MOST);
+	settings->gdump = wanted && options.prof_gdump;
+	settings->lg_interval = wanted ? (int)options.lg_prof_interval : -1;
+	settings->thread_active = options.prof_thread_active_init;
+	settings->accumulate = options.prof_accum;
+	settings->system_thread_names = options.prof_sys_thread_name;
+	settings->dump_at_exit = wanted && options.prof_final;
+	settings->leak_report = options.prof_leak;
+	settings->unwinder = (enum os_unwinder)options.prof_unwinder;
+	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);
+	if (wanted && options.prof_active)
+		sampling_set(true);
+}
+
+bool sampling_set(bool active)
+{
+	bool before = atomic_exchange(&profile_settings.active, active);
+
+	if (active && !before)
+		doors_close(DOOR_SAMPLE);
+	if (!active && before)
+		doors_open(DOOR_SAMPLE);
+	return before;
+}
+
+bool sampling_thread_is_on(void)
+{
+	const struct front *front = words.front;
+
+	return front == NULL || front->profile.random == 0 ? profile_settings.thread_active : !front->profile.silent;
+}
+
+bool sampling_thread_set(bool active)
+{
+	struct front *front = front_get();
+	bool before = sampling_thread_is_on();
+
+	if (front != NULL)
+		profile_thread_active(&front->profile, active);
+	return before;
+}
+
+void sampling_thread_name(const char *name)
+{
+	struct front *front = front_get();
+
+	if (front != NULL)
+		profile_name(&front->profile, name);
+}
+
+const char *sampling_thread_name_get(void)
+{
+	return words.front == NULL ? "" : profile_name_of(&words.front->profile);
+}

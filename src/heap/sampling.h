@@ -1,0 +1,21 @@
+// Sampling on and off: the profile's settings from the options, and the doors of all threads.
+//
+// While sampling is on, the doors are closed for DOOR_SAMPLE and every operation goes the slow way, where its bytes are
+// counted; off, it costs nothing. What was sampled stays known to the profile after sampling ended. Then, with doors open, a
+// sampled small object that is freed with its size is noticed only when its magazine leaves the thread.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+
+// At first use, after the options were read: on when prof and prof_active are.
+void sampling_init(void);
+
+// For all threads; returns what it was. Takes the lock of the fronts.
+bool sampling_set(bool active);
+
+// This thread's settings: whether it is sampled while sampling is on, and its name in dumps (at most 31 bytes).
+bool sampling_thread_set(bool active);
+bool sampling_thread_is_on(void);
+void sampling_thread_name(const char *name);
+const char *sampling_thread_name_get(void);

@@ -1,0 +1,61 @@
+// Logarithm and exponential by their series, after the power of two was split off.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "util/real.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define LN_2 0.693147180559945309417
+enum { EXPONENT_BITS = 52, EXPONENT_BIAS = 1023, TERMS = 14 };
+
+// 2^power, power within −1022 … 1023.
+static double power_of_two(int power)
+{
+	uint64_t bits = (uint64_t)(power + EXPONENT_BIAS) << EXPONENT_BITS;
+	double result;
+
+	memcpy(&result, &bits, sizeof result);
+	return result;
+}
+
+// x = m·2^k with m in 3/4 … 3/2; ln m = 2·(s + s³/3 + s⁵/5 + …), s = (m − 1) / (m + 1), |s| ≤ 1/5.
+double real_log(double x)
+{
+	uint64_t bits;
+	int power;
+	double s, square, sum = 0;
+
+	memcpy(&bits, &x, sizeof bits);
+	power = (int)(bits >> EXPONENT_BITS) - EXPONENT_BIAS;
+	x *= power_of_two(-power);
+	if (x > 1.5) {
+		x /= 2;
+		power++;
+	}
+	s = (x - 1) / (x + 1);
+	square = s * s;
+	for (int i = 13; i > 0; i -= 2)
+		sum = sum * square + 1.0 / i;
+	return power * LN_2 + 2 * s * sum;
+}
+
+// 1 − e^(−r) = r − r²/2! + r³/3! − … for r < ln 2.
+static double small_one_minus_exp(double r)
+{
+	double sum = 0;
+
+	for (int i = TERMS; i > 0; i--)
+		sum = r / i * (1 - sum);
+	return sum;
+}
+
+double real_one_minus_exp(double x)
+{
+	int power = (int)(x / LN_2);
+
+	if (x >= 700)
+		return 1;
+	if (power == 0)
+		return small_one_minus_exp(x);
+	return 1 - power_of_two(-power) * (1 - small_one_minus_exp(x - power * LN_2));
+}

@@ -1,0 +1,274 @@
+// Dump: heap_v2 text, made in a buffer on the stack and written piece by piece.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "watch/dump.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/file.h"
+#include "util/format.h"
+#include "util/real.h"
+#include "watch/profile.h"
+
+enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768 };
+
+// The right to dump: 0 free, 1 taken, 2 taken and awaited.
+static _Atomic uint32_t baton;
+static __thread bool dumping;
+
+bool dump_begin(void)
+{
+	uint32_t seen = 0;
+
+	if (dumping)
+		return false;
+	if (!atomic_compare_exchange_strong(&baton, &seen, 1))
+		while (atomic_exchange(&baton, 2) != 0)
+			os_word_wait(&baton, 2, 0);
+	dumping = true;
+	return true;
+}
+
+void dump_end(void)
+{
+	dumping = false;
+	if (atomic_exchange(&baton, 0) == 2)
+		os_word_wake(&baton);
+}
+
+void dump_fork_child(void)
+{
+	if (!dumping)
+		atomic_store(&baton, 0);
+}
+
+struct writer {
+	int fd, error;
+	struct text text;
+	char buffer[BUFFER_BYTES];
+};
+
+static void flush(struct writer *out)
+{
+	size_t length = (size_t)(out->text.at - out->buffer);
+
+	if (out->error == 0 && !os_file_write(out->fd, out->buffer, length))
+		out->error = errno;
+	out->text = text_into(out->buffer, sizeof out->buffer);
+}
+
+// Room for a line; nothing longer is added at once.
+static struct text *line(struct writer *out)
+{
+	if (out->text.end - out->text.at < LINE_BYTES)
+		flush(out);
+	return &out->text;
+}
+
+// Readers divide by 1 − e^(−bytes/objects), the period being 1: that is undone here, and matters for 8 bytes and 16.
+static void add_counts(struct text *text, const struct estimate *sum)
+{
+	double live = sum->live_objects > 0 ? real_one_minus_exp(sum->live_bytes / sum->live_objects) : 0;
+	double total = sum->total_objects > 0 ? real_one_minus_exp(sum->total_bytes / sum->total_objects) : 0;
+	bool all = profile_settings.accumulate;
+
+	text_add(text, "%zu: %zu [%zu: %zu]", (size_t)(sum->live_objects * live + 0.5), (size_t)(sum->live_bytes * live + 0.5),
+		 all ? (size_t)(sum->total_objects * total + 0.5) : 0, all ? (size_t)(sum->total_bytes * total + 0.5) : 0);
+}
+
+static bool is_something(const struct estimate *sum)
+{
+	return sum->live_objects > 0 || (profile_settings.accumulate && sum->total_objects > 0);
+}
+
+static void write_threads(struct writer *out)
+{
+	for (uint32_t thread = 1; thread <= profile_threads(); thread++) {
+		struct estimate sum = { 0 };
+
+		for (uint32_t number = 1; number <= profile_tallies(); number++)
+			if (profile_tally(number)->thread == thread)
+				estimate_add(&sum, profile_tally(number));
+		if (!is_something(&sum))
+			continue;
+		text_add(line(out), "  t%u: ", thread);
+		add_counts(line(out), &sum);
+		text_add(line(out), " %s\n", profile_thread_name(thread));
+	}
+}
+
+static void write_head(struct writer *out)
+{
+	struct estimate sum = { 0 };
+
+	for (uint32_t number = 1; number <= profile_tallies(); number++)
+		estimate_add(&sum, profile_tally(number));
+	text_add(line(out), "heap_v2/1\n  t*: ");
+	add_counts(line(out), &sum);
+	text_add(line(out), "\n");
+	write_threads(out);
+}
+
+// The stack's tallies of one thread, which are neighbours; returns the first of the next thread.
+static uint32_t sum_of_thread(uint32_t number, struct estimate *sum)
+{
+	uint32_t thread = profile_tally(number)->thread;
+
+	for (; number != 0 && profile_tally(number)->thread == thread; number = profile_tally(number)->next_of_stack)
+		estimate_add(sum, profile_tally(number));
+	return number;
+}
+
+static struct estimate sum_of_stack(const struct stack *stack)
+{
+	struct estimate sum = { 0 };
+
+	for (uint32_t number = stack->first_tally; number != 0; number = profile_tally(number)->next_of_stack)
+		estimate_add(&sum, profile_tally(number));
+	return sum;
+}
+
+static void write_stack(struct writer *out, const struct stack *stack, const struct estimate *sum)
+{
+	text_add(line(out), "@");
+	for (uint32_t i = 0; i < stack->depth; i++)
+		text_add(line(out), " 0x%zx", (size_t)stack->frames[i]);
+	text_add(line(out), stack->depth == 0 ? " 0x0\n  t*: " : "\n  t*: ");
+	add_counts(line(out), sum);
+	text_add(line(out), "\n");
+	for (uint32_t number = stack->first_tally; number != 0;) {
+		struct estimate part = { 0 };
+		uint32_t thread = profile_tally(number)->thread;
+
+		number = sum_of_thread(number, &part);
+		if (!is_something(&part))
+			continue;
+		text_add(line(out), "  t%u: ", thread);
+		add_counts(line(out), &part);
+		text_add(line(out), "\n");
+	}
+}
+
+static void write_maps(struct writer *out)
+{
+	int fd = os_file_open("/proc/self/maps");
+	ssize_t got;
+
+	text_add(line(out), "\nMAPPED_LIBRARIES:\n");
+	flush(out);
+	while (fd >= 0 && (got = os_file_read_some(fd, out->buffer, sizeof out->buffer)) > 0) {
+		out->text.at = out->buffer + got;
+		flush(out);
+	}
+	if (fd >= 0)
+		os_file_close(fd);
+}
+
+// Stacks by their place in this file.
+static void write_samples(struct writer *out, struct stack *newest, uint32_t dump)
+{
+	uint32_t place = 0;
+
+	text_add(line(out), "\nVMAG_PROFILE:\nlg_sample=%u lost=%zu pid=%d time=%zu\n",
+		 (unsigned)atomic_load(&profile_settings.lg_sample), (size_t)profile_lost(), (int)getpid(),
+		 (size_t)os_clock_epoch_seconds());
+	for (struct stack *stack = newest; stack != NULL; stack = stack->older) {
+		if (stack->dump != dump)
+			continue;
+		place++;
+		for (uint32_t number = stack->first_tally; number != 0; number = profile_tally(number)->next_of_stack) {
+			const struct tally *tally = profile_tally(number);
+
+			text_add(line(out), "%u %u %u %zu %u %zu %zu\n", place, tally->thread, tally->arena, (size_t)tally->size,
+				 tally->lg_sample, (size_t)atomic_load(&tally->live), (size_t)atomic_load(&tally->total));
+		}
+	}
+}
+
+static void write_profile(struct writer *out)
+{
+	static uint32_t dumps;
+	struct stack *newest = stacks_newest();
+
+	write_head(out);
+	dumps++;
+	for (struct stack *stack = newest; stack != NULL; stack = stack->older) {
+		struct estimate sum = sum_of_stack(stack);
+
+		if (!is_something(&sum))
+			continue;
+		stack->dump = dumps;
+		write_stack(out, stack, &sum);
+	}
+	write_maps(out);
+	write_samples(out, newest, dumps);
+	flush(out);
+}
+
+int dump_into(const char *path)
+{
+	struct writer out = { .fd = os_file_create(path) };
+	int saved = errno;
+
+	if (out.fd < 0)
+		return errno;
+	out.text = text_into(out.buffer, sizeof out.buffer);
+	bool alone = dump_begin();
+	if (alone) {
+		write_profile(&out);
+		dump_end();
+	}
+	os_file_close(out.fd);
+	errno = saved;
+	return alone ? out.error : EAGAIN;
+}
+
+int dump_named(char kind)
+{
+	static _Atomic unsigned dumps, of_kind[128];
+	char path[PATH_BYTES];
+	struct text text = text_into(path, sizeof path);
+
+	text_add(&text, "%s.%d.%u.%c", profile_settings.prefix, (int)getpid(), atomic_fetch_add(&dumps, 1), kind);
+	if (kind != 'f')
+		text_add(&text, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
+	text_add(&text, ".heap%c", '\0');
+	return dump_into(path);
+}
+
+int profile_dump(const char *path)
+{
+	return path != NULL ? dump_into(path) : dump_named('m');
+}
+
+static void tell_leaks(void)
+{
+	struct estimate sum = { 0 };
+	uint32_t stacks = 0;
+	char words[LINE_BYTES];
+	struct text text = text_into(words, sizeof words);
+
+	for (struct stack *stack = stacks_newest(); stack != NULL; stack = stack->older) {
+		struct estimate of_stack = sum_of_stack(stack);
+
+		stacks += of_stack.live_objects > 0;
+		sum.live_objects += of_stack.live_objects;
+		sum.live_bytes += of_stack.live_bytes;
+	}
+	if (stacks == 0)
+		return;
+	text_add(&text, "vmag: alive at exit: about %zu bytes in about %zu objects, from %u call stacks\n",
+		 (size_t)(sum.live_bytes + 0.5), (size_t)(sum.live_objects + 0.5), stacks);
+	os_stderr_write(words, (size_t)(text.at - words));
+}
+
+void profile_final(void)
+{
+	if (profile_settings.leak_report)
+		tell_leaks();
+	if (profile_settings.dump_at_exit)
+		dump_named('f');
+}

@@ -1,0 +1,32 @@
+// Dump: the profile as a file of jemalloc's heap_v2 text, which jeprof and `vmag heap` read.
+//
+//   heap_v2/1                                      period 1: the numbers below are estimates, no more to be scaled up
+//     t*: <live objects>: <live bytes> [<total objects>: <total bytes>]
+//     t<number>: … [ … ] <thread name>             for each thread
+//   @ 0x<pc> 0x<pc> …                              a stack, innermost first
+//     t*: … [ … ]
+//     t<number>: … [ … ]
+//
+//   MAPPED_LIBRARIES:
+//   <text of /proc/self/maps>
+//
+//   VMAG_PROFILE:                                  what the estimates are made of, for standard errors (docs/profile.md)
+//   lg_sample=… lost=… pid=… time=…
+//   <number of the stack, from 1> <thread> <arena> <size> <lg_sample> <live samples> <total samples>
+//
+// One dump at a time; a second one waits. No lock is held while the system is called, and nothing is allocated.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+
+// Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap; kind 'f': without that number.
+int dump_named(char kind);
+int dump_into(const char *path);
+
+// Between the two no dump runs. False: this thread is in a dump itself; then there is nothing to end.
+bool dump_begin(void);
+void dump_end(void);
+
+// The dump of a thread that does not exist in the child is over.
+void dump_fork_child(void);

@@ -1,0 +1,401 @@
+// Profile: points on the line of bytes, tallies, threads and their names.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "watch/profile.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "os/clock.h"
+#include "os/mutex.h"
+#include "os/thread.h"
+#include "util/assert.h"
+#include "util/real.h"
+#include "watch/dump.h"
+
+enum {
+	LG_BLOCK = 7,      // tallies a block, so that one is BASE_LARGEST bytes
+	BLOCKS = 4096,     // of tallies
+	LG_LISTS = 13,     // of tallies by hash
+	NAME_BLOCK = BASE_LARGEST / PROFILE_NAME_BYTES,
+	NAME_BLOCKS = 256, // threads beyond share one number
+};
+
+struct profile_settings profile_settings = {
+	.lg_sample = 19, .lg_interval = -1, .thread_active = true, .prefix = "vmag",
+};
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	uint32_t *lists; // numbers of tallies by hash; NULL before first use
+	uint32_t unused; // numbers of forgotten tallies without live objects
+	// Written under lock, read by anyone.
+	struct tally *_Atomic blocks[BLOCKS];
+	_Atomic uint32_t count;
+	char (*_Atomic names[NAME_BLOCKS])[PROFILE_NAME_BYTES];
+	_Atomic uint32_t threads;
+	// Atomic.
+	_Atomic uint64_t lost;
+	_Atomic uint64_t bytes; // allocated, as threads told at their points
+	_Atomic size_t peak;    // of mapped bytes
+} profile = { .lock = MUTEX_INIT(RANK_PROFILE) };
+
+static uint64_t random_next(struct profile_thread *self)
+{
+	self->random ^= self->random >> 12;
+	self->random ^= self->random << 25;
+	self->random ^= self->random >> 27;
+	return self->random * 0x2545f4914f6cdd1du;
+}
+
+// The distance to the next point: exponential, of mean 2^lg_sample. 0: every allocation is hit.
+static void draw(struct profile_thread *self)
+{
+	double even = (double)((random_next(self) >> 11) + 1) / (double)(1ul << 53); // in (0, 1]
+	unsigned lg = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
+
+	self->lg_sample = (uint8_t)lg;
+	self->interval = lg == 0 ? 0 : (int64_t)(-real_log(even) * (double)(1ul << lg));
+	self->until = self->interval;
+}
+
+static void begin(struct profile_thread *self)
+{
+	static _Atomic uint64_t begun;
+
+	self->random = (os_random() << 32 ^ (uintptr_t)self) + atomic_fetch_add(&begun, 0x9e3779b97f4a7c15u);
+	self->random |= 1;
+	self->silent = !profile_settings.thread_active;
+	for (int i = 0; i < 8; i++)
+		random_next(self);
+	draw(self);
+}
+
+void profile_thread_active(struct profile_thread *self, bool active)
+{
+	if (self->random == 0)
+		begin(self);
+	self->silent = !active;
+}
+
+bool profile_draw(struct profile_thread *self, size_t bytes)
+{
+	if (self->random == 0) {
+		begin(self);
+		self->until -= (int64_t)bytes;
+		if (self->until >= 0)
+			return false;
+	}
+	atomic_fetch_add_explicit(&profile.bytes, (uint64_t)(self->interval - self->until), memory_order_relaxed);
+	self->drawn_with = self->lg_sample;
+	draw(self);
+	return !self->silent && !self->busy && atomic_load_explicit(&profile_settings.active, memory_order_relaxed);
+}
+
+struct tally *profile_tally(uint32_t number)
+{
+	struct tally *block = atomic_load_explicit(&profile.blocks[(number - 1) >> LG_BLOCK], memory_order_acquire);
+
+	return &block[(number - 1) % (1 << LG_BLOCK)];
+}
+
+uint32_t profile_tallies(void)
+{
+	return atomic_load_explicit(&profile.count, memory_order_acquire);
+}
+
+static size_t hash_of(const struct tally *key)
+{
+	uint64_t hash = key->stack->hash ^ key->size * 0x9e3779b97f4a7c15u;
+
+	hash ^= (uint64_t)key->thread << 24 | (uint64_t)key->arena << 8 | key->lg_sample;
+	return (size_t)(hash * 0xff51afd7ed558ccdu >> (64 - LG_LISTS));
+}
+
+static uint32_t find(const struct tally *key)
+{
+	uint32_t number = profile.lists == NULL ? 0 : profile.lists[hash_of(key)];
+
+	for (; number != 0; number = profile_tally(number)->next) {
+		const struct tally *tally = profile_tally(number);
+
+		if (tally->stack == key->stack && tally->size == key->size && tally->thread == key->thread &&
+		    tally->arena == key->arena && tally->lg_sample == key->lg_sample)
+			break;
+	}
+	return number;
+}
+
+// By thread, falling, so that writers meet a thread's tallies one after the other.
+static void link_to_stack(struct tally *tally, uint32_t number)
+{
+	uint32_t *at = &tally->stack->first_tally;
+
+	while (*at != 0 && profile_tally(*at)->thread > tally->thread)
+		at = &profile_tally(*at)->next_of_stack;
+	tally->next_of_stack = *at;
+	*at = number;
+}
+
+// A number that is free; 0: the block for it is missing.
+static uint32_t take_number(void)
+{
+	uint32_t number = profile.unused;
+
+	if (number != 0) {
+		profile.unused = profile_tally(number)->next;
+		return number;
+	}
+	number = profile.count + 1;
+	if (profile.lists == NULL || number > BLOCKS << LG_BLOCK || profile.blocks[(number - 1) >> LG_BLOCK] == NULL)
+		return 0;
+	return number;
+}
+
+static uint32_t insert(const struct tally *key)
+{
+	uint32_t number = take_number(), *list;
+	struct tally *tally;
+
+	if (number == 0)
+		return 0;
+	tally = profile_tally(number);
+	list = &profile.lists[hash_of(key)];
+	tally->stack = key->stack;
+	tally->size = key->size;
+	tally->thread = key->thread;
+	tally->arena = key->arena;
+	tally->lg_sample = key->lg_sample;
+	tally->retired = false;
+	atomic_store(&tally->live, 0);
+	atomic_store(&tally->total, 0);
+	tally->next = *list;
+	*list = number;
+	link_to_stack(tally, number);
+	if (number > profile.count)
+		atomic_store_explicit(&profile.count, number, memory_order_release);
+	return number;
+}
+
+// Memory for further tallies, got without the lock.
+static void make_room(void)
+{
+	uint32_t block = profile_tallies() >> LG_BLOCK;
+	struct tally *fresh = block < BLOCKS && profile.blocks[block] == NULL ? base_alloc(BASE_LARGEST) : NULL;
+	uint32_t *lists = profile.lists == NULL ? base_alloc_pages(sizeof *lists << LG_LISTS) : NULL;
+
+	if (fresh != NULL)
+		memset(fresh, 0, BASE_LARGEST);
+	mutex_lock(&profile.lock);
+	if (profile.lists == NULL)
+		profile.lists = lists;
+	if (fresh != NULL && profile.blocks[block] == NULL) {
+		atomic_store_explicit(&profile.blocks[block], fresh, memory_order_release);
+		fresh = NULL;
+	}
+	mutex_unlock(&profile.lock);
+	if (fresh != NULL)
+		base_free(fresh, BASE_LARGEST);
+}
+
+static uint32_t count_one(const struct tally *key)
+{
+	uint32_t number;
+
+	mutex_lock(&profile.lock);
+	number = find(key);
+	if (number == 0)
+		number = insert(key);
+	if (number != 0) {
+		atomic_fetch_add_explicit(&profile_tally(number)->live, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&profile_tally(number)->total, 1, memory_order_relaxed);
+	}
+	mutex_unlock(&profile.lock);
+	return number;
+}
+
+uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena)
+{
+	uintptr_t frames[STACK_DEPTH];
+	struct tally key = { .size = bytes, .arena = (uint16_t)arena };
+	uint32_t number;
+	size_t depth;
+
+	self->busy = true; // the system's unwinder may allocate
+	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+	self->busy = false;
+	if (self->thread == 0)
+		profile_name(self, NULL);
+	key.thread = self->thread;
+	key.lg_sample = self->drawn_with;
+	key.stack = stacks_intern(frames, depth);
+	number = count_one(&key);
+	if (number == 0) {
+		make_room();
+		number = count_one(&key);
+	}
+	if (number == 0)
+		atomic_fetch_add_explicit(&profile.lost, 1, memory_order_relaxed);
+	return number;
+}
+
+void profile_freed(uint32_t tally)
+{
+	atomic_fetch_sub_explicit(&profile_tally(tally)->live, 1, memory_order_relaxed);
+}
+
+void profile_cancel(uint32_t tally)
+{
+	atomic_fetch_sub_explicit(&profile_tally(tally)->total, 1, memory_order_relaxed);
+	profile_freed(tally);
+}
+
+uint64_t profile_lost(void)
+{
+	return atomic_load_explicit(&profile.lost, memory_order_relaxed);
+}
+
+// Tallies that objects still name are kept, retired, until another reset finds them without.
+static void retire(uint32_t number)
+{
+	struct tally *tally = profile_tally(number);
+
+	tally->retired = true;
+	atomic_store_explicit(&tally->total, 0, memory_order_relaxed);
+	if (atomic_load_explicit(&tally->live, memory_order_relaxed) != 0)
+		return;
+	tally->next = profile.unused;
+	profile.unused = number;
+}
+
+void profile_reset(unsigned lg_sample)
+{
+	bool waited = dump_begin(); // a dump walks through the tallies
+
+	mutex_lock(&profile.lock);
+	profile.unused = 0;
+	if (profile.lists != NULL)
+		memset(profile.lists, 0, sizeof *profile.lists << LG_LISTS);
+	for (struct stack *stack = stacks_newest(); stack != NULL; stack = stack->older)
+		stack->first_tally = 0;
+	for (uint32_t number = 1; number <= profile.count; number++)
+		retire(number);
+	atomic_store(&profile_settings.lg_sample, (uint8_t)lg_sample);
+	mutex_unlock(&profile.lock);
+	if (waited)
+		dump_end();
+}
+
+void estimate_add(struct estimate *sum, const struct tally *tally)
+{
+	double rate = (double)(1ul << tally->lg_sample), size = (double)tally->size;
+	double p = tally->lg_sample == 0 ? 1 : real_one_minus_exp(size / rate);
+	double live = (double)atomic_load_explicit(&tally->live, memory_order_relaxed) / p;
+	double total = (double)atomic_load_explicit(&tally->total, memory_order_relaxed) / p;
+
+	if (tally->retired)
+		return;
+	sum->live_objects += live;
+	sum->live_bytes += live * size;
+	sum->total_objects += total;
+	sum->total_bytes += total * size;
+}
+
+static char *name_place(uint32_t thread)
+{
+	char (*block)[PROFILE_NAME_BYTES] = profile.names[thread / NAME_BLOCK];
+
+	return block == NULL ? NULL : block[thread % NAME_BLOCK];
+}
+
+// Numbers the thread. Beyond what names there is room for, threads share the last number.
+static void number_thread(struct profile_thread *self)
+{
+	char (*block)[PROFILE_NAME_BYTES] = NULL;
+	uint32_t thread = atomic_load(&profile.threads);
+
+	do
+		if (thread + 1 == NAME_BLOCK * NAME_BLOCKS) {
+			self->thread = thread;
+			return;
+		}
+	while (!atomic_compare_exchange_weak(&profile.threads, &thread, thread + 1));
+	self->thread = thread + 1;
+	if (profile.names[self->thread / NAME_BLOCK] == NULL)
+		block = base_alloc(BASE_LARGEST);
+	if (block == NULL)
+		return;
+	memset(block, 0, BASE_LARGEST);
+	mutex_lock(&profile.lock);
+	if (profile.names[self->thread / NAME_BLOCK] == NULL) {
+		profile.names[self->thread / NAME_BLOCK] = block;
+		block = NULL;
+	}
+	mutex_unlock(&profile.lock);
+	if (block != NULL)
+		base_free(block, BASE_LARGEST);
+}
+
+void profile_name(struct profile_thread *self, const char *name)
+{
+	bool first = self->thread == 0;
+	char *place;
+
+	if (first)
+		number_thread(self);
+	place = name_place(self->thread);
+	if (place == NULL)
+		return;
+	if (name != NULL)
+		strncpy(place, name, PROFILE_NAME_BYTES - 1);
+	else if (first && profile_settings.system_thread_names)
+		os_thread_name(place, PROFILE_NAME_BYTES);
+}
+
+const char *profile_thread_name(uint32_t thread)
+{
+	const char *place = thread / NAME_BLOCK < NAME_BLOCKS ? name_place(thread) : NULL;
+
+	return place == NULL ? "" : place;
+}
+
+const char *profile_name_of(const struct profile_thread *self)
+{
+	return self->thread == 0 ? "" : profile_thread_name(self->thread);
+}
+
+uint32_t profile_threads(void)
+{
+	return atomic_load(&profile.threads);
+}
+
+void profile_look(struct profile_thread *self, size_t mapped)
+{
+	static _Atomic uint64_t intervals;
+	uint64_t bytes = atomic_load_explicit(&profile.bytes, memory_order_relaxed), seen = atomic_load(&intervals);
+	size_t peak = atomic_load_explicit(&profile.peak, memory_order_relaxed);
+
+	self->busy = true;
+	if (profile_settings.lg_interval >= 0 && bytes >> profile_settings.lg_interval > seen &&
+	    atomic_compare_exchange_strong(&intervals, &seen, bytes >> profile_settings.lg_interval))
+		dump_named('i');
+	if (mapped > peak && atomic_compare_exchange_strong(&profile.peak, &peak, mapped) &&
+	    atomic_load_explicit(&profile_settings.gdump, memory_order_relaxed))
+		dump_named('u');
+	self->busy = false;
+}
+
+void profile_fork_prepare(void)
+{
+	stacks_fork_prepare();
+	mutex_fork_lock(&profile.lock);
+}
+
+void profile_fork_done(bool child)
+{
+	mutex_fork_unlock(&profile.lock);
+	stacks_fork_done();
+	if (child)
+		dump_fork_child();
+}

@@ -1,0 +1,112 @@
+// Profile: which allocations are sampled, and what is known of them.
+//
+// Bytes are a line on which points are thrown at random, R = 2^lg_sample bytes apart on average (a Poisson process). An
+// allocation of S bytes is sampled when a point falls into it: with probability p = 1 − e^(−S/R), whatever came before.
+// So n sampled allocations of S bytes stand for n/p allocations and n·S/p bytes, with variances n·(1−p)/p² and S² times
+// that. Kept are integers, n by (stack, size, thread, arena, rate): a tally. Weights are applied when they are written
+// (docs/decisions: Sampling).
+//
+// A thread counts its bytes while its door is closed for DOOR_SAMPLE (heap/sampled.h). A tally is never freed while one of
+// its objects lives; the object's run holds its number.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/stack.h"
+#include "watch/stacks.h"
+
+enum { PROFILE_NAME_BYTES = 32, PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 62 };
+
+// Read by anyone, changed by the functions below or before a second thread exists.
+struct profile_settings {
+	_Atomic bool active;
+	_Atomic uint8_t lg_sample;
+	_Atomic bool gdump;          // a dump at each new peak of mapped memory, seen at samples
+	int lg_interval;             // a dump each 2^lg_interval allocated bytes; −1: none
+	bool thread_active;          // whether new threads are sampled
+	bool accumulate;             // dumps tell what was allocated since the beginning, too
+	bool system_thread_names;    // threads without a name get the system's
+	bool dump_at_exit, leak_report;
+	enum os_unwinder unwinder;
+	char prefix[PROFILE_PREFIX_BYTES]; // of the names of dumps
+};
+extern struct profile_settings profile_settings;
+
+// Of one thread, which alone touches it; all zero at first.
+struct profile_thread {
+	int64_t until;    // bytes until the next point
+	int64_t interval; // until, as it was drawn
+	uint64_t random;
+	uint32_t thread;  // its number, from 1; 0: not known yet
+	uint8_t lg_sample; // with which `until` was drawn, and
+	uint8_t drawn_with; // the point that was hit last
+	bool silent;      // thread.prof.active is false
+	bool busy;        // in the profiler: what it allocates itself is not sampled
+};
+
+// Whether a point falls into an allocation of `bytes`.
+bool profile_draw(struct profile_thread *self, size_t bytes);
+static inline bool profile_is_hit(struct profile_thread *self, size_t bytes)
+{
+	self->until -= (int64_t)bytes;
+	return __builtin_expect(self->until < 0, 0) && profile_draw(self, bytes);
+}
+
+// Tells an allocation with its stack. The tally's number; 0: not recorded. Takes locks, may call the operating system.
+uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena);
+
+// The object was freed; or it never came into being.
+void profile_freed(uint32_t tally);
+void profile_cancel(uint32_t tally);
+
+// Dumps that are due now: by interval, or because `mapped` bytes are a new peak. No lock is held.
+void profile_look(struct profile_thread *self, size_t mapped);
+
+void profile_thread_active(struct profile_thread *self, bool active);
+
+// Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
+void profile_reset(unsigned lg_sample);
+
+// The thread's name for dumps, copied and cut to PROFILE_NAME_BYTES − 1; "" when it has none.
+void profile_name(struct profile_thread *self, const char *name);
+const char *profile_name_of(const struct profile_thread *self);
+
+// Writes heap_v2 text (watch/heap_v2.h) into a new file of that name; NULL: <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
+int profile_dump(const char *path);
+
+// At exit: the final dump <prefix>.<pid>.<n>.f.heap and the line about leaks, where they were asked for.
+void profile_final(void);
+
+// What was recorded, for the writers.
+struct tally {
+	// Constant while it is in use.
+	struct stack *stack;
+	uint64_t size; // bytes that the program may use
+	uint32_t thread;
+	uint16_t arena;
+	uint8_t lg_sample;
+	bool retired; // forgotten, but objects of it live
+	uint32_t next;          // of the same hash
+	uint32_t next_of_stack; // by thread, falling
+	// Atomic.
+	_Atomic uint64_t live, total;
+};
+
+// What tallies stand for.
+struct estimate {
+	double live_objects, live_bytes, total_objects, total_bytes;
+};
+
+uint32_t profile_tallies(void);      // their numbers are 1 … this
+struct tally *profile_tally(uint32_t number);
+void estimate_add(struct estimate *sum, const struct tally *tally);
+uint32_t profile_threads(void);
+const char *profile_thread_name(uint32_t thread);
+uint64_t profile_lost(void); // samples for which there was no memory
+
+void profile_fork_prepare(void);
+void profile_fork_done(bool child);

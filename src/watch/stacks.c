@@ -1,0 +1,122 @@
+// The table of stacks.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "watch/stacks.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "os/mutex.h"
+
+enum { LG_LISTS = 13, MOST_STACKS = 1 << 20 };
+
+static struct stack unknown;
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	struct stack **lists; // 2^LG_LISTS, by hash; NULL before first use
+	// Written under lock, read by anyone.
+	struct stack *_Atomic newest;
+	_Atomic uint32_t count;
+} stacks = { .lock = MUTEX_INIT(RANK_STACKS), .newest = &unknown };
+
+static uint64_t hash_of(const uintptr_t *frames, size_t depth)
+{
+	uint64_t hash = depth;
+
+	for (size_t i = 0; i < depth; i++) {
+		hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
+{
+	struct stack *stack = stacks.lists == NULL ? NULL : stacks.lists[hash >> (64 - LG_LISTS)];
+
+	while (stack != NULL &&
+	       (stack->hash != hash || stack->depth != depth || memcmp(stack->frames, frames, depth * sizeof *frames) != 0))
+		stack = stack->next;
+	return stack;
+}
+
+static void insert(struct stack *stack)
+{
+	struct stack **list = &stacks.lists[stack->hash >> (64 - LG_LISTS)];
+
+	stack->next = *list;
+	*list = stack;
+	stack->older = atomic_load_explicit(&stacks.newest, memory_order_relaxed);
+	stack->number = atomic_fetch_add_explicit(&stacks.count, 1, memory_order_relaxed) + 1;
+	atomic_store_explicit(&stacks.newest, stack, memory_order_release);
+}
+
+static struct stack *make(const uintptr_t *frames, size_t depth, uint64_t hash)
+{
+	struct stack *stack = base_alloc(sizeof *stack + depth * sizeof *frames);
+
+	if (stack == NULL)
+		return NULL;
+	*stack = (struct stack){ .hash = hash, .depth = (uint32_t)depth };
+	memcpy(stack->frames, frames, depth * sizeof *frames);
+	return stack;
+}
+
+static void make_lists(void)
+{
+	struct stack **lists = base_alloc_pages(sizeof *lists << LG_LISTS);
+
+	mutex_lock(&stacks.lock);
+	if (stacks.lists == NULL)
+		stacks.lists = lists;
+	mutex_unlock(&stacks.lock);
+}
+
+struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
+{
+	uint64_t hash = hash_of(frames, depth);
+	struct stack *known, *fresh;
+
+	if (depth == 0 || stacks_count() >= MOST_STACKS)
+		return &unknown;
+	mutex_lock(&stacks.lock);
+	known = find(frames, depth, hash);
+	mutex_unlock(&stacks.lock);
+	if (known != NULL)
+		return known;
+	if (stacks_count() == 0)
+		make_lists();
+	fresh = make(frames, depth, hash);
+	if (fresh == NULL)
+		return &unknown;
+	mutex_lock(&stacks.lock);
+	known = find(frames, depth, hash);
+	if (known == NULL && stacks.lists != NULL)
+		insert(fresh);
+	mutex_unlock(&stacks.lock);
+	if (fresh->number != 0)
+		return fresh;
+	base_free(fresh, sizeof *fresh + depth * sizeof *frames);
+	return known != NULL ? known : &unknown;
+}
+
+struct stack *stacks_newest(void)
+{
+	return atomic_load_explicit(&stacks.newest, memory_order_acquire);
+}
+
+uint32_t stacks_count(void)
+{
+	return atomic_load_explicit(&stacks.count, memory_order_relaxed);
+}
+
+void stacks_fork_prepare(void)
+{
+	mutex_fork_lock(&stacks.lock);
+}
+
+void stacks_fork_done(void)
+{
+	mutex_fork_unlock(&stacks.lock);
+}

@@ -1,0 +1,37 @@
+// Stacks: every sequence of return addresses that was seen, once.
+//
+// Kept for the life of the process in base's memory; when MOST_STACKS are known, or there is no memory, further ones are
+// counted under the stack without frames.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STACK_DEPTH = 128 };
+
+struct stack {
+	// Constant.
+	struct stack *next;  // of the same hash
+	struct stack *older; // the one that was seen before
+	uint64_t hash;
+	uint32_t number; // 1, 2, 3 …; 0: the stack without frames
+	uint32_t depth;
+	// Of the profile, under its lock.
+	uint32_t first_tally;
+	// Of whoever has the right to dump.
+	uint32_t dump; // number of the last dump in which it is
+	// Constant.
+	uintptr_t frames[]; // return addresses, innermost first
+};
+
+// Takes a lock; may call the operating system without it.
+struct stack *stacks_intern(const uintptr_t *frames, size_t depth);
+
+// The newest; by `older` one comes to all, ending with the stack without frames.
+struct stack *stacks_newest(void);
+uint32_t stacks_count(void);
+
+void stacks_fork_prepare(void);
+void stacks_fork_done(void);

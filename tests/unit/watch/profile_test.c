@@ -1,0 +1,95 @@
+// Points on the line of bytes, tallies by key, resets, and the number of samples against its expectation.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <math.h>
+#include <string.h>
+
+#include "unit.h"
+#include "watch/profile.h"
+
+static struct profile_thread self;
+
+// Sampled among `count` allocations of `bytes`, which must be within 5 standard deviations of the expectation.
+static size_t sample(size_t bytes, size_t count) {
+    double p = -expm1(-(double)bytes / (double)(1ul << profile_settings.lg_sample));
+    size_t hits = 0;
+
+    for (size_t i = 0; i < count; i++)
+        hits += profile_is_hit(&self, bytes);
+    double off = ((double)hits - (double)count * p) / sqrt((double)count * p * (1 - p) + 1e-9);
+    CHECK_SAY(fabs(off) < 5, "%zu of %zu allocations of %zu bytes: %.1f standard deviations off", hits, count, bytes, off);
+    return hits;
+}
+
+static void points_fall_as_they_should(void) {
+    profile_settings.lg_sample = 12;
+    sample(8, 4000000);
+    sample(64, 1000000);
+    sample(5000, 100000);
+    sample(1 << 20, 1000);
+    profile_settings.lg_sample = 19;
+    profile_is_hit(&self, 1 << 30); // the rate holds from the next point on
+    sample(1 << 20, 100000);
+    profile_settings.lg_sample = 0;
+    profile_is_hit(&self, 1ul << 40);
+    CHECK_EQ(sample(8, 1000), 1000);
+}
+
+static void tallies_are_by_key(void) {
+    uint32_t first = 0, again = 0, other;
+
+    for (volatile int i = 0; i < 2; i++) // one call: one stack
+        again = first, first = profile_record(&self, 48, 0);
+    CHECK_NE(first, 0);
+    CHECK_EQ(first, again);
+    CHECK_EQ(profile_tally(first)->live, 2);
+    other = profile_record(&self, 64, 0);
+    CHECK_NE(other, first);
+    profile_freed(first);
+    CHECK_EQ(profile_tally(first)->live, 1);
+    CHECK_EQ(profile_tally(first)->total, 2);
+    CHECK_GT(profile_tally(first)->stack->depth, 1);
+}
+
+static void estimates_are_weighted(void) {
+    struct tally tally = { .size = 64, .lg_sample = 19, .live = 3, .total = 7 };
+    struct estimate sum = { 0 };
+
+    estimate_add(&sum, &tally);
+    CHECK(fabs(sum.live_objects / (3 / -expm1(-64.0 / (1 << 19))) - 1) < 1e-6);
+    CHECK(fabs(sum.total_bytes / sum.total_objects - 64) < 1e-6);
+}
+
+// A tally with a live object survives the reset unseen; the next reset finds it without and uses it again.
+static void reset_forgets(void) {
+    uint32_t held = profile_record(&self, 96, 0), after;
+    struct estimate sum = { 0 };
+
+    profile_reset(19);
+    estimate_add(&sum, profile_tally(held));
+    CHECK(sum.total_objects == 0);
+    CHECK_EQ(profile_settings.lg_sample, 19);
+    after = profile_record(&self, 96, 0);
+    CHECK_NE(after, held);
+    profile_freed(held);
+    profile_freed(after);
+    uint32_t known = profile_tallies();
+    profile_reset(19);
+    for (uint32_t i = 0; i < known; i++)
+        CHECK_NE(profile_record(&self, 1024 + 16 * i, 1), 0);
+    CHECK_LE(profile_tallies(), known + 3); // the retired ones of the test before live for ever
+}
+
+static void names_are_cut(void) {
+    profile_name(&self, "a name that is much longer than there is room for in the table");
+    CHECK_EQ(strlen(profile_name_of(&self)), PROFILE_NAME_BYTES - 1);
+}
+
+int main(void) {
+    profile_settings.active = true;
+    points_fall_as_they_should();
+    tallies_are_by_key();
+    estimates_are_weighted();
+    reset_forgets();
+    names_are_cut();
+    return 0;
+}

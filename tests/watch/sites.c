@@ -1,0 +1,97 @@
+// Five programs whose live memory is known: prints for each site its name, objects and bytes that are live at the end.
+// `sites small|large|mixed|churn|threads`.  Every site is a function of its own, so that profiles can name it.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SITE __attribute__((noinline, noclone)) static
+
+enum { SMALL = 64, MIDDLE = 5120, LARGE = 1 << 20 };
+
+static void *volatile keep;
+
+SITE void *take(size_t size) {
+    void *object = malloc(size);
+    keep = object;
+    return object;
+}
+
+SITE void site_small(int count) {
+    for (int i = 0; i < count; i++)
+        take(SMALL);
+    __asm__ volatile("");
+}
+
+SITE void site_middle(int count) {
+    for (int i = 0; i < count; i++)
+        take(MIDDLE);
+    __asm__ volatile("");
+}
+
+SITE void site_large(int count) {
+    for (int i = 0; i < count; i++)
+        take(LARGE);
+    __asm__ volatile("");
+}
+
+SITE void site_mixed(int count) {
+    for (int i = 0; i < count; i++)
+        take(i % 100 == 0 ? LARGE : SMALL);
+    __asm__ volatile("");
+}
+
+// Ten short-lived objects for each that stays, of the same class: what is sampled must not prefer either.
+SITE void site_temporary(int count) {
+    for (int i = 0; i < count; i++)
+        free(take(SMALL));
+    __asm__ volatile("");
+}
+
+SITE void site_kept(void) {
+    take(SMALL);
+    __asm__ volatile("");
+}
+
+static void *worker(void *unused) {
+    site_small(40000);
+    return unused;
+}
+
+static void tell(const char *site, long objects, long bytes) {
+    printf("%s %ld %ld\n", site, objects, bytes);
+}
+
+int main(int argc, char **argv) {
+    const char *program = argc > 1 ? argv[1] : "";
+
+    if (strcmp(program, "small") == 0) {
+        site_small(200000);
+        tell("site_small", 200000, 200000l * SMALL);
+    } else if (strcmp(program, "large") == 0) {
+        site_middle(4000);
+        site_large(100);
+        tell("site_middle", 4000, 4000l * MIDDLE);
+        tell("site_large", 100, 100l * LARGE);
+    } else if (strcmp(program, "mixed") == 0) {
+        site_mixed(20000);
+        tell("site_mixed", 20000, 19800l * SMALL + 200l * LARGE);
+    } else if (strcmp(program, "churn") == 0) {
+        for (int i = 0; i < 100000; i++) {
+            site_temporary(10);
+            site_kept();
+        }
+        tell("site_temporary", 0, 0);
+        tell("site_kept", 100000, 100000l * SMALL);
+    } else {
+        pthread_t threads[4];
+
+        for (int i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, worker, NULL);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+        tell("site_small", 160000, 160000l * SMALL);
+    }
+    return 0;
+}

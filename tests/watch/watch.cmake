@@ -1,0 +1,6 @@
+# watch.*: the sampling profiler from outside: its estimates, its dumps, and profiling while everything else goes on.
+# SPDX-License-Identifier: BSD-2-Clause
+
+set(WATCH ${CMAKE_CURRENT_SOURCE_DIR}/watch)
+vmag_test_program(watch_sites watch/sites.c)
+vmag_test(watch.unbiased slow 300 ${PYTHON} ${WATCH}/unbiased.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
