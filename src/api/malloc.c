@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "api/glibc.h"
+#include "api/root.h"
 #include "ctl/stats.h"
 #include "heap/fast.h"
 #include "life/life.h"
@@ -18,6 +19,7 @@
 
 __attribute__((constructor(101))) static void loaded(void)
 {
+	root_publish();
 	life_begin();
 }
 

@@ -105,6 +105,16 @@ struct arena *arena_of(unsigned id)
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
 }
 
+const void *arenas_table_at(void)
+{
+	return arenas.by_id;
+}
+
+const void *arenas_created_at(void)
+{
+	return &arenas.created;
+}
+
 unsigned arenas_created(void)
 {
 	return atomic_load_explicit(&arenas.created, memory_order_acquire);

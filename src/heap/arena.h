@@ -59,6 +59,10 @@ struct arena *arena_for_thread(void);
 struct arena *arena_of(unsigned id);
 unsigned arenas_created(void);
 
+// Where these two are kept, for readers in other processes (include/vmag/format.h).
+const void *arenas_table_at(void);
+const void *arenas_created_at(void);
+
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);
 

@@ -17,8 +17,6 @@
 #include "util/format.h"
 #include "watch/profile.h"
 
-#define VERSION "0.1.0"
-
 static void fork_prepare(void)
 {
 	heap_fork_prepare();
@@ -44,7 +42,7 @@ static void report(const char *event, bool with_stats)
 
 	if (path == NULL)
 		return;
-	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VERSION "\"", event, (int)getpid());
+	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, (int)getpid());
 	if (with_stats) {
 		struct stats stats = stats_snapshot();
 

@@ -96,6 +96,11 @@ uintptr_t page_map_first_chunk(void)
 	return rest.first_chunk;
 }
 
+const uintptr_t *page_map_first_chunk_at(void)
+{
+	return &rest.first_chunk;
+}
+
 size_t page_map_chunk_bytes(void)
 {
 	return (page_map_end << LG_GRANULE) - rest.first_chunk;

@@ -40,6 +40,9 @@ bool page_map_init(void);
 uintptr_t page_map_first_chunk(void);
 size_t page_map_chunk_bytes(void);
 
+// Where the first of these is kept, for readers in other processes (include/vmag/format.h).
+const uintptr_t *page_map_first_chunk_at(void);
+
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 

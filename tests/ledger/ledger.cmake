@@ -9,5 +9,12 @@ foreach(kind shared static)
   vmag_test_program(ledger_rows_${kind} ledger/rows.c LIBRARIES ${library})
   target_include_directories(ledger_rows_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   vmag_test(ctl.ledger.${kind} quick 60 ledger_rows_${kind})
-  set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:20000,thp:false")
+  set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:20000,thp:never")
 endforeach()
+
+if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
+  vmag_test_program(ledger_self ledger/self.c LIBRARIES vmag)
+  target_include_directories(ledger_self PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  vmag_test(ctl.explain quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ledger/explain.py $<TARGET_FILE:vmag>
+            ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:ledger_self>)
+endif()

@@ -51,6 +51,39 @@ impl Image {
     }
 }
 
+/// How far a symbol is from the beginning of the file's first segment in memory; None when the file does not define it.
+pub fn symbol(path: &Path, name: &str) -> Option<u64> {
+    let data = ReadCache::new(File::open(path).ok()?);
+    match FileKind::parse(&data).ok()? {
+        FileKind::Elf64 => symbol_in::<elf::FileHeader64<Endianness>>(&data, name).ok()?,
+        _ => None,
+    }
+}
+
+fn symbol_in<Header: FileHeader<Endian = Endianness>>(
+    data: &ReadCache<File>,
+    name: &str,
+) -> object::Result<Option<u64>> {
+    let header = Header::parse(data)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let loaded = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let base = loaded.map(|segment| segment.p_vaddr(endian).into()).min().unwrap_or(0);
+    let sections = header.sections(endian, data)?;
+    for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
+        let symbols = sections.symbols(endian, data, kind)?;
+        let strings = symbols.strings();
+        let found = symbols.iter().find(|symbol| {
+            symbol.st_shndx(endian) != elf::SHN_UNDEF && symbol.name(endian, strings) == Ok(name.as_bytes())
+        });
+        if let Some(symbol) = found {
+            let value: u64 = symbol.st_value(endian).into();
+            return Ok(Some(value - base));
+        }
+    }
+    Ok(None)
+}
+
 fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
     header: &Header,
     endian: Endianness,

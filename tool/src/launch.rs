@@ -24,6 +24,9 @@ pub struct Ended {
     pub interrupted: bool,
 }
 
+/// How often somebody wants to look at a command that runs, and how: by its process.
+pub type Look<'a> = (Duration, &'a mut dyn FnMut(i32));
+
 pub struct Launcher {
     signals: Signals,
     mask_before: Signals,
@@ -45,12 +48,17 @@ impl Launcher {
     }
 
     pub fn run(&mut self, command: &mut Command) -> Result<Ended> {
+        self.run_and_look(command, None)
+    }
+
+    /// Runs the command, and looks at it now and then.
+    pub fn run_and_look(&mut self, command: &mut Command, mut look: Option<Look>) -> Result<Ended> {
         self.obey_pending();
         system::prepare_child(command, self.mask_before);
         let start = Instant::now();
         let child = command.spawn().map_err(|error| cannot_start(command, &error))?;
         let pid = child.id() as i32;
-        let (status, usage, interrupted) = self.follow(pid).map_err(cannot_wait)?;
+        let (status, usage, interrupted) = self.follow(pid, &mut look).map_err(cannot_wait)?;
         Ok(Ended {
             pid,
             status,
@@ -69,10 +77,19 @@ impl Launcher {
         }
     }
 
-    fn follow(&mut self, child: i32) -> io::Result<(Status, Usage, bool)> {
+    fn follow(&mut self, child: i32, look: &mut Option<Look>) -> io::Result<(Status, Usage, bool)> {
         let mut interrupted = false;
         loop {
-            let arrival = self.signals.wait()?;
+            let arrival = match look {
+                None => self.signals.wait()?,
+                Some((time, look)) => match self.signals.wait_at_most(*time)? {
+                    Some(arrival) => arrival,
+                    None => {
+                        look(child);
+                        continue;
+                    }
+                },
+            };
             if arrival.signal != libc::SIGCHLD {
                 interrupted |= asks_to_end(arrival.signal);
                 self.relay(arrival, child)?;

@@ -7,6 +7,7 @@
 pub mod commands;
 pub mod compare;
 pub mod error;
+pub mod explain;
 pub mod group_watch;
 pub mod image;
 pub mod launch;

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use clap::{Parser, Subcommand};
-use vmag_tool::commands::run;
+use vmag_tool::commands::{explain, run};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -18,6 +18,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Commands {
     Run(run::Arguments),
+    Explain(explain::Arguments),
 }
 
 fn main() {
@@ -27,6 +28,7 @@ fn main() {
     });
     let result = match command_line.command {
         Commands::Run(arguments) => run::run(&arguments),
+        Commands::Explain(arguments) => explain::run(&arguments),
     };
     match result {
         Ok(Status::Exited(code)) => std::process::exit(code),

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
-use crate::launch::{Ended, Launcher};
+use crate::launch::{Ended, Launcher, Look};
 use crate::output::say;
 use crate::report::{ExitFigures, Report};
 use crate::{library, program};
@@ -60,6 +60,15 @@ impl Subject {
     }
 
     pub fn run_on_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Measured> {
+        self.run_on_vmag_and_look(launcher, streams, None)
+    }
+
+    pub fn run_on_vmag_and_look(
+        &self,
+        launcher: &mut Launcher,
+        streams: Streams,
+        look: Option<Look>,
+    ) -> Result<Measured> {
         let report_file = tempfile::Builder::new()
             .prefix("vmag-report-")
             .tempfile()
@@ -68,7 +77,7 @@ impl Subject {
         let mut command = self.command(streams);
         command.env("LD_PRELOAD", library::prepend(&self.library, preloaded.as_deref()));
         command.env(REPORT_VARIABLE, report_file.path());
-        let ended = launcher.run(&mut command)?;
+        let ended = launcher.run_and_look(&mut command, look)?;
         let text = fs::read(report_file.path()).map_err(no_report)?;
         pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
         let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);

@@ -117,6 +117,12 @@ fn idle() -> ! {
     }
 }
 
+/// Of the running kernel.
+pub fn page_bytes() -> u64 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
 /// Kills a child of ours and takes it out of the process table.
 pub fn kill_and_reap(pid: i32) {
     send(pid, libc::SIGKILL);

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::time::Duration;
 
 /// A signal that arrived, and who sent it.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +75,19 @@ impl Signals {
     /// Sleeps until one of these blocked signals arrives, and takes it.
     pub fn wait(&self) -> io::Result<Arrival> {
         self.take(None)
+    }
+
+    /// The same, but not longer than so; None: no signal arrived.
+    pub fn wait_at_most(&self, time: Duration) -> io::Result<Option<Arrival>> {
+        let time = libc::timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: i64::from(time.subsec_nanos()),
+        };
+        match self.take(Some(time)) {
+            Ok(arrival) => Ok(Some(arrival)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes one of these blocked signals that has already arrived.

@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 mod compare;
+mod explain;
 mod run;
 mod signals;
 mod support;

@@ -1,0 +1,6 @@
+// The root that other processes read (include/vmag/format.h).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+// Called when the library is loaded.
+void root_publish(void);

@@ -1,0 +1,135 @@
+//! `vmag explain`: where the resident memory of a process is, drawn; of one that runs, or of a command at its peak.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
+use crate::explain::Ledger;
+use crate::launch::Launcher;
+use crate::measure::{Streams, Subject};
+use crate::output::{explained, say};
+use crate::system::Status;
+use clap::Args;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag explain 4711                  where the memory of process 4711 is
+  vmag explain $(pidof redis-server)
+  vmag explain --json 4711           the same as JSON on standard output
+  vmag explain -- python3 script.py  run it on vmag, and explain the moment of its most memory
+
+The process is only read, through /proc: nothing in it stops and nothing is started. It must be yours, or you root; \
+where the kernel keeps processes from looking into each other (kernel.yama.ptrace_scope), what is in the heap is not \
+told. The rows always sum to what is resident. Estimates are named so. A process without vmag is explained as far as \
+the kernel knows it.
+
+With a command, its memory is looked at every 20 milliseconds, and explained when it has grown by an eighth; the \
+explanation comes on standard error at the end, and the exit status is the command's.";
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Say where the resident memory of a process is.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The process to explain
+    #[arg(value_name = "PID", required_unless_present = "words", conflicts_with = "words",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+
+    /// Give it as JSON: in place of the picture, or in FILE besides it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// With a command: the library to preload
+    #[arg(long, value_name = "PATH", requires = "words")]
+    lib: Option<PathBuf>,
+
+    /// A command to run and to explain at its peak
+    #[arg(last = true, value_name = "CMD")]
+    words: Vec<OsString>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status> {
+    match arguments.pid {
+        Some(pid) => {
+            let ledger = Ledger::of(pid)?;
+            show(arguments, &ledger, &mut io::stdout(), io::stdout().is_terminal())?;
+            Ok(Status::Exited(0))
+        }
+        None => run_command(arguments),
+    }
+}
+
+fn run_command(arguments: &Arguments) -> Result<Status> {
+    let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
+    let mut launcher = Launcher::new()?;
+    let mut peak = Peak::default();
+    let mut look = |pid| peak.look(pid);
+    let measured = subject.run_on_vmag_and_look(&mut launcher, Streams::Ours, Some((LOOK_EVERY, &mut look)))?;
+    let status = measured.ended.status;
+    let Some(ledger) = peak.ledger else {
+        say("vmag: the command ended before its memory could be looked at\n");
+        return Ok(match status {
+            Status::Exited(0) => Status::Exited(EXIT_TOOL_FAILED),
+            other => other,
+        });
+    };
+    show(arguments, &ledger, &mut io::stderr(), io::stderr().is_terminal())?;
+    say(format_args!(
+        "the kernel saw a peak of {}\n",
+        crate::output::figures::bytes(measured.peak_resident_bytes())
+    ));
+    Ok(status)
+}
+
+/// The explanation of the largest moment seen so far.
+#[derive(Default)]
+struct Peak {
+    resident: u64,
+    ledger: Option<Ledger>,
+}
+
+impl Peak {
+    fn look(&mut self, pid: i32) {
+        let resident = resident_pages(pid).unwrap_or(0) * crate::system::page_bytes();
+        if self.ledger.is_some() && resident < self.resident + self.resident / 8 {
+            return;
+        }
+        // Between fork and exec there is no vmag in it yet; at its end there is nothing left of it.
+        let Some(ledger) = Ledger::of(pid).ok().filter(Ledger::is_of_vmag) else {
+            return;
+        };
+        if ledger.resident.total() > self.resident {
+            self.resident = ledger.resident.total();
+            self.ledger = Some(ledger);
+        }
+    }
+}
+
+fn resident_pages(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    text.split(' ').nth(1)?.parse().ok()
+}
+
+fn show(arguments: &Arguments, ledger: &Ledger, out: &mut dyn Write, colours: bool) -> Result<()> {
+    let colours = colours && std::env::var_os("NO_COLOR").is_none();
+    let written = match &arguments.json {
+        None => write!(out, "{}", explained::text(ledger, colours)),
+        Some(None) => writeln!(out, "{:#}", explained::json(ledger)),
+        Some(Some(path)) => File::create(path)
+            .and_then(|mut file| writeln!(file, "{:#}", explained::json(ledger)))
+            .and_then(|()| write!(out, "{}", explained::text(ledger, colours))),
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ToolError::new(
+            "cannot write the explanation",
+            error,
+            "name a file that can be written with --json=FILE",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! The areas of a process's address space: /proc/PID/smaps, and which pages are resident: /proc/PID/pagemap.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::Row;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// An inaccessible area of at most this size before an anonymous one makes it a stack.
+const GUARD_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Area {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    /// Empty for anonymous memory.
+    pub path: String,
+    pub executable: bool,
+    /// Where its bytes belong as far as the kernel tells.
+    pub row: Row,
+    pub resident: u64,
+    pub proportional: u64,
+    pub swapped: u64,
+    pub huge: u64,
+}
+
+/// All areas in address order.
+pub fn read(pid: i32) -> io::Result<Vec<Area>> {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).map_or(String::new(), |path| path.display().to_string());
+    let bytes = fs::read(format!("/proc/{pid}/smaps"))?;
+    Ok(parse(&String::from_utf8_lossy(&bytes), &program))
+}
+
+fn parse(text: &str, program: &str) -> Vec<Area> {
+    let mut areas: Vec<Area> = Vec::new();
+    let mut last_is_guard = false;
+    for line in text.lines() {
+        if let Some((area, inaccessible)) = head(line) {
+            let mut area = area;
+            area.row = row_of(&area, areas.last(), last_is_guard, program);
+            last_is_guard = inaccessible && area.path.is_empty() && area.end - area.start <= GUARD_BYTES_MAX;
+            areas.push(area);
+        } else if let Some(area) = areas.last_mut() {
+            field(area, line);
+        }
+    }
+    areas
+}
+
+/// "start-end rwxp offset device inode   path"
+fn head(line: &str) -> Option<(Area, bool)> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let access = words.next()?;
+    let area = Area {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        offset: u64::from_str_radix(words.next()?, 16).ok()?,
+        path: words.nth(2).unwrap_or_default().trim_start().to_string(),
+        executable: access.as_bytes().get(2) == Some(&b'x'),
+        row: Row::Anonymous,
+        resident: 0,
+        proportional: 0,
+        swapped: 0,
+        huge: 0,
+    };
+    Some((area, access.starts_with("---")))
+}
+
+fn field(area: &mut Area, line: &str) {
+    let Some((key, rest)) = line.split_once(':') else {
+        return;
+    };
+    let bytes = || rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024;
+    match key {
+        "Rss" => area.resident = bytes(),
+        "Pss" => area.proportional = bytes(),
+        "Swap" => area.swapped = bytes(),
+        "AnonHugePages" => area.huge = bytes(),
+        _ => {}
+    }
+}
+
+fn row_of(area: &Area, last: Option<&Area>, last_is_guard: bool, program: &str) -> Row {
+    let row = row_of_path(&area.path, program);
+    match last {
+        Some(last) if row == Row::Anonymous && last.end == area.start => {
+            // Data without a name that follows a library is the library's; a stack follows its guard.
+            if last.row == Row::Programs && !last.path.is_empty() {
+                Row::Programs
+            } else if last_is_guard {
+                Row::Stacks
+            } else {
+                row
+            }
+        }
+        _ => row,
+    }
+}
+
+fn row_of_path(path: &str, program: &str) -> Row {
+    const SHARED: [&str; 5] = ["/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem"];
+    if path.starts_with("[stack") || (path.starts_with("[anon:") && path.contains("stack")) {
+        Row::Stacks
+    } else if path == "[heap]" {
+        Row::Brk
+    } else if path.is_empty() || path.starts_with("[anon:") {
+        Row::Anonymous
+    } else if SHARED.iter().any(|beginning| path.starts_with(beginning)) {
+        Row::Shared
+    } else if path.starts_with('[') {
+        Row::Kernel
+    } else if path.contains(".so") || path == program {
+        Row::Programs
+    } else {
+        Row::Files
+    }
+}
+
+/// How a page is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    Absent,
+    /// Mapped by this process alone.
+    Exclusive,
+    /// Mapped by others too, or the kernel's page of zeroes, which does not count as resident.
+    Common,
+}
+
+pub struct Residency {
+    file: File,
+    pub page_bytes: u64,
+}
+
+impl Residency {
+    pub fn open(pid: i32) -> io::Result<Residency> {
+        Ok(Residency {
+            file: File::open(format!("/proc/{pid}/pagemap"))?,
+            page_bytes: crate::system::page_bytes(),
+        })
+    }
+
+    /// One entry a page of [start, end); shorter when the kernel tells no more.
+    pub fn pages(&self, start: u64, end: u64) -> Vec<Page> {
+        const PRESENT: u64 = 1 << 63;
+        const EXCLUSIVE: u64 = 1 << 56;
+        let mut bytes = vec![0; ((end - start) / self.page_bytes * 8) as usize];
+        let mut length = 0;
+        while length < bytes.len() {
+            let offset = start / self.page_bytes * 8 + length as u64;
+            match self.file.read_at(&mut bytes[length..], offset) {
+                Ok(got) if got > 0 => length += got,
+                _ => break,
+            }
+        }
+        bytes[..length]
+            .chunks_exact(8)
+            .map(|entry| match u64::from_ne_bytes(entry.try_into().unwrap()) {
+                entry if entry & PRESENT == 0 => Page::Absent,
+                entry if entry & EXCLUSIVE != 0 => Page::Exclusive,
+                _ => Page::Common,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+5581-5582 r--p 00000000 fe:01 12                         /usr/bin/prog with space
+Rss:                 100 kB
+Pss:                  50 kB
+VmFlags: rd mr mw me
+5582-6000 rw-p 00001000 fe:01 12                         /usr/bin/prog with space
+Rss:                   4 kB
+6000-7000 rw-p 00000000 00:00 0
+Rss:                   8 kB
+7000-8000 rw-p 00000000 00:00 0
+9000-a000 ---p 00000000 00:00 0
+a000-b000 rw-p 00000000 00:00 0
+AnonHugePages:      2048 kB
+b000-c000 rw-s 00000000 00:01 5                          /memfd:x (deleted)
+c000-d000 r--p 00000000 fe:01 9                          /usr/lib/locale/C
+d000-e000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn rows_follow_from_paths_and_neighbours() {
+        let areas = parse(SMAPS, "/usr/bin/prog with space");
+        let rows: Vec<Row> = areas.iter().map(|area| area.row).collect();
+        use Row::*;
+        assert_eq!(
+            rows,
+            [
+                Programs, Programs, Programs, Anonymous, Anonymous, Stacks, Shared, Files, Kernel
+            ]
+        );
+        assert_eq!(
+            (areas[0].start, areas[0].end, areas[0].resident, areas[0].proportional),
+            (0x5581, 0x5582, 102400, 51200)
+        );
+        assert_eq!(areas[5].huge, 2 << 20);
+        assert!(areas[8].executable && !areas[0].executable);
+    }
+
+    #[test]
+    fn sees_its_own_memory() {
+        let pid = std::process::id() as i32;
+        let areas = read(pid).unwrap();
+        let here = &areas as *const _ as u64;
+        let area = areas.iter().find(|area| area.start <= here && here < area.end).unwrap();
+        assert!(area.resident > 0);
+        let residency = Residency::open(pid).unwrap();
+        let page = here & !(residency.page_bytes - 1);
+        assert_ne!(residency.pages(page, page + residency.page_bytes), [Page::Absent]);
+    }
+}

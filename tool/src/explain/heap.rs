@@ -1,0 +1,336 @@
+//! vmag's heap in another process: which row each granule of its chunks belongs to.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::areas::{Area, Page, Residency};
+use super::ledger::{Counted, Row, Sums};
+use super::memory::{Memory, u16_in, u32_in, u64_in};
+use super::root::Root;
+use std::collections::HashMap;
+
+/// What is read of a run at first: its fixed part.
+const RUN_BYTES: usize = 64;
+/// A list longer than this is taken for torn.
+const FRONTS_MAX: usize = 1 << 20;
+const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+
+/// How the slabs of a bin are cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shape {
+    size: u64,
+    slab_bytes: u64,
+    buffers: u64,
+}
+
+struct Slab {
+    start: u64,
+    shape: Shape,
+    bitmap: Vec<u64>,
+}
+
+pub struct Heap {
+    memory: Memory,
+    root: Root,
+    /// Variables of the library, as they were at the beginning.
+    page_map: u64,
+    granules: u64,
+    run_tables: u64,
+    first_chunk: u64,
+    own: Vec<(u64, u64, Row)>,
+    shapes: HashMap<u64, Shape>,
+    /// Free objects in magazines, by class.
+    rounds: Vec<u64>,
+    /// Bytes of an object and bytes of live ones, by class; class 0 is not kept in magazines.
+    sizes: Vec<u64>,
+    live: Vec<u64>,
+    large_runs: u64,
+    large_end: u64,
+    large_class: usize,
+    pub torn: u64,
+}
+
+impl Heap {
+    /// None when the heap was not used yet.
+    pub fn open(pid: i32, root: Root) -> Option<Heap> {
+        let memory = Memory::open(pid).ok()?;
+        let page_map = memory.u64(root.page_map).filter(|address| *address != 0)?;
+        let granules = memory.u64(root.page_map_end)?;
+        let mut heap = Heap {
+            page_map,
+            granules,
+            run_tables: memory.u64(root.run_tables)?,
+            first_chunk: memory.u64(root.first_chunk)?,
+            own: vec![(page_map, page_map + granules * 2, Row::PageMap)],
+            shapes: HashMap::new(),
+            rounds: vec![0; root.classes],
+            sizes: vec![0; root.classes],
+            live: vec![0; root.classes],
+            large_runs: 0,
+            large_end: 0,
+            large_class: 0,
+            torn: 0,
+            memory,
+            root,
+        };
+        heap.read_mappings();
+        heap.read_arenas();
+        heap.read_fronts();
+        Some(heap)
+    }
+
+    /// Does the area lie in the heap?
+    pub fn has(&self, area: &Area) -> bool {
+        area.start >= self.first_chunk && area.end <= self.granules << self.root.lg_granule
+    }
+
+    /// The parts of an area that are the library's own.
+    pub fn own_parts(&self, area: &Area) -> Vec<(u64, u64, Row)> {
+        let cut = |(start, end, row): &(u64, u64, Row)| (*start.max(&area.start), *end.min(&area.end), *row);
+        self.own.iter().map(cut).filter(|(start, end, _)| start < end).collect()
+    }
+
+    fn read_mappings(&mut self) {
+        let count = self.memory.u32(self.root.mappings_count).unwrap_or(0) as usize;
+        let entries = self.memory.u64s(self.root.mappings, count * 2).unwrap_or_default();
+        let used = entries.chunks_exact(2).filter(|entry| entry[0] != 0 && entry[1] != 0);
+        self.own
+            .extend(used.map(|entry| (entry[0], entry[0] + entry[1], Row::Base)));
+    }
+
+    fn read_arenas(&mut self) {
+        let count = self.memory.u32(self.root.arenas_count).unwrap_or(0) as usize;
+        for arena in self.memory.u64s(self.root.arenas, count).unwrap_or_default() {
+            for class in 1..self.root.classes {
+                let index = class as u64;
+                if class < self.root.slab_classes {
+                    let bin = arena + self.root.arena_bins + index * self.root.bin_stride;
+                    self.sizes[class] = self.shape(bin).map_or(0, |shape| shape.size);
+                }
+                let depot = arena + self.root.arena_depots + index * self.root.depot_stride;
+                self.rounds[class] += self.memory.u64(depot + self.root.depot_rounds).unwrap_or(0);
+            }
+        }
+    }
+
+    /// The rounds of a loaded magazine are counted in its slots: an empty one holds a small number.
+    fn read_fronts(&mut self) {
+        let mut front = self.memory.u64(self.root.fronts).unwrap_or(0);
+        for _ in 0..FRONTS_MAX {
+            if front == 0 {
+                return;
+            }
+            let loaded = self.memory.u64s(front + self.root.front_loaded, self.root.classes);
+            let previous = self
+                .memory
+                .bytes(front + self.root.front_previous_rounds, self.root.classes);
+            let (Some(loaded), Some(previous)) = (loaded, previous) else {
+                break;
+            };
+            for class in 1..self.root.classes {
+                self.rounds[class] += u64::from(previous[class]) + self.rounds_in(loaded[class]);
+            }
+            match self.memory.u64(front + self.root.front_next) {
+                Some(next) => front = next,
+                None => break,
+            }
+        }
+        self.torn += 1;
+    }
+
+    fn rounds_in(&self, magazine: u64) -> u64 {
+        if magazine == 0 {
+            return 0;
+        }
+        let head = self.memory.bytes(magazine, self.root.magazine_capacity + 2);
+        let capacity = head.map_or(0, |head| u16_in(&head, self.root.magazine_capacity));
+        let slots = self.memory.u64s(magazine + self.root.magazine_slots, capacity.into());
+        slots.map_or(0, |slots| {
+            slots.iter().filter(|slot| **slot >= EMPTY_SLOTS_BELOW).count() as u64
+        })
+    }
+
+    fn shape(&mut self, bin: u64) -> Option<Shape> {
+        if let Some(shape) = self.shapes.get(&bin) {
+            return Some(*shape);
+        }
+        let end = self
+            .root
+            .bin_size
+            .max(self.root.bin_slab_bytes)
+            .max(self.root.bin_buffers)
+            + 8;
+        let bytes = self.memory.bytes(bin, end)?;
+        let shape = Shape {
+            size: u64_in(&bytes, self.root.bin_size),
+            slab_bytes: u64_in(&bytes, self.root.bin_slab_bytes),
+            buffers: u32_in(&bytes, self.root.bin_buffers).into(),
+        };
+        let is_sound = shape.size > 0 && shape.slab_bytes < 1 << 32 && shape.buffers * shape.size <= shape.slab_bytes;
+        is_sound.then(|| *self.shapes.entry(bin).or_insert(shape))
+    }
+
+    /// Every resident granule of an area of the heap under its row.
+    pub fn count(&mut self, area: &Area, residency: &Residency, counted: &mut Counted) {
+        let chunk_bytes = 1u64 << self.root.lg_chunk;
+        let mut start = area.start;
+        while start < area.end {
+            let end = ((start & !(chunk_bytes - 1)) + chunk_bytes).min(area.end);
+            let pages = residency.pages(start, end);
+            self.count_part(start, end, &pages, residency.page_bytes, counted);
+            start = end;
+        }
+    }
+
+    /// Of one chunk at most.
+    fn count_part(&mut self, start: u64, end: u64, pages: &[Page], page_bytes: u64, counted: &mut Counted) {
+        let granule_bytes = 1u64 << self.root.lg_granule;
+        let count = ((end - start) / granule_bytes) as usize;
+        let (Some(words), runs) = (self.words(start, count), self.runs(start, count)) else {
+            self.torn += 1;
+            return;
+        };
+        let mut slabs = HashMap::new();
+        for index in 0..count {
+            let at = start + index as u64 * granule_bytes;
+            let page = pages
+                .get(((at - start) / page_bytes) as usize)
+                .copied()
+                .unwrap_or(Page::Absent);
+            let (word, run) = (u16_in(&words, index * 2), runs.get(index).copied().unwrap_or(0));
+            let class = usize::from(word & 0xff);
+            if word != 0 && (1..self.root.slab_classes).contains(&class) {
+                if page != Page::Absent {
+                    let slab = slabs.entry(run).or_insert_with(|| self.slab(run));
+                    let (holes, ends) = slab.as_ref().map_or((0, 0), |slab| slab.unused(at, granule_bytes));
+                    counted.add(page, Row::Holes, holes);
+                    counted.add(page, Row::SlabEnds, ends);
+                    counted.add(page, Row::Live, granule_bytes - holes - ends);
+                    self.live[class] += granule_bytes - holes - ends;
+                }
+                continue;
+            }
+            if word != 0 && run != 0 {
+                self.enter_large(at, run, class);
+            }
+            if at < self.large_end {
+                counted.add(page, Row::Live, granule_bytes);
+                self.live[self.large_class] += if page == Page::Absent { 0 } else { granule_bytes };
+            } else {
+                counted.add(page, if run == 0 { Row::Dirty } else { Row::Magazines }, granule_bytes);
+            }
+        }
+    }
+
+    fn words(&self, start: u64, count: usize) -> Option<Vec<u8>> {
+        self.memory
+            .bytes(self.page_map + (start >> self.root.lg_granule) * 2, count * 2)
+    }
+
+    /// Empty where no run ever was.
+    fn runs(&self, start: u64, count: usize) -> Vec<u64> {
+        let table = self
+            .memory
+            .u64(self.run_tables + (start >> self.root.lg_chunk) * 8)
+            .unwrap_or(0);
+        let granules_a_chunk = 1 << (self.root.lg_chunk - self.root.lg_granule);
+        let first = (start >> self.root.lg_granule) % granules_a_chunk;
+        if table == 0 {
+            return Vec::new();
+        }
+        self.memory.u64s(table + first * 8, count).unwrap_or_default()
+    }
+
+    fn slab(&mut self, run: u64) -> Option<Slab> {
+        let slab = self.read_slab(run);
+        self.torn += u64::from(slab.is_none());
+        slab
+    }
+
+    fn read_slab(&mut self, run: u64) -> Option<Slab> {
+        let bytes = self.memory.bytes(run, RUN_BYTES)?;
+        let shape = self.shape(u64_in(&bytes, self.root.run_bin))?;
+        let bitmap = self
+            .memory
+            .u64s(run + self.root.slab_bitmap as u64, shape.buffers.div_ceil(64) as usize)?;
+        let start = u64_in(&bytes, self.root.run_start);
+        Some(Slab { start, shape, bitmap })
+    }
+
+    fn enter_large(&mut self, at: u64, run: u64, class: usize) {
+        let Some(bytes) = self.memory.bytes(run, RUN_BYTES) else {
+            return;
+        };
+        let length = u64_in(&bytes, self.root.run_bytes);
+        if u64_in(&bytes, self.root.run_start) != at || class >= self.root.classes {
+            self.torn += 1;
+            return;
+        }
+        self.large_end = at.saturating_add(length);
+        self.large_class = class;
+        self.large_runs += u64::from(class == 0);
+        if class != 0 {
+            self.sizes[class] = length;
+        }
+    }
+
+    /// Of what is in use, the free objects that magazines hold, and an estimate of what the rest was rounded up by: half
+    /// a step between classes for each object, half a page for each large one.
+    pub fn divide_live(&self, sums: &mut Sums) {
+        let whole: u64 = self.live.iter().sum();
+        let (mut cached, mut rounding) = (0, self.large_runs * (1 << self.root.lg_granule) / 2);
+        for class in 1..self.root.classes {
+            let of_magazines = (self.rounds[class] * self.sizes[class]).min(self.live[class]);
+            let smaller = self.sizes[class - 1];
+            cached += of_magazines;
+            if class > 1 && smaller > 0 && self.sizes[class] > smaller {
+                let step = self.sizes[class] - smaller;
+                rounding += (self.live[class] - of_magazines) / self.sizes[class] * (step / 2);
+            }
+        }
+        // The sums may hold a part only: what is shared with other processes.
+        let part =
+            |bytes: u64| (u128::from(bytes) * u128::from(sums.of(Row::Live)) / u128::from(whole.max(1))) as u64;
+        let (cached, rounding) = (part(cached), part(rounding));
+        sums.shift(Row::Live, Row::Cached, cached);
+        sums.shift(Row::Live, Row::Rounding, rounding);
+    }
+}
+
+impl Slab {
+    /// Bytes of free buffers, and behind the last buffer, in the granule at an address.
+    fn unused(&self, at: u64, granule_bytes: u64) -> (u64, u64) {
+        let Some(from) = at.checked_sub(self.start).filter(|from| *from < self.shape.slab_bytes) else {
+            return (0, 0);
+        };
+        let (to, size) = (from + granule_bytes, self.shape.size);
+        let ends = to - (self.shape.buffers * size).clamp(from, to);
+        let buffers = (from / size)..self.shape.buffers.min(to.div_ceil(size));
+        let is_free = |index: &u64| self.bitmap[(index / 64) as usize] >> (index % 64) & 1 == 1;
+        let overlap = |index: u64| ((index + 1) * size).min(to) - (index * size).max(from);
+        (buffers.filter(is_free).map(overlap).sum(), ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_cross_a_granule_count_in_both() {
+        let shape = Shape {
+            size: 3000,
+            slab_bytes: 16384,
+            buffers: 5,
+        };
+        let slab = Slab {
+            start: 0x10000,
+            shape,
+            bitmap: vec![0b00110],
+        };
+        let all: Vec<_> = (0..4)
+            .map(|granule| slab.unused(0x10000 + granule * 4096, 4096))
+            .collect();
+        assert_eq!(all, [(1096, 0), (4096, 0), (808, 0), (0, 1384)]);
+        assert_eq!(slab.unused(0xf000, 4096), (0, 0));
+        assert_eq!(slab.unused(0x14000, 4096), (0, 0));
+    }
+}
