@@ -8,6 +8,7 @@
 
 #include "api/glibc.h"
 #include "api/root.h"
+#include "cache/table.h"
 #include "ctl/stats.h"
 #include "heap/fast.h"
 #include "life/life.h"
@@ -147,6 +148,7 @@ EXPORT int malloc_trim(size_t pad)
 
 	(void)pad;
 	given = heap_trim();
+	given |= caches_reap(true, NULL);
 	errno = saved;
 	return given;
 }

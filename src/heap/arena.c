@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "cache/table.h"
 #include "conf/options.h"
 #include "guard/report.h"
 #include "heap/large.h"
@@ -263,19 +264,23 @@ bool arena_reap(struct arena *arena, bool everything)
 	return reaped;
 }
 
-// All locks of all arenas and of the magazines, in the order of their ranks.
+// All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
 void arenas_fork_prepare(void)
 {
 	mutex_fork_lock(&arenas.lock);
+	caches_fork_lock_table();
+	caches_fork_lock_depots();
 	for (unsigned i = 0; i < arenas_created(); i++)
 		for (unsigned class = 1; class < CLASSES; class++)
 			mutex_fork_lock(&arena_of(i)->depots[class].lock);
 	for (unsigned i = 0; i < arenas_created(); i++)
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			mutex_fork_lock(&arena_of(i)->bins[class].lock);
+	caches_fork_lock_bins();
 	magazines_fork_lock_bins();
 	for (unsigned i = 0; i < arenas_created(); i++)
 		mutex_fork_lock(&arena_of(i)->pages.runs.lock);
+	caches_fork_lock_pages();
 	magazines_fork_lock_pages();
 }
 
@@ -292,6 +297,7 @@ static void recount_depots(struct arena *arena)
 void arenas_fork_done(bool child)
 {
 	magazines_fork_done();
+	caches_fork_done(child);
 	for (unsigned i = 0; i < arenas_created(); i++) {
 		struct arena *arena = arena_of(i);
 

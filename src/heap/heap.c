@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/table.h"
 #include "conf/options.h"
 #include "conf/umem_options.h"
 #include "guard/report.h"
@@ -53,6 +54,7 @@ bool heap_ready(void)
 		done = page_map_init() && chunks_init();
 		if (done) {
 			magazines_init();
+			caches_init(heap_trim, reclaim_expect_bytes);
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 			umem_options_read();
 			debug_begin();

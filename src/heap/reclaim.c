@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "cache/table.h"
 #include "conf/options.h"
 #include "heap/front.h"
 #include "os/clock.h"
@@ -40,11 +41,16 @@ static void wake(void)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
+void reclaim_expect_bytes(size_t garbage)
+{
+	if (garbage > GARBAGE_WORTH_A_THREAD && atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE &&
+	    options.background_thread && options.dirty_decay_ms >= 0)
+		wake();
+}
+
 void reclaim_expect(struct arena *arena, size_t more)
 {
-	if (atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE && options.background_thread &&
-	    options.dirty_decay_ms >= 0 && reclaim_garbage(arena) + more > GARBAGE_WORTH_A_THREAD)
-		wake();
+	reclaim_expect_bytes(reclaim_garbage(arena) + more);
 }
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
@@ -63,6 +69,7 @@ bool reclaim_step(uint64_t now_ms)
 		arena_step(arena, now_ms);
 		left |= reclaim_garbage(arena) > 0;
 	}
+	left |= caches_step(now_ms);
 	magazines_trim(false, now_ms);
 	return left || magazines_dirty_bytes() > 0;
 }
@@ -77,6 +84,7 @@ bool reclaim_everything(void)
 		arena_reap(arena_of(i), true);
 		given |= pages_purge(&arena_of(i)->pages, 0);
 	}
+	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
 	return given;
 }

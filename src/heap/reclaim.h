@@ -12,6 +12,7 @@ size_t reclaim_garbage(const struct arena *arena);
 
 // Sees to it that the background thread is awake if the arena's garbage and that many bytes more are worth it.
 void reclaim_expect(struct arena *arena, size_t more);
+void reclaim_expect_bytes(size_t garbage);
 
 // Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
 void reclaim_look(struct arena *arena, uint64_t now_ms);
@@ -19,7 +20,8 @@ void reclaim_look(struct arena *arena, uint64_t now_ms);
 // One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back.
 bool reclaim_step(uint64_t now_ms);
 
-// Gives back all that no program holds: depots, empty slabs, dirty pages. True when something was given back.
+// Gives back all that no program holds: depots, empty slabs, dirty pages, of object caches only if nothing of the program is
+// called for it. True when something was given back.
 bool reclaim_everything(void);
 
 // The background thread sleeps on this word while it holds RECLAIM_ASLEEP; whoever leaves garbage behind wakes it.

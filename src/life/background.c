@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/table.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 
-enum { STEP_MS = 150, STACK_BYTES = 64 * 1024 };
+enum { STEP_MS = 150, STACK_BYTES = 256 * 1024 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
@@ -77,6 +78,8 @@ static void rest(void)
 	for (unsigned i = 0; i < arenas_created(); i++)
 		if (reclaim_garbage(arena_of(i)) > 0)
 			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
+	if (caches_garbage() > 0)
+		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	while (atomic_load(&reclaim_state) == RECLAIM_ASLEEP)
 		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
 }

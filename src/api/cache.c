@@ -1,0 +1,164 @@
+// Exported: object caches (include/vmag/cache.h).
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "cache/front.h"
+#include "cache/reserve.h"
+#include "cache/table.h"
+#include "heap/heap.h"
+#include "vmag/vmem.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { CONSOLIDATE_MOST = 256 }; // slabs in one call
+
+static void *import(void *source, size_t size, int flags)
+{
+	return vmag_vmem_alloc(source, size, flags);
+}
+
+static void release(void *source, void *start, size_t size)
+{
+	vmag_vmem_free(source, start, size);
+}
+
+static struct cache_source source_of(struct vmag_vmem *arena)
+{
+	struct vmag_vmem_stats stats;
+
+	if (arena == NULL)
+		return (struct cache_source){ .import = NULL };
+	vmag_vmem_stats(arena, &stats, sizeof stats);
+	return (struct cache_source){ import, release, arena, stats.quantum };
+}
+
+EXPORT vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t align, vmag_constructor_t *constructor,
+				       vmag_destructor_t *destructor, vmag_reclaim_t *reclaim, void *argument,
+				       struct vmag_vmem *source, int flags)
+{
+	struct cache_description wanted = {
+		.name = name,
+		.size = size,
+		.align = align,
+		.constructor = constructor,
+		.destructor = destructor,
+		.reclaim = reclaim,
+		.argument = argument,
+		.source = source_of(source),
+		.flags = flags,
+	};
+
+	if (!heap_ready()) {
+		errno = EAGAIN;
+		return NULL;
+	}
+	return cache_create(&wanted);
+}
+
+EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
+{
+	cache_destroy(cache, "vmag_cache_destroy");
+}
+
+EXPORT void *vmag_cache_alloc(vmag_cache_t *cache, int flags)
+{
+	void *object = cache_front_pop(cache);
+
+	return LIKELY(object != NULL) ? object : cache_alloc(cache, flags);
+}
+
+EXPORT void vmag_cache_free(vmag_cache_t *cache, void *object)
+{
+	if (UNLIKELY(object == NULL || !cache_front_push(cache, object)))
+		cache_free(cache, object);
+}
+
+EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t count, int flags)
+{
+	return cache_alloc_batch(cache, objects, count, flags);
+}
+
+EXPORT void vmag_cache_free_batch(vmag_cache_t *cache, void *const *objects, size_t count)
+{
+	cache_free_batch(cache, objects, count);
+}
+
+EXPORT vmag_reserve_t *vmag_cache_reserve(vmag_cache_t *cache, size_t count, int flags)
+{
+	return cache_reserve(cache, count, flags);
+}
+
+EXPORT void *vmag_reserve_alloc(vmag_reserve_t *reserve)
+{
+	return reserve_alloc(reserve);
+}
+
+EXPORT size_t vmag_reserve_left(const vmag_reserve_t *reserve)
+{
+	return reserve_left(reserve);
+}
+
+EXPORT void vmag_reserve_release(vmag_reserve_t *reserve)
+{
+	reserve_release(reserve);
+}
+
+EXPORT void vmag_cache_reap(vmag_cache_t *cache)
+{
+	cache_expect_live(cache, "vmag_cache_reap");
+	cache_reclaim(cache);
+}
+
+EXPORT void vmag_caches_reap(void)
+{
+	caches_reap(true, NULL);
+}
+
+EXPORT void vmag_cache_set_move(vmag_cache_t *cache, vmag_move_t *move)
+{
+	atomic_store(&cache->move, move);
+}
+
+EXPORT size_t vmag_cache_consolidate(vmag_cache_t *cache)
+{
+	cache_expect_live(cache, "vmag_cache_consolidate");
+	cache_reap(cache);
+	return cache_consolidate(cache, CONSOLIDATE_MOST);
+}
+
+EXPORT const char *vmag_cache_name(const vmag_cache_t *cache)
+{
+	return cache->name;
+}
+
+EXPORT size_t vmag_cache_object_size(const vmag_cache_t *cache)
+{
+	return cache->object_bytes;
+}
+
+EXPORT void vmag_cache_stats(vmag_cache_t *cache, struct vmag_cache_stats *stats, size_t size)
+{
+	struct vmag_cache_stats all;
+
+	cache_stats(cache, &all);
+	memset(stats, 0, size);
+	memcpy(stats, &all, size < sizeof all ? size : sizeof all);
+}
+
+EXPORT int vmag_cache_walk(vmag_cache_t *cache, void (*function)(void *argument, void *object), void *argument)
+{
+	return cache_walk(cache, function, argument);
+}
+
+EXPORT void vmag_cache_each(void (*function)(void *argument, vmag_cache_t *cache), void *argument)
+{
+	for (unsigned id = 0; id < caches_end(); id++) {
+		vmag_cache_t *cache = cache_pin(id);
+
+		if (cache == NULL)
+			continue;
+		function(argument, cache);
+		cache_unpin(cache);
+	}
+}

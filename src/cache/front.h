@@ -1,0 +1,88 @@
+// Front of the object caches: what a thread keeps of each, one word on the fast path and the rest behind it.
+//
+//   cache_words.tops ──► [ thread │ top 0 │ top 1 │ … │ top count−1 │ front 0 │ front 1 │ … │ front count−1 ]
+//                                    │ after the last round of the loaded magazine of the cache with id 0
+//
+// As in malloc's front, a top without magazine points into a closed one in which everything misses, and so does an id that
+// the thread has no place for. Unlike there, an empty slot may hold anything: a cache knows whose objects it gets, so free
+// looks only for the guard behind the last slot, as free_sized does.
+//
+// Tops and fronts of a thread are its own; the list of threads and the size of their tables change under the list's lock.
+// Destroying a cache takes its magazines out of all threads, which do not use that cache any more.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "cache/cache.h"
+
+struct cache_words {
+	void ***tops;
+	size_t count;
+};
+
+extern __thread struct cache_words cache_words __attribute__((tls_model("initial-exec"))) HIDDEN;
+
+// What a thread keeps of one cache beside the top: a cache line of its own.
+struct cache_front {
+	struct magazine *loaded, *previous;
+	void **seen;              // top when the thread tidied last
+	uint32_t previous_rounds; // of the previous magazine, and
+	uint32_t capacity;        // of the loaded one, for who counts from outside
+	uint16_t batch;           // of the next fill
+};
+
+// NULL: a miss.
+static inline void *cache_front_pop(const struct vmag_cache *cache)
+{
+	void ***tops = cache_words.tops, **top, *object;
+
+	if (UNLIKELY(cache->id >= cache_words.count))
+		return NULL;
+	top = tops[cache->id];
+	object = top[-1];
+	if (LIKELY(object != NULL))
+		tops[cache->id] = top - 1;
+	return object;
+}
+
+// False: a miss. The object is not NULL.
+static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
+{
+	void ***tops = cache_words.tops, **top;
+
+	if (UNLIKELY(cache->id >= cache_words.count))
+		return false;
+	top = tops[cache->id];
+	if (UNLIKELY(*top == MAGAZINE_FULL))
+		return false;
+	*top = object;
+	tops[cache->id] = top + 1;
+	return true;
+}
+
+// This thread's front of the cache. NULL: no memory, the thread is past its end, or the cache has no magazines.
+struct cache_front *cache_front_get(struct vmag_cache *cache);
+
+// After a miss: makes rounds available, or empty slots. False: neither the depot nor memory has any.
+bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front);
+bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front);
+
+// At a miss, before anything is taken apart: gives away what was not used for a while, and looks what is due.
+void cache_front_note_miss(struct vmag_cache *cache);
+
+// Leaves a magazine that is in no front in the depot; a partial one fills another that is there.
+void cache_leave_magazine(struct vmag_cache *cache, struct magazine *magazine);
+
+// This thread's magazines of the cache go to the depot; of all caches.
+void cache_front_flush(struct vmag_cache *cache);
+void cache_fronts_flush(void);
+
+// All threads' magazines of the cache, chained; for who destroys it.
+struct magazine *cache_fronts_collect(struct vmag_cache *cache);
+
+// How many rounds the magazines of all threads hold: an estimate while others run. With `out` not NULL they are copied there,
+// at most `most`.
+size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most);
+
+void cache_fronts_init(void);
+void cache_fronts_fork_lock(void);
+void cache_fronts_fork_done(bool child);

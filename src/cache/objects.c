@@ -1,0 +1,207 @@
+// Objects: allocating and freeing beyond the front, construction and destruction, and waiting for memory.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cache/objects.h"
+
+#include <errno.h>
+
+#include "cache/front.h"
+#include "cache/table.h"
+#include "guard/report.h"
+#include "os/clock.h"
+#include "util/format.h"
+
+enum { WAIT_MS = 10 };
+
+size_t cache_buffers(struct vmag_cache *cache, void **rounds, size_t count)
+{
+	size_t got = bin_fill(&cache->bin, rounds, count);
+
+	while (got == 0 && bin_grow(&cache->bin))
+		got = bin_fill(&cache->bin, rounds, count);
+	return got;
+}
+
+// The finding about an object that did not come from here, or came back before.
+static _Noreturn void report(const struct vmag_cache *cache, const void *object, enum bin_finding finding)
+{
+	char what[160];
+	struct text text = text_into(what, sizeof what - 1);
+
+	text_add(&text, "%s cache '%s', whose objects have %%zu bytes",
+		 finding == BIN_FREE_ALREADY  ? "double free of an object of" :
+		 finding == BIN_NOT_A_START ? "not the start of an object of" :
+					      "not an object of",
+		 cache->name);
+	*text.at = '\0';
+	guard_report(cache->free_name, object, what, cache->object_bytes);
+}
+
+static void wake_sleepers(struct vmag_cache *cache)
+{
+	if (LIKELY(atomic_load(&cache->sleepers) == 0))
+		return;
+	atomic_fetch_add(&cache->freed, 1);
+	os_word_wake(&cache->freed);
+}
+
+static void put_back(struct vmag_cache *cache, void *const *rounds, size_t count)
+{
+	size_t done;
+	enum bin_finding finding = bin_drain(&cache->bin, rounds, count, &done);
+
+	if (UNLIKELY(finding != BIN_OK))
+		report(cache, rounds[done], finding);
+}
+
+// No destructor runs on what is no object.
+static void destruct(struct vmag_cache *cache, void *object)
+{
+	enum bin_finding finding = bin_probe(&cache->bin, object);
+
+	if (UNLIKELY(finding != BIN_OK))
+		report(cache, object, finding);
+	cache->destructor(object, cache->argument);
+	put_back(cache, &object, 1);
+}
+
+void cache_drain(struct vmag_cache *cache, void *const *rounds, size_t count)
+{
+	if (cache->destructor == NULL)
+		put_back(cache, rounds, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			destruct(cache, rounds[i]);
+	wake_sleepers(cache);
+}
+
+void cache_drain_chain(struct vmag_cache *cache, struct magazine *chain)
+{
+	for (struct magazine *next; chain != NULL; chain = next) {
+		next = chain->next;
+		cache_drain(cache, chain->round, chain->rounds);
+		magazine_destroy(chain);
+	}
+}
+
+void *cache_construct(struct vmag_cache *cache, int flags)
+{
+	void *object;
+
+	if (cache_buffers(cache, &object, 1) == 0)
+		return NULL;
+	if (cache->constructor == NULL || cache->constructor(object, cache->argument, flags) == 0)
+		return object;
+	atomic_fetch_add_explicit(&cache->constructor_failures, 1, memory_order_relaxed);
+	put_back(cache, &object, 1);
+	return NULL;
+}
+
+// Other caches of the same source may have what this one needs; of the heap, malloc too.
+void cache_relieve(struct vmag_cache *cache)
+{
+	int saved = errno;
+
+	cache_reclaim(cache);
+	caches_reap(true, cache->source.source);
+	if (cache->source.import == NULL)
+		caches_trim_heap();
+	errno = saved;
+}
+
+void cache_wait(struct vmag_cache *cache)
+{
+	uint32_t seen = atomic_load(&cache->freed);
+
+	atomic_fetch_add(&cache->sleepers, 1);
+	os_word_wait(&cache->freed, seen, WAIT_MS);
+	atomic_fetch_sub(&cache->sleepers, 1);
+}
+
+// From the front, from the depot, from a slab.
+static void *alloc_once(struct vmag_cache *cache, struct cache_front *front, int flags)
+{
+	void *object = NULL;
+
+	while (object == NULL && front != NULL && cache_front_refill(cache, front))
+		object = cache_front_pop(cache);
+	return object != NULL ? object : cache_construct(cache, flags);
+}
+
+static void *no_memory(struct vmag_cache *cache)
+{
+	atomic_fetch_add_explicit(&cache->alloc_failures, 1, memory_order_relaxed);
+	errno = ENOMEM;
+	return NULL;
+}
+
+void *cache_alloc(struct vmag_cache *cache, int flags)
+{
+	struct cache_front *front;
+	void *object;
+
+	cache_expect_live(cache, "vmag_cache_alloc");
+	front = cache_front_get(cache);
+	if (front != NULL)
+		cache_front_note_miss(cache);
+	object = alloc_once(cache, front, flags);
+	if (LIKELY(object != NULL))
+		return object;
+	cache_relieve(cache);
+	while ((object = alloc_once(cache, front, flags)) == NULL) {
+		if (flags & VMAG_NOSLEEP)
+			return no_memory(cache);
+		cache_wait(cache);
+	}
+	return object;
+}
+
+void cache_free(struct vmag_cache *cache, void *object)
+{
+	int saved = errno;
+	struct cache_front *front;
+
+	if (object == NULL)
+		return;
+	cache_expect_live(cache, cache->free_name);
+	front = cache_front_get(cache);
+	if (front != NULL)
+		cache_front_note_miss(cache);
+	while (!cache_front_push(cache, object))
+		if (front == NULL || !cache_front_make_room(cache, front)) {
+			cache_drain(cache, &object, 1);
+			break;
+		}
+	errno = saved;
+}
+
+// What the front has, then the slabs, in as few steps as possible.
+size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count, int flags)
+{
+	size_t got = 0;
+
+	while (got < count) {
+		void *object = cache_front_pop(cache);
+
+		if (object == NULL && cache_is_plain(cache) && count - got > cache->least_rounds) {
+			size_t more = cache_buffers(cache, objects + got, count - got);
+
+			__builtin_memmove(objects + got, objects + count - more, more * sizeof *objects);
+			got += more;
+			if (more > 0)
+				continue;
+		}
+		if (object == NULL)
+			object = cache_alloc(cache, flags);
+		if (object == NULL)
+			break;
+		objects[got++] = object;
+	}
+	return got;
+}
+
+void cache_free_batch(struct vmag_cache *cache, void *const *objects, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (objects[i] != NULL && !cache_front_push(cache, objects[i]))
+			cache_free(cache, objects[i]);
+}

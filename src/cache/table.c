@@ -1,0 +1,239 @@
+// Table of all object caches.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cache/table.h"
+
+#include "cache/front.h"
+#include "cache/objects.h"
+#include "cache/slabs.h"
+#include "cache/update.h"
+#include "guard/report.h"
+#include "os/clock.h"
+
+enum { UNPIN_WAIT_MS = 10 };
+
+static struct {
+	struct mutex lock;
+	// Written under lock.
+	struct vmag_cache *_Atomic by_id[CACHES_MOST];
+	uint64_t taken[CACHES_MOST / 64]; // ids
+	_Atomic unsigned end;             // one above the highest id that was ever taken
+	// Constant after caches_init.
+	bool (*trim)(void);
+	void (*expect)(size_t bytes);
+} table = { .lock = MUTEX_INIT(RANK_CACHES) };
+
+void caches_init(bool (*trim)(void), void (*expect)(size_t bytes))
+{
+	table.trim = trim;
+	table.expect = expect;
+	pages_init(&cache_pages, "caches");
+	cache_fronts_init();
+}
+
+bool caches_trim_heap(void)
+{
+	return table.trim != NULL && table.trim();
+}
+
+void caches_expect_garbage(size_t bytes)
+{
+	if (table.expect != NULL)
+		table.expect(bytes);
+}
+
+// CACHES_MOST when all are taken.
+static unsigned lowest_free_id(void)
+{
+	for (unsigned word = 0; word < CACHES_MOST / 64; word++)
+		if (~table.taken[word] != 0)
+			return word * 64 + first_bit(~table.taken[word]);
+	return CACHES_MOST;
+}
+
+bool caches_enter(struct vmag_cache *cache)
+{
+	unsigned id;
+
+	mutex_lock(&table.lock);
+	id = lowest_free_id();
+	if (id < CACHES_MOST) {
+		table.taken[id / 64] |= 1ull << id % 64;
+		cache->id = id;
+		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
+		if (id >= atomic_load_explicit(&table.end, memory_order_relaxed))
+			atomic_store_explicit(&table.end, id + 1, memory_order_release);
+	}
+	mutex_unlock(&table.lock);
+	return id < CACHES_MOST;
+}
+
+void caches_leave(struct vmag_cache *cache)
+{
+	uint32_t pins;
+
+	mutex_lock(&table.lock);
+	atomic_store_explicit(&table.by_id[cache->id], NULL, memory_order_relaxed);
+	mutex_unlock(&table.lock);
+	while ((pins = atomic_load(&cache->pins)) != 0)
+		os_word_wait(&cache->pins, pins, UNPIN_WAIT_MS);
+}
+
+void caches_free_id(unsigned id)
+{
+	mutex_lock(&table.lock);
+	table.taken[id / 64] &= ~(1ull << id % 64);
+	mutex_unlock(&table.lock);
+}
+
+struct vmag_cache *cache_of_id(unsigned id)
+{
+	return atomic_load_explicit(&table.by_id[id], memory_order_acquire);
+}
+
+struct vmag_cache *cache_pin(unsigned id)
+{
+	struct vmag_cache *cache;
+
+	if (cache_of_id(id) == NULL)
+		return NULL;
+	mutex_lock(&table.lock);
+	cache = cache_of_id(id);
+	if (cache != NULL)
+		atomic_fetch_add(&cache->pins, 1);
+	mutex_unlock(&table.lock);
+	return cache;
+}
+
+void cache_unpin(struct vmag_cache *cache)
+{
+	atomic_fetch_sub(&cache->pins, 1);
+}
+
+unsigned caches_end(void)
+{
+	return atomic_load_explicit(&table.end, memory_order_acquire);
+}
+
+void cache_expect_live(const struct vmag_cache *cache, const char *call)
+{
+	if (UNLIKELY(cache->id >= CACHES_MOST || cache_of_id(cache->id) != cache))
+		guard_report(call, cache, "not an object cache, or a destroyed one", 0);
+}
+
+bool caches_reap(bool callbacks, const void *source)
+{
+	if (caches_end() == 0)
+		return false;
+	cache_fronts_flush();
+	for (unsigned id = 0; id < caches_end(); id++) {
+		struct vmag_cache *cache = cache_pin(id);
+
+		if (cache == NULL)
+			continue;
+		if (source == NULL || cache->source.source == source) {
+			if (callbacks)
+				cache_reclaim(cache);
+			else if (cache_is_plain(cache) && cache->source.import == NULL)
+				cache_reap(cache);
+		}
+		cache_unpin(cache);
+	}
+	return pages_purge(&cache_pages, 0);
+}
+
+bool caches_step(uint64_t now_ms)
+{
+	if (caches_end() == 0)
+		return false;
+	for (unsigned id = 0; id < caches_end(); id++) {
+		struct vmag_cache *cache = cache_pin(id);
+
+		if (cache == NULL)
+			continue;
+		cache_update(cache, now_ms);
+		cache_unpin(cache);
+	}
+	pages_decay(&cache_pages, now_ms);
+	return caches_garbage() > 0;
+}
+
+size_t caches_garbage(void)
+{
+	size_t bytes = caches_end() > 0 ? pages_dirty_bytes(&cache_pages) : 0;
+
+	for (unsigned id = 0; id < caches_end(); id++) {
+		struct vmag_cache *cache = cache_pin(id);
+
+		if (cache == NULL)
+			continue;
+		bytes += cache_garbage(cache);
+		cache_unpin(cache);
+	}
+	return bytes;
+}
+
+static void each(void (*function)(struct vmag_cache *cache))
+{
+	for (unsigned id = 0; id < caches_end(); id++)
+		if (cache_of_id(id) != NULL)
+			function(cache_of_id(id));
+}
+
+static void lock_depot(struct vmag_cache *cache)
+{
+	mutex_fork_lock(&cache->depot.lock);
+}
+
+static void lock_bin(struct vmag_cache *cache)
+{
+	mutex_fork_lock(&cache->bin.lock);
+}
+
+static void unlock_both(struct vmag_cache *cache)
+{
+	mutex_fork_unlock(&cache->bin.lock);
+	mutex_fork_unlock(&cache->depot.lock);
+}
+
+// The threads that were at work in the cache are gone; their magazines too.
+static void alone_in_child(struct vmag_cache *cache)
+{
+	atomic_store(&cache->pins, 0);
+	atomic_store(&cache->sleepers, 0);
+	atomic_store(&cache->reclaiming, false);
+	atomic_store(&cache->moving, false);
+	atomic_store(&cache->lost_rounds, true);
+}
+
+void caches_fork_lock_table(void)
+{
+	mutex_fork_lock(&table.lock);
+	cache_fronts_fork_lock();
+}
+
+void caches_fork_lock_depots(void)
+{
+	each(lock_depot);
+}
+
+void caches_fork_lock_bins(void)
+{
+	each(lock_bin);
+}
+
+void caches_fork_lock_pages(void)
+{
+	mutex_fork_lock(&cache_pages.runs.lock);
+}
+
+void caches_fork_done(bool child)
+{
+	mutex_fork_unlock(&cache_pages.runs.lock);
+	each(unlock_both);
+	if (child) {
+		each(alone_in_child);
+		atomic_store(&cache_pages.decaying, false);
+	}
+	cache_fronts_fork_done(child);
+	mutex_fork_unlock(&table.lock);
+}

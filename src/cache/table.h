@@ -1,0 +1,46 @@
+// Table of all object caches: their ids, and holding one while it is visited.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "cache/cache.h"
+
+// What the floors above lend: `trim` gives back memory of the heap when a cache has none (true: something was given);
+// `expect` hears that so many bytes of garbage are left to a background thread. Called once, before any other function.
+void caches_init(bool (*trim)(void), void (*expect)(size_t bytes));
+bool caches_trim_heap(void);
+void caches_expect_garbage(size_t bytes);
+
+// Gives the cache the lowest free id. False: the table is full.
+bool caches_enter(struct vmag_cache *cache);
+
+// Takes the cache out and waits until nobody has it pinned. cache_id_free lets its id be used again.
+void caches_leave(struct vmag_cache *cache);
+void caches_free_id(unsigned id);
+
+// The cache of that id, not to be destroyed before it is unpinned; NULL: there is none. Ids run from 0 to caches_end() − 1.
+struct vmag_cache *cache_pin(unsigned id);
+void cache_unpin(struct vmag_cache *cache);
+unsigned caches_end(void);
+
+// The same without holding it: for who holds what the destroyer of a cache needs.
+struct vmag_cache *cache_of_id(unsigned id);
+
+// Reports the use of what is no cache, or not any more.
+void cache_expect_live(const struct vmag_cache *cache, const char *call);
+
+// Reaps all caches. `callbacks` false: only those whose reaping calls nothing of the program, and without reclaim.
+// `source`: only those with that source; NULL: all. True when pages were given back.
+bool caches_reap(bool callbacks, const void *source);
+
+// A step of giving back for all caches; true while something is left that a later step may give back.
+bool caches_step(uint64_t now_ms);
+
+// Bytes that could be given back.
+size_t caches_garbage(void);
+
+// Locks for fork, in steps as their ranks demand.
+void caches_fork_lock_table(void);
+void caches_fork_lock_depots(void);
+void caches_fork_lock_bins(void);
+void caches_fork_lock_pages(void);
+void caches_fork_done(bool child);

@@ -1,0 +1,18 @@
+// Reading memory that may not be there, on Linux: the kernel copies.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/memory.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+bool os_memory_peek(void *to, const void *from, size_t size)
+{
+	struct iovec local = { to, size }, remote = { (void *)(size_t)from, size };
+	int saved = errno;
+	ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+
+	errno = saved;
+	return copied >= 0 && (size_t)copied == size;
+}
