@@ -36,6 +36,7 @@ test  need path:/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross
 test  need command:qemu-aarch64             qemu-user
 test  need command:musl-gcc                 musl-tools
 test  need command:valgrind                 valgrind
+test  wish command:jeprof                   libjemalloc-dev
 test  need command:strace                   strace
 bench need library:libjemalloc.so.2         libjemalloc2
 bench need library:libmimalloc.so           libmimalloc2.0|libmimalloc3|libmimalloc2

@@ -10,6 +10,7 @@
 #include "api/root.h"
 #include "cache/table.h"
 #include "ctl/stats.h"
+#include "heap/counted.h"
 #include "heap/fast.h"
 #include "life/life.h"
 #include "os/file.h"
@@ -31,6 +32,10 @@ __attribute__((destructor(101))) static void exiting(void)
 
 static __attribute__((noinline)) void *malloc_miss(size_t size)
 {
+	void *object = counted_malloc(size);
+
+	if (object != NULL)
+		return object;
 	words.caller = NULL;
 	return heap_malloc(size);
 }
@@ -38,13 +43,16 @@ static __attribute__((noinline)) void *malloc_miss(size_t size)
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_miss(void *object)
 {
+	if (counted_free(object))
+		return;
 	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");
 }
 
 static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
 {
-	heap_free_sized(object, 0, size, "free_sized");
+	if (!counted_free(object))
+		heap_free_sized(object, 0, size, "free_sized");
 }
 
 EXPORT void *malloc(size_t size)

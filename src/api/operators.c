@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "guard/report.h"
+#include "heap/counted.h"
 #include "heap/fast.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -65,7 +66,9 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 
 static __attribute__((noinline)) void *new_miss(size_t size)
 {
-	return new_slow(size, 0, true);
+	void *object = counted_malloc(size);
+
+	return object != NULL ? object : new_slow(size, 0, true);
 }
 
 // The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.
@@ -79,17 +82,21 @@ void *operators_new_nothrow(size_t size, size_t align)
 
 static __attribute__((noinline)) void *new_nothrow_miss(size_t size)
 {
-	return operators_new_nothrow_caught(size, 0);
+	void *object = counted_malloc(size);
+
+	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
 
 static __attribute__((noinline)) void delete_miss(void *object)
 {
-	heap_free(object, "operator delete");
+	if (!counted_free(object))
+		heap_free(object, "operator delete");
 }
 
 static __attribute__((noinline)) void delete_sized_miss(void *object, size_t size)
 {
-	heap_free_sized(object, 0, size, "operator delete");
+	if (!counted_free(object))
+		heap_free_sized(object, 0, size, "operator delete");
 }
 
 // In the names "m" is size_t, unsigned long on every platform served.

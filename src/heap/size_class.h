@@ -23,6 +23,9 @@ enum {
 // By bytes asked for, 0 … SMALL_MOST.
 extern const uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
 
+// Bytes of an object of a class of that table.
+extern const uint16_t size_class_bytes[] HIDDEN;
+
 // The class number of any size ≥ 129, also beyond CLASSES.
 static inline unsigned size_class_large(size_t size)
 {

@@ -72,7 +72,13 @@ static void check_borders(void) {
         CHECK_EQ(class_size(class) % (class_size(class) < 16 ? 8 : 16), 0);
 }
 
+static void bytes_of_the_table(void) {
+    for (unsigned class = 1; class_size(class) <= SMALL_MOST; class++)
+        CHECK_EQ(size_class_bytes[class], class_size(class));
+}
+
 int main(void) {
+    bytes_of_the_table();
     list_make();
     check_class_sizes();
     check_borders();

@@ -1,0 +1,68 @@
+# Profiles that a program leaves behind: each is whole, says the same by its records and by its samples, and jeprof reads
+# the same total.  `dumps.py LIBRARY everything|final PROGRAM [ARGUMENT…]`; `final` runs the program and looks at its one dump.
+# SPDX-License-Identifier: BSD-2-Clause
+import glob
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def records_of(text):
+    """Live objects, live bytes of each stack; from the records."""
+    body = text[text.index("\n@"):text.index("MAPPED_LIBRARIES")] if "\n@" in text else ""
+    return [tuple(int(number) for number in found) for found in re.findall(r"^  t\*: (\d+): (\d+) \[", body, re.MULTILINE)]
+
+
+def samples_of(text):
+    """The same from the samples, weighted here."""
+    sums = {}
+    for line in text.split("VMAG_PROFILE:\n")[1].splitlines()[1:]:
+        stack, _, _, size, lg, live, _ = (int(word) for word in line.split())
+        p = 1 if lg == 0 else -math.expm1(-size / 2**lg)
+        objects, size_sum = sums.get(stack, (0, 0))
+        sums[stack] = objects + live / p, size_sum + size * live / p
+    return [sums[stack] for stack in sorted(sums)]
+
+
+def check(path, steady):
+    text = open(path, encoding="utf-8").read()
+    assert text.startswith("heap_v2/1\n  t*: "), path
+    assert re.search(r"^VMAG_PROFILE:\nlg_sample=\d+ lost=0 ", text, re.MULTILINE), path
+    records, samples = records_of(text), samples_of(text)
+    assert len(records) == len(samples), (path, len(records), len(samples))
+    for (objects, size), (objects_too, size_too) in zip(records, samples):
+        if steady:
+            assert abs(objects - objects_too) <= 1 + objects_too * 1e-3, (path, objects, objects_too)
+            assert abs(size - size_too) <= 16 + size_too * 1e-3, (path, size, size_too)
+    return sum(size for _, size in records)
+
+
+def jeprof_total(program, path):
+    out = subprocess.run(["jeprof", "--text", "--show_bytes", program, path], capture_output=True, text=True).stdout
+    return int(re.search(r"Total: (\d+) B", out).group(1))
+
+
+def main(library, kind, *command):
+    with tempfile.TemporaryDirectory() as folder:
+        conf = f"prof:true,prof_prefix:{folder}/p," + (
+            "prof_final:true,lg_prof_sample:16" if kind == "final" else "lg_prof_sample:12,lg_prof_interval:23,prof_gdump:true")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf))
+        dumps = sorted(glob.glob(folder + "/p.*.heap"))
+        totals = [check(dump, kind == "final") for dump in dumps]
+        print(len(dumps), "dumps, the last of", totals[-1], "bytes")
+        if kind == "final":
+            assert len(dumps) == 1 and dumps[0].endswith(".f.heap"), dumps
+            if shutil.which("jeprof"):
+                theirs = jeprof_total(command[0], dumps[0])
+                assert abs(theirs - totals[0]) <= totals[0] * 1e-3, (theirs, totals[0])
+                print("jeprof says", theirs)
+            else:
+                print("without jeprof (libjemalloc-dev): its total is not compared")
+
+
+main(*sys.argv[1:])
