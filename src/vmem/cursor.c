@@ -44,7 +44,7 @@ static void cursor_begin(struct vmem *arena, struct vmem_cursor *cursor, const v
 	move_to_span(cursor, arena->spans);
 }
 
-struct vmem_segment *vmem_rotor_settle(struct vmem *arena)
+struct vmem_segment *vmem_rotor_segment(struct vmem *arena, uintptr_t *from)
 {
 	struct vmem_cursor *rotor = &arena->rotor;
 	struct vmem_segment *at;
@@ -56,11 +56,14 @@ struct vmem_segment *vmem_rotor_settle(struct vmem *arena)
 	if (rotor->at == NULL)
 		move_to_span(rotor, arena->spans);
 	at = settle(rotor);
-	if (at->type == SEGMENT_SPAN) {
-		move_to_span(rotor, at->list_next == NULL ? arena->spans : at->list_next);
-		at = settle(rotor);
+	if (at->type != SEGMENT_SPAN) {
+		*from = rotor->address;
+		return rotor->at = at;
 	}
-	return rotor->at = at;
+	// At its span's end. It stays there: spans may come between.
+	at = (at->list_next == NULL ? arena->spans : at->list_next)->next;
+	*from = at->start;
+	return at;
 }
 
 void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor)

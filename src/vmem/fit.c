@@ -187,8 +187,7 @@ struct vmem_segment *vmem_fit_next(struct vmem *arena, size_t size, const struct
 	if (list_from(arena, VMEM_CLEAN, list_index(arena, size)) == VMEM_LISTS &&
 	    list_from(arena, VMEM_DIRTY, list_index(arena, size)) == VMEM_LISTS)
 		return NULL;
-	at = first = vmem_rotor_settle(arena);
-	from = arena->rotor.address;
+	at = first = vmem_rotor_segment(arena, &from);
 	for (int steps = 0; steps < NEXT_FIT_STEPS; steps++) {
 		if ((*start = place_in(arena, at, from, size, constraint)) != 0)
 			return at;

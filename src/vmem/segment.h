@@ -227,8 +227,8 @@ void vmem_span_remove(struct vmem *arena, struct vmem_segment *span, struct vmem
 
 // Says that a tag leaves its ring; cursors at it go to `to`, which covers or follows it.
 void vmem_cursors_leave_slow(struct vmem *arena, const struct vmem_segment *tag, struct vmem_segment *to);
-// The segment that holds the rotor's address, of an arena that has spans.
-struct vmem_segment *vmem_rotor_settle(struct vmem *arena);
+// The segment in which next fit begins to look, of an arena that has spans, and from which integer on.
+struct vmem_segment *vmem_rotor_segment(struct vmem *arena, uintptr_t *from);
 
 static inline void cursors_leave(struct vmem *arena, const struct vmem_segment *tag, struct vmem_segment *to)
 {

@@ -148,6 +148,28 @@ static void constrained_imports_from_odd_places(void) {
             one_import_for(offset, UNIT, (struct vmem_constraint){ .align = align });
 }
 
+// While a span is imported, somebody frees enough: the span goes back at once.
+static struct vmem *being_imported;
+
+static uintptr_t free_and_import(void *ignored, size_t size, int flags) {
+    CHECK(vmem_segment_free(being_imported, 4096, UNIT / 2, VMEM_CLEAN));
+    return count_import(ignored, size, flags);
+}
+
+static void superfluous_spans_go_back(void) {
+    struct vmem arena;
+
+    arena_make(&arena);
+    CHECK(vmem_span_add(&arena, 4096, UNIT / 2));
+    CHECK_EQ(vmem_segment_alloc(&arena, UNIT / 2).start, 4096);
+    being_imported = &arena;
+    arena.import = free_and_import;
+    CHECK_EQ(vmem_segment_alloc(&arena, UNIT / 2).start, 4096);
+    CHECK(source.imported == 1 && source.live == 0);
+    vmem_check(&arena);
+    vmem_fini(&arena);
+}
+
 // Limits on the place cannot be met by importing (2001, §4.3.3).
 static void limits_do_not_import(void) {
     struct vmem arena;
@@ -188,6 +210,7 @@ int main(void) {
     dirty_spans_stay_until_cleaned();
     added_spans_stay();
     a_refusing_source();
+    superfluous_spans_go_back();
     limits_do_not_import();
     random_run();
     constrained_imports();
