@@ -208,7 +208,7 @@ static void count_depot(struct arena *arena, unsigned class, size_t rounds, bool
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
 	size_t held = atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
-	size_t limit = options.depot_bytes + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+	size_t limit = options.depot_bytes / arenas_created() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
 	return held + rounds * class_size(class) > (scattered ? limit / 4 : limit);
 }
@@ -309,6 +309,7 @@ void arenas_fork_done(bool child)
 		if (child) {
 			recount_depots(arena);
 			atomic_store(&arena->threads, 0);
+			atomic_store(&arena->front_bytes, 0);
 			atomic_store(&arena->pages.decaying, false);
 		}
 	}

@@ -27,6 +27,7 @@ struct arena {
 	// Atomic.
 	_Atomic unsigned threads;
 	_Atomic size_t depot_bytes; // of objects in full magazines
+	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	// Each with its lock.
 	struct pages pages;

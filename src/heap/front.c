@@ -18,12 +18,15 @@
 enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
 	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
+	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
 	MOST_CAPACITY = 124,      // rounds
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	TIDY_MS = 500,            // a class not used for this long is given to the depot
 	MISSES_A_LOOK = 16,       // between looks at the clock
 	SAMPLES = 8,              // rounds looked at of a full magazine
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
+	FRONTS_FLOOR = 512 * 1024, // bytes that an arena's fronts may hold in any case
+	LG_FRONTS_PROPORTION = 2,  // and of its active bytes
 };
 
 static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
@@ -97,10 +100,8 @@ static struct front *front_create(void)
 		return NULL;
 	}
 	atomic_fetch_add_explicit(&front->arena->threads, 1, memory_order_relaxed);
-	for (unsigned class = 1; class < CLASSES; class++) {
-		front->capacity[class] = (uint8_t)min_size(FIRST_CAPACITY, most_rounds(class));
+	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)first_batch(class);
-	}
 	front->tidied_at = os_clock_ms();
 	front->words = &words;
 	front->top = words.top;
@@ -207,8 +208,36 @@ static void exchange(struct front *front, unsigned class, struct magazine *loade
 	load(front, class, previous);
 }
 
+// What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
+// plus a floor: beyond that none grows and new ones are small, so that many threads do not hold more than the program does.
+static bool fronts_hold_enough(const struct arena *arena)
+{
+	return atomic_load_explicit(&arena->front_bytes, memory_order_relaxed) >
+	       FRONTS_FLOOR + (pages_active_bytes(&arena->pages) >> LG_FRONTS_PROPORTION);
+}
+
+static size_t capacity_bytes(const struct front *front)
+{
+	size_t bytes = 0;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes += front->capacity[class] * 2 * class_size(class);
+	return bytes;
+}
+
+static void set_capacity(struct front *front, unsigned class, size_t rounds)
+{
+	size_t more = (rounds - front->capacity[class]) * 2 * class_size(class);
+
+	atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+	front->capacity[class] = (uint8_t)rounds;
+}
+
 static struct magazine *new_magazine(struct front *front, unsigned class)
 {
+	if (front->capacity[class] == 0)
+		set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
+						    most_rounds(class)));
 	return magazine_create(front->capacity[class], arena_word(front->arena->id, class));
 }
 
@@ -217,7 +246,8 @@ static void grow_capacity(struct front *front, unsigned class)
 {
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
-	front->capacity[class] = (uint8_t)min_size(more, most_rounds(class));
+	if (!fronts_hold_enough(front->arena))
+		set_capacity(front, class, min_size(more, most_rounds(class)));
 }
 
 // Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.
@@ -250,7 +280,7 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	}
 	magazine->rounds = (uint32_t)got;
 	prefetch_objects(magazine);
-	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, front->capacity[class]);
+	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, magazine->capacity);
 	load(front, class, magazine);
 	return true;
 }
@@ -520,6 +550,8 @@ static void front_tidy(struct front *front)
 			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
 			keep_previous(front, class, NULL);
 			front->batch[class] = (uint8_t)first_batch(class);
+			if (front->loaded[class] == NULL)
+				set_capacity(front, class, 0);
 		}
 		front->seen[class] = front->top[class];
 		put_away(front->arena, class, idle);
@@ -549,6 +581,8 @@ void front_end(void *value)
 	if (words.front != front)
 		return;
 	front_flush(front);
+	for (unsigned class = 1; class < CLASSES; class++)
+		set_capacity(front, class, 0);
 	front_close_words(front);
 	words.ended = true;
 	words.door = 0;
@@ -618,6 +652,7 @@ void fronts_fork_done(bool child)
 		if (own != NULL) {
 			own->next = own->prev = NULL;
 			atomic_store(&own->arena->threads, 1);
+			atomic_store(&own->arena->front_bytes, capacity_bytes(own));
 		}
 	}
 	mutex_fork_unlock(&fronts.lock);

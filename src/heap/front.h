@@ -48,7 +48,7 @@ struct front {
 	struct magazine *loaded[CLASSES];
 	struct magazine *previous[CLASSES];
 	void **seen[CLASSES];       // top when the front was last tidied
-	uint8_t capacity[CLASSES];  // of the next magazine
+	uint8_t capacity[CLASSES];  // of the next magazine; 0: the class is not in use
 	uint8_t batch[CLASSES];     // of the next fill
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
