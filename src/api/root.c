@@ -36,7 +36,7 @@ void root_publish(void)
 		.mappings = address(os_mappings),
 		.mappings_count = address(&os_mappings_count),
 		.arenas = address(arenas_table_at()),
-		.arenas_count = address(arenas_created_at()),
+		.arenas_count = address(arenas_end_at()),
 		.fronts = address(fronts_first_at()),
 		.run_start = offsetof(struct run, node.key),
 		.run_bin = offsetof(struct run, bin),

@@ -235,8 +235,8 @@ static void take_cached(struct walk *walk)
 	size_t rounds[CLASSES] = { 0 };
 
 	fronts_count(rounds);
-	for (unsigned i = 0; i < arenas_created(); i++)
-		for (unsigned class = 1; class < CLASSES; class++)
+	for (unsigned i = 0; i < arenas_end(); i++)
+		for (unsigned class = 1; class < CLASSES && arena_of(i) != NULL; class++)
 			rounds[class] += __atomic_load_n(&arena_of(i)->depots[class].rounds, __ATOMIC_RELAXED);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		size_t bytes = min_size(rounds[class] * class_size(class), walk->of_class[class]);

@@ -34,9 +34,11 @@ struct stats stats_snapshot(void)
 	struct stats stats = { .arenas = arenas_created(), .threads = fronts_live() };
 	size_t out = 0, slab_bytes = 0;
 
-	for (unsigned i = 0; i < stats.arenas; i++) {
+	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 
+		if (arena == NULL)
+			continue;
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			bin_sums(&arena->bins[class], &out, &slab_bytes);
 		stats.active += pages_active_bytes(&arena->pages);

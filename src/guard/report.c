@@ -1,4 +1,4 @@
-// Misuse told: one line on stderr, then abort.
+// Misuse told: one line on stderr, then abort if it was not refused.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "guard/report.h"
 
@@ -7,7 +7,7 @@
 #include "os/file.h"
 #include "util/format.h"
 
-void guard_report(const char *call, const void *address, const char *what, size_t size)
+void guard_warn(const char *call, const void *address, const char *what, size_t size)
 {
 	char line[320];
 	struct text text = text_into(line, sizeof line);
@@ -19,6 +19,11 @@ void guard_report(const char *call, const void *address, const char *what, size_
 #pragma GCC diagnostic pop
 	text_add(&text, "\n");
 	os_stderr_write(line, (size_t)(text.at - line));
+}
+
+void guard_report(const char *call, const void *address, const char *what, size_t size)
+{
+	guard_warn(call, address, what, size);
 	abort();
 }
 

@@ -10,3 +10,6 @@ _Noreturn void guard_report(const char *call, const void *address, const char *w
 
 // The same about something that has a name; '%' is not one of its letters.
 _Noreturn void guard_report_in(const char *call, const void *address, const char *name, const char *what, size_t size);
+
+// The same line for a fault that was refused: the process goes on.
+void guard_warn(const char *call, const void *address, const char *what, size_t size);

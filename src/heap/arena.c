@@ -19,14 +19,18 @@ enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION 
 static struct {
 	struct mutex lock;
 	// Under lock.
-	_Atomic unsigned limit; // 0: not known yet
+	_Atomic unsigned limit; // of automatic arenas; 0: not known yet
 	_Atomic unsigned cpus;  // by affinity, when the first arena was made
+	unsigned destroyed_count;
+	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
 	// Written under lock, read by anyone.
-	_Atomic unsigned created;
+	_Atomic unsigned automatic; // automatic arenas made in turn, from number 0 on
+	_Atomic unsigned end;       // no number from here on was ever used
+	_Atomic unsigned explicit;  // numbers given to explicit arenas
 	struct arena *_Atomic by_id[ARENAS_MOST];
 } arenas = { .lock = MUTEX_INIT(RANK_ARENAS) };
 
-static struct arena *arena_create(unsigned id)
+static struct arena *arena_create(unsigned id, bool is_explicit)
 {
 	struct arena *arena = base_alloc_pages(sizeof *arena);
 
@@ -34,7 +38,9 @@ static struct arena *arena_create(unsigned id)
 		return NULL;
 	arena->id = id;
 	arena->created_at = os_clock_ms();
+	arena->is_explicit = is_explicit;
 	pages_init(&arena->pages, "pages");
+	arena->pages.extents.arena = id;
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
 			 (uint16_t)arena_word(id, class));
@@ -58,47 +64,83 @@ static unsigned arena_limit(void)
 	return limit == 0 ? 1 : limit < ARENAS_MOST ? (unsigned)limit : ARENAS_MOST;
 }
 
-static struct arena *least_used(unsigned created)
+static bool is_automatic(const struct arena *arena)
 {
-	struct arena *best = atomic_load_explicit(&arenas.by_id[0], memory_order_acquire);
+	return arena != NULL && !arena->is_explicit;
+}
 
-	for (unsigned i = 1; i < created; i++) {
-		struct arena *arena = atomic_load_explicit(&arenas.by_id[i], memory_order_acquire);
+static struct arena *least_used(void)
+{
+	struct arena *best = NULL;
 
-		if (atomic_load_explicit(&arena->threads, memory_order_relaxed) <
-		    atomic_load_explicit(&best->threads, memory_order_relaxed))
+	for (unsigned i = 0; i < arenas_end(); i++) {
+		struct arena *arena = arena_of(i);
+
+		if (is_automatic(arena) && (best == NULL || atomic_load_explicit(&arena->threads, memory_order_relaxed) <
+							     atomic_load_explicit(&best->threads, memory_order_relaxed)))
 			best = arena;
 	}
 	return best;
 }
 
-// Counting processors reads files, and a new arena is mapped: both without the lock; at most one arena too many is made
-// and dropped when two threads race.
+// Counting processors reads files, without the lock; and may come back here, when the first number is there to be used.
+unsigned arenas_automatic(void)
+{
+	if (arenas.cpus == 0)
+		arenas.cpus = os_cpus_affine();
+	if (arenas.limit == 0) {
+		arenas.limit = 1;
+		arenas.limit = arena_limit();
+	}
+	return arenas.limit;
+}
+
+static unsigned first_without_arena(unsigned limit)
+{
+	unsigned id = 0;
+
+	while (id < limit && arena_of(id) != NULL)
+		id++;
+	return id;
+}
+
+// Under the lock.
+static void enter_in_table(unsigned id, struct arena *arena)
+{
+	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
+	if (id >= arenas.end)
+		atomic_store_explicit(&arenas.end, id + 1, memory_order_release);
+}
+
+// A new arena is mapped without the lock; at most one too many is made and dropped when two threads race.
+struct arena *arena_make_automatic(unsigned id)
+{
+	struct arena *fresh = arena_of(id);
+
+	if (fresh != NULL)
+		return fresh;
+	fresh = arena_create(id, false);
+	mutex_lock(&arenas.lock);
+	if (fresh != NULL && arena_of(id) == NULL)
+		enter_in_table(id, fresh);
+	mutex_unlock(&arenas.lock);
+	return arena_of(id);
+}
+
 struct arena *arena_for_thread(void)
 {
-	unsigned created = atomic_load_explicit(&arenas.created, memory_order_acquire);
-
-	if (created == 0)
-		arenas.cpus = os_cpus_affine();
-	struct arena *best = created == 0 ? NULL : least_used(created), *fresh;
+	struct arena *best = least_used(), *fresh;
+	unsigned id;
 
 	if (best != NULL && atomic_load_explicit(&best->threads, memory_order_relaxed) == 0)
 		return best;
-	if (created > 0 && arenas.limit == 0) {
-		arenas.limit = created; // in case that counting comes back here
-		arenas.limit = arena_limit();
-	}
-	if (created > 0 && created >= arenas.limit)
+	if (best == NULL)
+		arenas.cpus = os_cpus_affine();
+	id = best == NULL ? 0 : first_without_arena(arenas_automatic());
+	if (best != NULL && id == arenas.limit)
 		return best;
-	fresh = arena_create(created);
-	mutex_lock(&arenas.lock);
-	if (fresh != NULL && atomic_load_explicit(&arenas.created, memory_order_relaxed) == created) {
-		atomic_store_explicit(&arenas.by_id[created], fresh, memory_order_release);
-		atomic_store_explicit(&arenas.created, created + 1, memory_order_release);
-		best = fresh;
-	}
-	mutex_unlock(&arenas.lock);
-	return best != NULL ? best : arena_of(0);
+	fresh = arena_make_automatic(id);
+	return fresh != NULL ? fresh : best;
 }
 
 struct arena *arena_of(unsigned id)
@@ -111,14 +153,120 @@ const void *arenas_table_at(void)
 	return arenas.by_id;
 }
 
-const void *arenas_created_at(void)
+const void *arenas_end_at(void)
 {
-	return &arenas.created;
+	return &arenas.end;
+}
+
+unsigned arenas_end(void)
+{
+	return atomic_load_explicit(&arenas.end, memory_order_acquire);
 }
 
 unsigned arenas_created(void)
 {
-	return atomic_load_explicit(&arenas.created, memory_order_acquire);
+	unsigned created = 0;
+
+	for (unsigned i = 0; i < arenas_end(); i++)
+		created += arena_of(i) != NULL && arena_of(i)->state != ARENA_DESTROYED;
+	return created;
+}
+
+unsigned arenas_count(void)
+{
+	return arenas_automatic() + arenas.explicit;
+}
+
+// ARENAS_MOST: there is none left.
+static unsigned explicit_number(unsigned automatic)
+{
+	unsigned id = ARENAS_MOST;
+
+	mutex_lock(&arenas.lock);
+	if (arenas.destroyed_count > 0)
+		id = arenas.destroyed[--arenas.destroyed_count];
+	else if (automatic + arenas.explicit < ARENAS_MOST)
+		id = automatic + arenas.explicit++;
+	mutex_unlock(&arenas.lock);
+	return id;
+}
+
+struct arena *arena_make_explicit(void)
+{
+	unsigned id = explicit_number(arenas_automatic());
+	struct arena *arena;
+
+	if (id == ARENAS_MOST)
+		return NULL;
+	arena = arena_of(id);
+	if (arena == NULL)
+		arena = arena_create(id, true);
+	mutex_lock(&arenas.lock);
+	if (arena == NULL)
+		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)id;
+	else {
+		enter_in_table(id, arena);
+		atomic_store(&arena->state, ARENA_LIVE);
+	}
+	mutex_unlock(&arenas.lock);
+	return arena;
+}
+
+bool arena_close(struct arena *arena, unsigned threads)
+{
+	bool closed = false;
+	uint32_t visitors;
+
+	mutex_lock(&arenas.lock);
+	if (arena->is_explicit && arena->state == ARENA_LIVE && arena->threads <= threads) {
+		atomic_store(&arena->state, ARENA_CLOSED);
+		closed = true;
+	}
+	mutex_unlock(&arenas.lock);
+	while (closed && (visitors = atomic_load(&arena->visitors)) != 0)
+		os_word_wait(&arena->visitors, visitors, 1);
+	return closed;
+}
+
+void arena_reopen(struct arena *arena, enum arena_state state)
+{
+	mutex_lock(&arenas.lock);
+	atomic_store(&arena->state, state);
+	if (state == ARENA_DESTROYED)
+		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)arena->id;
+	mutex_unlock(&arenas.lock);
+}
+
+bool arena_bind(struct arena *arena)
+{
+	bool live;
+
+	mutex_lock(&arenas.lock);
+	live = arena->state == ARENA_LIVE;
+	if (live)
+		atomic_fetch_add_explicit(&arena->threads, 1, memory_order_relaxed);
+	mutex_unlock(&arenas.lock);
+	return live;
+}
+
+void arena_unbind(struct arena *arena)
+{
+	atomic_fetch_sub_explicit(&arena->threads, 1, memory_order_relaxed);
+}
+
+// With arena_close: either it sees the visitor, or the visitor sees that the arena is closed.
+bool arena_enter(struct arena *arena)
+{
+	atomic_fetch_add(&arena->visitors, 1);
+	if (atomic_load(&arena->state) == ARENA_LIVE)
+		return true;
+	arena_leave(arena);
+	return false;
+}
+
+void arena_leave(struct arena *arena)
+{
+	atomic_fetch_sub(&arena->visitors, 1);
 }
 
 // Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise).
@@ -264,54 +412,81 @@ bool arena_reap(struct arena *arena, bool everything)
 	return reaped;
 }
 
+static void bins_fork_lock(struct arena *arena)
+{
+	for (unsigned class = 1; class < SLAB_CLASSES; class++)
+		mutex_fork_lock(&arena->bins[class].lock);
+}
+
+static void depots_fork_lock(struct arena *arena)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		mutex_fork_lock(&arena->depots[class].lock);
+}
+
+static void pages_fork_lock(struct arena *arena)
+{
+	mutex_fork_lock(&arena->pages.runs.lock);
+}
+
+static void extents_fork_lock(struct arena *arena)
+{
+	mutex_fork_lock(&arena->pages.extents.lock);
+}
+
+static void for_each_arena(void (*act)(struct arena *))
+{
+	for (unsigned i = 0; i < arenas_end(); i++)
+		if (arena_of(i) != NULL)
+			act(arena_of(i));
+}
+
 // All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
 void arenas_fork_prepare(void)
 {
 	mutex_fork_lock(&arenas.lock);
 	caches_fork_lock_table();
 	caches_fork_lock_depots();
-	for (unsigned i = 0; i < arenas_created(); i++)
-		for (unsigned class = 1; class < CLASSES; class++)
-			mutex_fork_lock(&arena_of(i)->depots[class].lock);
-	for (unsigned i = 0; i < arenas_created(); i++)
-		for (unsigned class = 1; class < SLAB_CLASSES; class++)
-			mutex_fork_lock(&arena_of(i)->bins[class].lock);
+	for_each_arena(depots_fork_lock);
+	for_each_arena(bins_fork_lock);
 	caches_fork_lock_bins();
 	magazines_fork_lock_bins();
-	for (unsigned i = 0; i < arenas_created(); i++)
-		mutex_fork_lock(&arena_of(i)->pages.runs.lock);
+	for_each_arena(pages_fork_lock);
 	caches_fork_lock_pages();
 	magazines_fork_lock_pages();
+	for_each_arena(extents_fork_lock);
 }
 
-// A thread that was between a depot and its count is gone.
-static void recount_depots(struct arena *arena)
+static void fork_unlock(struct arena *arena)
+{
+	mutex_fork_unlock(&arena->pages.extents.lock);
+	mutex_fork_unlock(&arena->pages.runs.lock);
+	for (unsigned class = 1; class < SLAB_CLASSES; class++)
+		mutex_fork_unlock(&arena->bins[class].lock);
+	for (unsigned class = 1; class < CLASSES; class++)
+		mutex_fork_unlock(&arena->depots[class].lock);
+}
+
+// The other threads are gone: those that were bound, those that were visiting, and the one between a depot and its count.
+static void begin_in_child(struct arena *arena)
 {
 	size_t bytes = 0;
 
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += arena->depots[class].rounds * class_size(class);
 	atomic_store(&arena->depot_bytes, bytes);
+	atomic_store(&arena->threads, 0);
+	atomic_store(&arena->front_bytes, 0);
+	atomic_store(&arena->visitors, 0);
+	atomic_store(&arena->pages.decaying, false);
 }
 
 void arenas_fork_done(bool child)
 {
 	magazines_fork_done();
 	caches_fork_done(child);
-	for (unsigned i = 0; i < arenas_created(); i++) {
-		struct arena *arena = arena_of(i);
-
-		mutex_fork_unlock(&arena->pages.runs.lock);
-		for (unsigned class = 1; class < SLAB_CLASSES; class++)
-			mutex_fork_unlock(&arena->bins[class].lock);
-		for (unsigned class = 1; class < CLASSES; class++)
-			mutex_fork_unlock(&arena->depots[class].lock);
-		if (child) {
-			recount_depots(arena);
-			atomic_store(&arena->threads, 0);
-			atomic_store(&arena->front_bytes, 0);
-			atomic_store(&arena->pages.decaying, false);
-		}
-	}
+	for_each_arena(fork_unlock);
+	if (child)
+		for_each_arena(begin_in_child);
 	mutex_fork_unlock(&arenas.lock);
 }

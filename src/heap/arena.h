@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "heap/size_class.h"
 #include "magazine/depot.h"
@@ -20,12 +21,22 @@ struct large_count {
 	_Atomic uint64_t allocated, freed;
 };
 
+enum arena_state {
+	ARENA_LIVE,
+	ARENA_CLOSED,    // all its objects are being taken away
+	ARENA_DESTROYED, // its number waits to be used again
+};
+
 struct arena {
 	// Constant after creation.
 	unsigned id;
 	uint64_t created_at; // ms
+	bool is_explicit; // made by the program (heap/explicit.h): threads are given others
 	// Atomic.
 	_Atomic unsigned threads;
+	_Atomic uint8_t state;      // changed under the lock of the table of arenas
+	_Atomic uint32_t visitors;  // threads that are giving back memory of it
+	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
 	_Atomic size_t depot_bytes; // of objects in full magazines
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
@@ -56,13 +67,36 @@ static inline unsigned word_class(uintptr_t word)
 // Takes the arena for a new thread; the caller counts itself in. NULL: no memory for the first arena.
 struct arena *arena_for_thread(void);
 
-// The arena of that number, NULL when it was not created.
+// The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet
+// (heap/explicit.h shows the loop).
 struct arena *arena_of(unsigned id);
-unsigned arenas_created(void);
+unsigned arenas_end(void);
+unsigned arenas_created(void); // arenas in existence
+
+// Makes the automatic arena of that number if it is not there; makes an explicit one, or one anew of a number whose arena was
+// destroyed. NULL: no memory, or no number left.
+struct arena *arena_make_automatic(unsigned id);
+struct arena *arena_make_explicit(void);
+
+// How many arenas threads are given at most. Counts processors when asked first.
+unsigned arenas_automatic(void);
+
+// Makes a live explicit arena closed, if no more than that many threads are bound to it, and waits until nobody is visiting.
+// Makes a closed one live or destroyed. False: not possible.
+bool arena_close(struct arena *arena, unsigned threads);
+void arena_reopen(struct arena *arena, enum arena_state state);
+
+// Binds a thread to an arena. False: it is not live.
+bool arena_bind(struct arena *arena);
+void arena_unbind(struct arena *arena);
+
+// Whoever gives back memory of an arena does so between these. False: it is not live; arena_leave is not called then.
+bool arena_enter(struct arena *arena);
+void arena_leave(struct arena *arena);
 
 // Where these two are kept, for readers in other processes (include/vmag/format.h).
 const void *arenas_table_at(void);
-const void *arenas_created_at(void);
+const void *arenas_end_at(void);
 
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);

@@ -24,9 +24,7 @@
 
 struct extent_hooks_s; // include/jemalloc/jemalloc.h
 
-// How many arenas threads are given at most, and how many numbers there are: those and the explicit ones. Counts processors
-// when asked first.
-unsigned arenas_automatic(void);
+// How many numbers there are: those of threads' arenas (arenas_automatic) and of explicit ones, destroyed or not.
 unsigned arenas_count(void);
 
 // The arena of that number to allocate from: an automatic one is made if need be. NULL: no such number, destroyed, or no
@@ -79,6 +77,19 @@ void thread_set_cache(bool wanted);
 
 // Explicit caches: fronts that are no thread's, used by one thread at a time (tcache.create). Numbers are used again, the last
 // freed first. EAGAIN: no more numbers, or no memory. EFAULT: no such cache.
-int caches_create(unsigned *id);
-int caches_flush(unsigned id);
-int caches_destroy(unsigned id);
+int explicit_cache_create(unsigned *id);
+int explicit_cache_flush(unsigned id);
+int explicit_cache_destroy(unsigned id);
+
+// The cache of that number, made to serve that arena (NULL: the one it serves, or the thread's if that is gone): what it holds
+// of another one goes home first. NULL: no such cache, or no memory.
+struct front *explicit_cache_for(unsigned id, struct arena *arena);
+
+// Drains the caches that serve an arena; their users see to it that they are not used meanwhile.
+void explicit_caches_leave(const struct arena *arena);
+
+// Bytes of objects in all explicit caches, an estimate while they are used.
+size_t explicit_caches_bytes(void);
+
+void explicit_caches_fork_prepare(void);
+void explicit_caches_fork_done(bool child);

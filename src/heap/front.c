@@ -84,33 +84,62 @@ static void front_unlink(struct front *front)
 	mutex_unlock(&fronts.lock);
 }
 
-static struct front *front_create(void)
+static void set_capacity(struct front *front, unsigned class, size_t rounds)
 {
-	struct front *front;
+	size_t more = (rounds - front->capacity[class]) * 2 * class_size(class);
 
-	if (!heap_ready() || words.ended)
-		return NULL;
-	front = base_alloc(sizeof *front);
+	atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+	front->capacity[class] = (uint8_t)rounds;
+}
+
+static void forget_capacities(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		set_capacity(front, class, 0);
+}
+
+void front_move(struct front *front, struct arena *arena)
+{
+	if (front->arena != NULL)
+		forget_capacities(front);
+	front->arena = arena;
+	front->word = arena_word(arena->id, 0);
+	if (front->words != NULL)
+		front->words->word = front->word;
+}
+
+// Its tops are its own, and closed.
+struct front *front_create_cache(struct arena *arena)
+{
+	struct front *front = base_alloc(sizeof *front);
+
 	if (front == NULL)
 		return NULL;
 	memset(front, 0, sizeof *front);
-	front->arena = arena_for_thread();
-	if (front->arena == NULL) {
-		base_free(front, sizeof *front);
-		return NULL;
-	}
-	atomic_fetch_add_explicit(&front->arena->threads, 1, memory_order_relaxed);
+	front_move(front, arena);
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)first_batch(class);
 	front->tidied_at = os_clock_ms();
-	front->words = &words;
-	front->top = words.top;
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		front->outbound[i].top = CLOSED;
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = CLOSED;
+	front->top = front->kept;
+	return front;
+}
+
+static struct front *front_create(void)
+{
+	struct arena *arena = heap_ready() && !words.ended ? arena_for_thread() : NULL;
+	struct front *front = arena == NULL ? NULL : front_create_cache(arena);
+
+	if (front == NULL)
+		return NULL;
+	atomic_fetch_add_explicit(&arena->threads, 1, memory_order_relaxed);
+	front->words = &words;
+	front->top = words.top;
+	front_move(front, arena);
 	front_link(front);
-	front->word = words.word = arena_word(front->arena->id, 0);
 	words.front = front;
 	os_thread_exit_value(OS_THREAD_END_HEAP, front);
 	return front;
@@ -223,14 +252,6 @@ static size_t capacity_bytes(const struct front *front)
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += front->capacity[class] * 2 * class_size(class);
 	return bytes;
-}
-
-static void set_capacity(struct front *front, unsigned class, size_t rounds)
-{
-	size_t more = (rounds - front->capacity[class]) * 2 * class_size(class);
-
-	atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
-	front->capacity[class] = (uint8_t)rounds;
 }
 
 static struct magazine *new_magazine(struct front *front, unsigned class)
@@ -503,7 +524,12 @@ static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
 void front_send(struct front *front, uintptr_t word, void *object)
 {
 	struct outbound *outbound = front_outbound(front, word);
+	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
 
+	if (UNLIKELY(owner->is_explicit)) { // at home at once, lest it be on its way when the arena is reset
+		arena_drain(owner, word_class(word), &object, 1, "free");
+		return;
+	}
 	note_miss(front);
 	while (!front_send_at_once(front, word, object))
 		if (!outbound_make_room(outbound, word)) {
@@ -523,6 +549,21 @@ void front_flush(struct front *front)
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
+}
+
+void front_push(struct front *front, unsigned class, void *object)
+{
+	void **top = front->top[class];
+
+	while ((uintptr_t)*top != (front->word | class)) {
+		if (!front_make_room(front, class)) {
+			arena_drain(front->arena, class, &object, 1, "free");
+			return;
+		}
+		top = front->top[class];
+	}
+	*top = object;
+	front->top[class] = top + 1;
 }
 
 void front_drain(struct front *front)
@@ -581,15 +622,46 @@ void front_end(void *value)
 	if (words.front != front)
 		return;
 	front_flush(front);
-	for (unsigned class = 1; class < CLASSES; class++)
-		set_capacity(front, class, 0);
+	forget_capacities(front);
 	front_close_words(front);
 	words.ended = true;
 	words.door = 0;
 	words.front = NULL;
 	front_unlink(front);
-	atomic_fetch_sub_explicit(&front->arena->threads, 1, memory_order_relaxed);
+	arena_unbind(front->arena);
 	base_free(front, sizeof *front);
+}
+
+void front_destroy_cache(struct front *front)
+{
+	front_flush(front);
+	forget_capacities(front);
+	base_free(front, sizeof *front);
+}
+
+void front_count_again(struct front *front)
+{
+	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
+}
+
+static bool has_magazines(const struct front *front)
+{
+	bool has = false;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		has |= front->loaded[class] != NULL || front->previous[class] != NULL;
+	return has;
+}
+
+bool fronts_hold(const struct arena *arena)
+{
+	bool hold = false;
+
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		hold |= front != words.front && front->arena == arena && has_magazines(front);
+	mutex_unlock(&fronts.lock);
+	return hold;
 }
 
 // Another thread's words and magazines are out of reach: its loaded magazines count as half full.

@@ -33,12 +33,12 @@ struct outbound {
 	uintptr_t word;
 };
 
-// Of one thread; nobody else writes it.
+// Of one thread, nobody else writes it; or an explicit cache (heap/explicit.h), which has no words.
 struct front {
 	struct arena *arena;
 	uintptr_t word; // the page map's word of the arena, class 0
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
-	struct front_words *words; // of the thread
+	struct front_words *words; // of the thread; NULL: none
 	struct front *next, *prev; // list of all fronts, under its lock
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
@@ -60,6 +60,19 @@ struct front {
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);
 
+// A front that is no thread's, for an arena; and its end. NULL: no memory.
+struct front *front_create_cache(struct arena *arena);
+void front_destroy_cache(struct front *front);
+
+// Adds what its magazines may hold to its arena, whose sum was cleared.
+void front_count_again(struct front *front);
+
+// Gives an empty front another arena.
+void front_move(struct front *front, struct arena *arena);
+
+// Whether a thread other than the caller is bound to the arena and has magazines.
+bool fronts_hold(const struct arena *arena);
+
 // After a miss: makes rounds available, or empty slots. False: no memory.
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
@@ -67,6 +80,22 @@ bool front_make_room(struct front *front, unsigned class);
 // Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
 void front_close_words(struct front *front);
 void front_open_words(struct front *front);
+
+// A round of the loaded magazine, NULL: it is empty. The other way round, with reloading; without memory for that the object
+// goes into its slab.
+static inline void *front_pop(struct front *front, unsigned class)
+{
+	void **top = front->top[class];
+	void *object = top[-1];
+
+	if (object != NULL) {
+		front->top[class] = top - 1;
+		top[-1] = (void *)(front->word | class);
+	}
+	return object;
+}
+
+void front_push(struct front *front, unsigned class, void *object);
 
 static inline struct outbound *front_outbound(struct front *front, uintptr_t word)
 {

@@ -14,6 +14,7 @@
 #include "guard/report.h"
 #include "heap/debug.h"
 #include "heap/door.h"
+#include "heap/explicit.h"
 #include "heap/front.h"
 #include "heap/large.h"
 #include "heap/reclaim.h"
@@ -88,28 +89,24 @@ bool heap_trim(void)
 	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_everything();
 }
 
-static struct arena *own_arena(void)
+struct arena *heap_own_arena(void)
 {
 	struct front *front = front_get();
 
 	return front != NULL ? front->arena : arena_without_front();
 }
 
-static void *pop(struct front *front, unsigned class)
+// The front that this thread's operations go through; NULL: straight to the slabs.
+static struct front *caching_front(void)
 {
-	void **top = front->top[class];
-	void *object = top[-1];
+	struct front *front = front_get();
 
-	if (object != NULL) {
-		front->top[class] = top - 1;
-		top[-1] = (void *)(front->word | class);
-	}
-	return object;
+	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
 }
 
 static void *alloc_one(unsigned class)
 {
-	struct arena *arena = own_arena();
+	struct arena *arena = heap_own_arena();
 	void *object;
 
 	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;
@@ -118,11 +115,11 @@ static void *alloc_one(unsigned class)
 // Before an allocation fails, all that can be given back is, and it is tried once more.
 static void *alloc_class(unsigned class)
 {
-	struct front *front = front_get();
-	void *object = front != NULL ? pop(front, class) : NULL;
+	struct front *front = caching_front();
+	void *object = front != NULL ? front_pop(front, class) : NULL;
 
 	while (object == NULL && front != NULL && front_refill(front, class))
-		object = pop(front, class);
+		object = front_pop(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
 	if (object == NULL && heap_trim())
@@ -132,7 +129,7 @@ static void *alloc_class(unsigned class)
 
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	struct arena *arena = own_arena();
+	struct arena *arena = heap_own_arena();
 	void *object;
 
 	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
@@ -140,7 +137,7 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 	object = large_alloc(arena, size, align, class, zeroed);
 
 	if (object == NULL && heap_trim())
-		object = large_alloc(own_arena(), size, align, class, zeroed);
+		object = large_alloc(heap_own_arena(), size, align, class, zeroed);
 	return object;
 }
 
@@ -202,7 +199,7 @@ void *heap_malloc(size_t size)
 static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = is_sampled(class_size(class));
-	void *object = !sampled && class < CLASSES && words.front != NULL ? pop(words.front, class) : NULL;
+	void *object = !sampled && class < CLASSES && words.front != NULL ? front_pop(words.front, class) : NULL;
 
 	if (sampled)
 		object = alloc_sampled(class_size(class), 0, &zeroed);
@@ -229,21 +226,6 @@ void *heap_calloc(size_t count, size_t size)
 	return object == NULL ? NULL : memset(object, 0, bytes);
 }
 
-static void push(struct front *front, unsigned class, uintptr_t word, void *object)
-{
-	void **top = front->top[class];
-
-	while ((uintptr_t)*top != word) {
-		if (!front_make_room(front, class)) {
-			arena_drain(front->arena, class, &object, 1, "free");
-			return;
-		}
-		top = front->top[class];
-	}
-	*top = object;
-	front->top[class] = top + 1;
-}
-
 // Whose address this may be, for a report.
 static _Noreturn void report_not_ours(const void *object, const char *call)
 {
@@ -266,18 +248,14 @@ static void free_large(void *object, const char *call)
 	reclaim_look(arena, os_clock_ms());
 }
 
-void heap_plain_free(void *object, const char *call)
+void heap_free_through(struct front *front, void *object, const char *call)
 {
 	uintptr_t word = page_map_word(object);
 	unsigned class = word_class(word);
-	struct front *front = words.front;
-	int saved;
+	int saved = errno;
 
-	if (front != NULL && words.door == 0 && front_send_at_once(front, word, object))
-		return;
 	if (object == NULL)
 		return;
-	saved = errno;
 	if (UNLIKELY(word == 0))
 		report_not_ours(object, call);
 	if (UNLIKELY(words.door != 0))
@@ -286,13 +264,28 @@ void heap_plain_free(void *object, const char *call)
 		free_large(object, call);
 	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
 		report_not_ours(object, call);
-	else if (UNLIKELY((front = front_get()) == NULL))
+	else if (UNLIKELY(front == NULL))
 		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
 	else if (word == (front->word | class))
-		push(front, class, word, object);
+		front_push(front, class, object);
 	else
 		front_send(front, word, object);
 	errno = saved;
+}
+
+void heap_plain_free(void *object, const char *call)
+{
+	struct front *front = words.front;
+	int saved;
+
+	if (front != NULL && words.door == 0 && front_send_at_once(front, page_map_word(object), object))
+		return;
+	if (object == NULL)
+		return;
+	saved = errno;
+	front = caching_front();
+	errno = saved;
+	heap_free_through(front, object, call);
 }
 
 void heap_free(void *object, const char *call)
@@ -319,6 +312,16 @@ static size_t aligned_size(size_t align, size_t size)
 	if (align <= os_page_size())
 		return class_size(aligned_class(align, size));
 	return class_round(max_size(size, RUN_LEAST));
+}
+
+size_t heap_size_for(size_t align, size_t size)
+{
+	size_t bytes;
+
+	if (align > PTRDIFF_MAX || size > PTRDIFF_MAX - align)
+		return 0;
+	bytes = align == 0 ? class_round(size) : aligned_size(align, size);
+	return bytes > PTRDIFF_MAX ? 0 : bytes;
 }
 
 void *heap_plain_aligned(size_t align, size_t size)
@@ -415,10 +418,27 @@ static void resized(void *object, size_t new_size, uint32_t tally, bool done)
 		large_set_sample(object, profile_record(&words.front->profile, new_size, words.front->arena->id));
 }
 
+void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new_size)
+{
+	void *moved = object;
+	uint32_t tally;
+
+	if (old_size <= MAGAZINE_MOST || new_size <= MAGAZINE_MOST)
+		return NULL;
+	tally = large_take_sample(object);
+	if (!large_resize(object, new_size))
+		moved = arena == NULL ? NULL : large_move(arena, object, new_size);
+	resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
+	if (moved != NULL && UNLIKELY(words.door != 0))
+		door_resized(words.front, moved, old_size, new_size);
+	return moved;
+}
+
 // An object's class is always that of the size last asked for: sized frees rely on it.
 void *heap_realloc(void *object, size_t size, const char *call)
 {
 	size_t old_size, new_size;
+	void *moved;
 
 	if (debugging())
 		return debug_realloc(object, size, call);
@@ -439,17 +459,8 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	new_size = class_round(size);
 	if (new_size == old_size)
 		return object;
-	if (old_size > MAGAZINE_MOST && new_size > MAGAZINE_MOST) {
-		uint32_t tally = large_take_sample(object);
-		void *moved = large_resize(object, new_size) ? object : large_move(own_arena(), object, new_size);
-
-		resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
-		if (moved != NULL && UNLIKELY(words.door != 0))
-			door_resized(words.front, moved, old_size, new_size);
-		if (moved != NULL)
-			return moved;
-	}
-	return realloc_copy(object, old_size, size, call);
+	moved = heap_resize(heap_own_arena(), object, old_size, new_size);
+	return moved != NULL ? moved : realloc_copy(object, old_size, size, call);
 }
 
 // All locks, in the order of their ranks.
@@ -458,6 +469,7 @@ void heap_fork_prepare(void)
 	mutex_fork_lock(&first_use);
 	mutex_fork_begin();
 	guard_fork_prepare();
+	explicit_caches_fork_prepare();
 	fronts_fork_prepare();
 	profile_fork_prepare();
 	arenas_fork_prepare();
@@ -476,6 +488,7 @@ void heap_fork_done(bool child)
 	arenas_fork_done(child);
 	profile_fork_done(child);
 	fronts_fork_done(child);
+	explicit_caches_fork_done(child);
 	guard_fork_done();
 	mutex_fork_unlock(&first_use);
 	mutex_fork_end();

@@ -15,6 +15,9 @@ bool heap_ready(void);
 void *heap_malloc(size_t size);
 void *heap_calloc(size_t count, size_t size);
 void heap_free(void *object, const char *call);
+// Through that front, or straight home when it is NULL.
+struct front;
+void heap_free_through(struct front *front, void *object, const char *call);
 // `align` 0: of malloc, else of aligned_alloc. Reports a size or alignment that cannot be the one asked for.
 void heap_free_sized(void *object, size_t align, size_t size, const char *call);
 void *heap_realloc(void *object, size_t size, const char *call);
@@ -24,6 +27,17 @@ void *heap_aligned(size_t align, size_t size);
 
 // How often realloc(p, 0) was called.
 extern _Atomic size_t heap_zero_reallocs;
+
+// The arena that this thread allocates from; NULL: no memory for one.
+struct arena;
+struct arena *heap_own_arena(void);
+
+// Resizes a large object to another large size, in place or else by moving its pages into `arena` (NULL: in place only).
+// NULL: not possible, the object is as before.
+void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new_size);
+
+// Bytes of the object that such a request gets (`align` 0: of malloc); 0: there can be none.
+size_t heap_size_for(size_t align, size_t size);
 
 // Bytes that the program may use; 0 for NULL; reports what is not an object of ours.
 size_t heap_usable_size(const void *object, const char *call);

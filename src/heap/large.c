@@ -102,13 +102,19 @@ bool large_resize(void *object, size_t new_size)
 	return true;
 }
 
+// Not what hooks gave, whose mappings are theirs; nor in explicit arenas, in which no place may be lost.
+static bool may_move(const struct arena *arena)
+{
+	return !arena->is_explicit && extents_are_zero(&arena->pages.extents);
+}
+
 void *large_move(struct arena *arena, void *object, size_t new_size)
 {
 	struct run *run = large_run(object);
 	size_t old_bytes = run_bytes(run->bytes);
 	void *fresh;
 
-	if (old_bytes < MOVE_LEAST || new_size < run->bytes)
+	if (old_bytes < MOVE_LEAST || new_size < run->bytes || !may_move(arena) || !may_move(arena_of(run->arena)))
 		return NULL;
 	fresh = large_alloc(arena, new_size, 0, 0, NULL);
 	if (fresh == NULL)

@@ -23,10 +23,13 @@ static void arena_step(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
 
+	if (!arena_enter(arena))
+		return;
 	if ((int64_t)(now_ms - last) >= REAP_MS &&
 	    atomic_compare_exchange_strong_explicit(&arena->reap_at, &last, now_ms, memory_order_relaxed, memory_order_relaxed))
 		arena_reap(arena, false);
 	pages_decay(&arena->pages, now_ms);
+	arena_leave(arena);
 }
 
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
@@ -41,16 +44,23 @@ static void wake(void)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
-void reclaim_expect_bytes(size_t garbage)
+static void wake_if_worth(size_t garbage)
 {
 	if (garbage > GARBAGE_WORTH_A_THREAD && atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE &&
-	    options.background_thread && options.dirty_decay_ms >= 0)
+	    options.background_thread)
 		wake();
+}
+
+void reclaim_expect_bytes(size_t garbage)
+{
+	if (options.dirty_decay_ms >= 0)
+		wake_if_worth(garbage);
 }
 
 void reclaim_expect(struct arena *arena, size_t more)
 {
-	reclaim_expect_bytes(reclaim_garbage(arena) + more);
+	if (pages_decay_ms(&arena->pages) >= 0)
+		wake_if_worth(reclaim_garbage(arena) + more);
 }
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
@@ -63,9 +73,11 @@ bool reclaim_step(uint64_t now_ms)
 {
 	bool left = false;
 
-	for (unsigned i = 0; i < arenas_created(); i++) {
+	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 
+		if (arena == NULL)
+			continue;
 		arena_step(arena, now_ms);
 		left |= reclaim_garbage(arena) > 0;
 	}
@@ -74,16 +86,32 @@ bool reclaim_step(uint64_t now_ms)
 	return left || magazines_dirty_bytes() > 0;
 }
 
+bool reclaim_arena(struct arena *arena)
+{
+	bool given;
+
+	if (!arena_enter(arena))
+		return false;
+	arena_reap(arena, true);
+	given = pages_purge(&arena->pages, 0);
+	arena_leave(arena);
+	return given;
+}
+
+void reclaim_decay(struct arena *arena, uint64_t now_ms)
+{
+	arena_step(arena, now_ms);
+}
+
 bool reclaim_everything(void)
 {
 	bool given = false;
 
 	if (words.front != NULL)
 		front_flush(words.front);
-	for (unsigned i = 0; i < arenas_created(); i++) {
-		arena_reap(arena_of(i), true);
-		given |= pages_purge(&arena_of(i)->pages, 0);
-	}
+	for (unsigned i = 0; i < arenas_end(); i++)
+		if (arena_of(i) != NULL)
+			given |= reclaim_arena(arena_of(i));
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
 	return given;

@@ -20,6 +20,10 @@ void reclaim_look(struct arena *arena, uint64_t now_ms);
 // One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back.
 bool reclaim_step(uint64_t now_ms);
 
+// The same for one arena: what is due, or all that no program holds.
+void reclaim_decay(struct arena *arena, uint64_t now_ms);
+bool reclaim_arena(struct arena *arena);
+
 // Gives back all that no program holds: depots, empty slabs, dirty pages, of object caches only if nothing of the program is
 // called for it. True when something was given back.
 bool reclaim_everything(void);

@@ -20,6 +20,9 @@ enum {
 	LARGE_CLASSES = 196,        // classes 37 … 232, to 7 EiB
 };
 
+// The largest class size that an object could have, had the machine the memory.
+#define LARGEST_CLASS ((size_t)7 << 60)
+
 // By bytes asked for, 0 … SMALL_MOST.
 extern const uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
 

@@ -18,6 +18,7 @@
 enum mutex_rank {
 	RANK_LIFE,     // first use
 	RANK_GUARD,    // table of guarded buffers
+	RANK_EXPLICIT, // table of explicit caches
 	RANK_FRONTS,   // list of fronts
 	RANK_STACKS,   // table of call stacks
 	RANK_PROFILE,  // tallies of the sampling profiler
@@ -27,6 +28,7 @@ enum mutex_rank {
 	RANK_DEPOT,    // full and empty magazines of one class of one arena
 	RANK_BIN,      // slabs of one class of one arena
 	RANK_PAGES,    // page runs of one arena (a vmem arena)
+	RANK_EXTENTS,  // what an arena keeps of its hooks' memory
 	RANK_HEAP,     // chunks of the process (a vmem arena)
 	RANK_RESOURCES, // list of the program's vmem arenas
 	RANK_RESOURCE, // one of them

@@ -18,11 +18,13 @@ bool chunks_init(void)
 	return vmem_span_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
-uintptr_t chunks_import(void *heap, size_t size, int flags)
+uintptr_t chunks_import_aligned(size_t size, size_t align)
 {
-	(void)flags;
+	struct vmem_constraint aligned = { .align = align };
+
 	for (;;) {
-		uintptr_t start = vmem_segment_alloc(heap, size).start;
+		uintptr_t start = align <= CHUNK_BYTES ? vmem_segment_alloc(&heap_arena, size).start :
+							 vmem_segment_xalloc(&heap_arena, size, &aligned, heap_arena.policy, 0).start;
 
 		if (start == 0)
 			return 0;
@@ -32,10 +34,16 @@ uintptr_t chunks_import(void *heap, size_t size, int flags)
 		}
 		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
 		if (errno != EEXIST) {
-			vmem_segment_free(heap, start, size, VMEM_CLEAN);
+			vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
 			return 0;
 		}
 	}
+}
+
+uintptr_t chunks_import(void *heap, size_t size, int flags)
+{
+	(void)heap, (void)flags;
+	return chunks_import_aligned(size, 0);
 }
 
 void chunks_release(void *heap, uintptr_t start, size_t size)

@@ -15,6 +15,7 @@ bool chunks_init(void);
 
 // vmem import and release functions: addresses from the heap arena, backed by zero pages (2001, §4.3.3, segkmem_alloc).
 uintptr_t chunks_import(void *heap, size_t size, int flags);
+uintptr_t chunks_import_aligned(size_t size, size_t align);
 void chunks_release(void *heap, uintptr_t start, size_t size);
 
 // Bytes mapped for all arenas.

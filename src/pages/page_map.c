@@ -123,6 +123,14 @@ bool page_map_commit(uintptr_t start, size_t size)
 	return done;
 }
 
+bool page_map_cover(uintptr_t start, size_t size)
+{
+	if (start < rest.first_chunk || size > (page_map_end << LG_GRANULE) - rest.first_chunk ||
+	    start > (page_map_end << LG_GRANULE) - size)
+		return false;
+	return page_map_commit(start, size);
+}
+
 static run_table *table_of(size_t granule)
 {
 	return &page_map_tables[granule >> (LG_CHUNK - LG_GRANULE)];

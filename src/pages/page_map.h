@@ -46,6 +46,9 @@ const uintptr_t *page_map_first_chunk_at(void);
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 
+// The same for memory that hooks of the program gave, which may lie anywhere. False: the map cannot be there, or no memory.
+bool page_map_cover(uintptr_t start, size_t size);
+
 static inline size_t granule_of(const void *address)
 {
 	return (uintptr_t)address >> LG_GRANULE;

@@ -19,11 +19,39 @@ enum {
 	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
 };
 
+static uintptr_t import(void *source, size_t size, int flags)
+{
+	struct pages *pages = source;
+
+	return extents_are_ours(&pages->extents) ? chunks_import(&heap_arena, size, flags) : extents_import(&pages->extents, size);
+}
+
+static void release(void *source, uintptr_t start, size_t size)
+{
+	struct pages *pages = source;
+
+	if (extents_are_ours(&pages->extents))
+		chunks_release(&heap_arena, start, size);
+	else
+		extents_release(&pages->extents, start, size);
+}
+
 void pages_init(struct pages *pages, const char *name)
 {
 	memset(pages, 0, sizeof *pages);
 	vmem_init(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
-	vmem_import_from(&pages->runs, &heap_arena, chunks_import, chunks_release, CHUNK_BYTES, CHUNK_BYTES);
+	vmem_import_from(&pages->runs, pages, import, release, CHUNK_BYTES, CHUNK_BYTES);
+	extents_init(&pages->extents);
+	pages->dirty_decay_ms = DECAY_BY_OPTION;
+}
+
+// A whole span is not purged: it is returned, and its hooks give it back, or purge it then.
+static bool purge_by_hooks(struct pages *pages, uintptr_t start, size_t size)
+{
+	size_t span_bytes = 0;
+	uintptr_t span = vmem_span_around(&pages->runs, start, &span_bytes);
+
+	return (start == span && size == span_bytes) || extents_purge(&pages->extents, span, span_bytes, start - span, size);
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
@@ -31,6 +59,8 @@ static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
 
+	if (!extents_are_ours(&pages->extents))
+		return purge_by_hooks(pages, start, size);
 	if (atomic_load_explicit(&pages->has_huge, memory_order_relaxed))
 		os_pages_huge((void *)first, end - first, false);
 	for (size_t done = 0; done < size; done += PURGE_MOST)
@@ -39,6 +69,13 @@ static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
 	atomic_fetch_add_explicit(&pages->purge_calls, (size + PURGE_MOST - 1) / PURGE_MOST, memory_order_relaxed);
 	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
+}
+
+ssize_t pages_decay_ms(const struct pages *pages)
+{
+	ssize_t ms = atomic_load_explicit(&pages->dirty_decay_ms, memory_order_relaxed);
+
+	return ms == DECAY_BY_OPTION ? (ssize_t)options.dirty_decay_ms : ms;
 }
 
 static bool has_dirty_run(const struct pages *pages)
@@ -73,7 +110,7 @@ static void keep_proportion(struct pages *pages, size_t taken)
 	size_t allowed = (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
 	size_t dirty = pages_dirty_bytes(pages);
 
-	if (dirty > allowed && options.dirty_decay_ms >= 0)
+	if (dirty > allowed && pages_decay_ms(pages) >= 0)
 		pages_purge(pages, max_size(allowed, dirty - min_size(dirty, taken)));
 }
 
@@ -81,7 +118,8 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 {
 	size_t least = options.thp == THP_ALWAYS ? 0 : HUGE_LEAST;
 
-	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < least)
+	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < least ||
+	    !extents_are_ours(&pages->extents))
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
@@ -95,7 +133,7 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
 							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
-	*zeroed = piece.kind == VMEM_CLEAN;
+	*zeroed = piece.kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	if (piece.start != 0 && piece.dirty < size)
 		keep_proportion(pages, size - piece.dirty);
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
@@ -108,7 +146,7 @@ void pages_free(struct pages *pages, uintptr_t start, size_t size)
 	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);
 
 	ALWAYS(known);
-	if (options.dirty_decay_ms == 0)
+	if (pages_decay_ms(pages) == 0)
 		pages_purge(pages, 0);
 }
 
@@ -124,7 +162,7 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	enum vmem_kind kind = VMEM_DIRTY;
 	bool done = vmem_extend(&pages->runs, start, size, new_size, &kind);
 
-	*zeroed = kind == VMEM_CLEAN;
+	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return done;
 }
 
@@ -157,9 +195,10 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 
 void pages_decay(struct pages *pages, uint64_t now_ms)
 {
-	uint64_t step_ms = max_size((size_t)options.dirty_decay_ms / DECAY_STEPS, 1);
+	ssize_t decay_ms = pages_decay_ms(pages);
+	uint64_t step_ms = max_size((size_t)decay_ms / DECAY_STEPS, 1);
 
-	if (options.dirty_decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
+	if (decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
 		return;
 	if ((int64_t)(now_ms - pages->step_at) >= (int64_t)step_ms) {
 		backlog_step(pages, (now_ms - pages->step_at) / step_ms);
@@ -168,4 +207,14 @@ void pages_decay(struct pages *pages, uint64_t now_ms)
 		pages->dirty_before = pages_dirty_bytes(pages);
 	}
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
+}
+
+void pages_reset(struct pages *pages)
+{
+	vmem_return_spans(&pages->runs);
+	extents_destroy(&pages->extents);
+	atomic_store(&pages->dirty_decay_ms, DECAY_BY_OPTION);
+	atomic_store(&pages->has_huge, false);
+	memset(pages->backlog, 0, sizeof pages->backlog);
+	pages->dirty_before = 0;
 }

@@ -10,22 +10,29 @@
 // kernel fill its holes (docs/decisions/0005).
 //
 // Purging is done by whoever comes by, with no lock held across the system call.
+//
+// Chunks come from the heap region, or from the hooks of the program (pages/extents.h). What comes from hooks is purged by
+// them, and nothing of it is known to be zero.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "pages/extents.h"
 #include "vmem/vmem.h"
 
-enum { DECAY_STEPS = 16 };
+enum { DECAY_STEPS = 16, DECAY_BY_OPTION = -2 };
 
 struct pages {
 	struct vmem runs;
 	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
+	struct extents extents;
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
+	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.
 	_Atomic bool decaying;
 	// Of the holder of the flag.
@@ -52,6 +59,12 @@ bool pages_purge(struct pages *pages, size_t most);
 
 // Takes the steps of decay that are due.
 void pages_decay(struct pages *pages, uint64_t now_ms);
+
+// Gives all spans back that have no run in use, dirty or not, and begins anew: hooks and decay are those of a new arena.
+void pages_reset(struct pages *pages);
+
+// How long dirty pages stay, by the option or as it was set for these pages.
+ssize_t pages_decay_ms(const struct pages *pages);
 
 static inline size_t pages_dirty_bytes(const struct pages *pages)
 {

@@ -340,6 +340,15 @@ void bin_trim(struct bin *bin, bool always)
 		slab_destroy(bin, slab);
 }
 
+void bin_forget(struct bin *bin)
+{
+	mutex_lock(&bin->lock);
+	bin->partial = NULL;
+	bin->empty = NULL;
+	bin->slabs = bin->free_buffers = 0;
+	mutex_unlock(&bin->lock);
+}
+
 static void check_slab(struct bin *bin, const struct slab *slab)
 {
 	size_t free_count = 0;

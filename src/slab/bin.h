@@ -74,6 +74,8 @@ void bin_trim(struct bin *bin, bool always);
 
 // What bin_drain would find, doing nothing; for bins with a source.
 enum bin_finding bin_probe(struct bin *bin, const void *address);
+// Forgets all slabs, whose memory is the caller's from now on.
+void bin_forget(struct bin *bin);
 
 // Checks all slabs on the partial heap; aborts when something is wrong. For debug builds and tests.
 void bin_check(struct bin *bin);

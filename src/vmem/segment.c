@@ -16,7 +16,7 @@ struct vmem_segment *vmem_segment_new(struct vmem *arena, uintptr_t start, size_
 }
 
 // Adds the free segment `other`, a neighbour, to one that is on no list; the caller sets the start.
-static void absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other)
+void vmem_absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other)
 {
 	list_remove(arena, other);
 	unlink_segment(other);
@@ -42,10 +42,10 @@ void vmem_coalesce(struct vmem *arena, struct vmem_segment *segment)
 {
 	for (;;)
 		if (vmem_can_join(arena, segment, segment->next))
-			absorb(arena, segment, segment->next);
+			vmem_absorb(arena, segment, segment->next);
 		else if (vmem_can_join(arena, segment, segment->prev)) {
 			segment->start = segment->prev->start;
-			absorb(arena, segment, segment->prev);
+			vmem_absorb(arena, segment, segment->prev);
 		} else
 			return;
 }

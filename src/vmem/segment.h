@@ -209,6 +209,9 @@ struct vmem_segment *vmem_segment_new(struct vmem *arena, uintptr_t start, size_
 // Whether two neighbours, of which the second may be anything, are to be one.
 bool vmem_can_join(const struct vmem *arena, const struct vmem_segment *segment, const struct vmem_segment *neighbour);
 
+// Adds the free segment `other`, the neighbour behind, to one that is on no list.
+void vmem_absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_segment *other);
+
 // Joins a segment that is on no list with its free neighbours.
 void vmem_coalesce(struct vmem *arena, struct vmem_segment *segment);
 

@@ -249,6 +249,66 @@ bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size)
 	return span != NULL;
 }
 
+uintptr_t vmem_span_around(struct vmem *arena, uintptr_t start, size_t *size)
+{
+	uintptr_t span = 0;
+
+	mutex_lock(&arena->lock);
+	const struct vmem_segment *at = *hash_find(arena, start);
+
+	while (at != NULL && at->type != SEGMENT_SPAN)
+		at = at->prev;
+	if (at != NULL) {
+		span = at->start;
+		*size = at->size;
+	}
+	mutex_unlock(&arena->lock);
+	return span;
+}
+
+static bool is_unused_import(const struct vmem_segment *span)
+{
+	const struct vmem_segment *at = span->next;
+
+	while (at->type == SEGMENT_FREE)
+		at = at->next;
+	return at == span && span->imported;
+}
+
+// Takes one such span out. 0: there is none.
+static uintptr_t take_unused_import(struct vmem *arena, size_t *size)
+{
+	struct vmem_segment *span = arena->spans, *segment;
+	uintptr_t start;
+
+	while (span != NULL && !is_unused_import(span))
+		span = span->list_next;
+	if (span == NULL)
+		return 0;
+	start = span->start;
+	*size = span->size;
+	segment = span->next;
+	list_remove(arena, segment);
+	while (segment->next != span)
+		vmem_absorb(arena, segment, segment->next);
+	vmem_span_remove(arena, span, segment);
+	return start;
+}
+
+void vmem_return_spans(struct vmem *arena)
+{
+	uintptr_t start;
+	size_t size;
+
+	do {
+		mutex_lock(&arena->lock);
+		start = take_unused_import(arena, &size);
+		mutex_unlock(&arena->lock);
+		if (start != 0)
+			arena->release(arena->source, start, size);
+	} while (start != 0);
+}
+
 size_t vmem_largest(struct vmem *arena)
 {
 	size_t largest = 0;

@@ -149,6 +149,12 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 // after it was purged. start 0: there is none.
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
 
+// The span around an allocated segment; 0: there is no such segment.
+uintptr_t vmem_span_around(struct vmem *arena, uintptr_t start, size_t *size);
+
+// Returns imported spans without allocated segments to their source, whatever their kind.
+void vmem_return_spans(struct vmem *arena);
+
 // Walks: begin, next until it is false, end. Other operations may come between.
 enum vmem_segment_type { VMEM_SEGMENT_SPAN, VMEM_SEGMENT_FREE, VMEM_SEGMENT_ALLOC };
 struct vmem_range {

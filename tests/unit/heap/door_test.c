@@ -43,9 +43,9 @@ static void magazines_stay(void) {
 
     free(first);
     free(second);
-    door_close(DOOR_NOCACHE);
+    door_close(DOOR_COUNT);
     CHECK(malloc(48) == second);
-    door_open(DOOR_NOCACHE);
+    door_open(DOOR_COUNT);
     CHECK(malloc(48) == first);
     free(first);
     free(second);

@@ -98,7 +98,9 @@ impl Heap {
 
     fn read_arenas(&mut self) {
         let count = self.memory.u32(self.root.arenas_count).unwrap_or(0) as usize;
-        for arena in self.memory.u64s(self.root.arenas, count).unwrap_or_default() {
+        let arenas = self.memory.u64s(self.root.arenas, count).unwrap_or_default();
+        // Some numbers have not been used yet.
+        for arena in arenas.into_iter().filter(|&arena| arena != 0) {
             for class in 1..self.root.classes {
                 let index = class as u64;
                 if class < self.root.slab_classes {
