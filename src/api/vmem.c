@@ -68,7 +68,7 @@ EXPORT void vmag_vmem_xfree(vmag_vmem_t *arena, void *address, size_t size)
 
 EXPORT int vmag_vmem_contains(vmag_vmem_t *arena, void *address, size_t size)
 {
-	return vmem_contains(&arena->segments, (uintptr_t)address, size);
+	return vmem_covers(&arena->segments, (uintptr_t)address, size);
 }
 
 EXPORT void vmag_vmem_walk(vmag_vmem_t *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument)

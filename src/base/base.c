@@ -11,7 +11,7 @@
 #include "util/assert.h"
 #include "util/bits.h"
 
-enum { BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 1024 * 1024, LISTS = BASE_LARGEST / CACHE_LINE + 1 };
+enum { BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 1024 * 1024, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_MOST = 2048 };
 
 struct free_object {
 	struct free_object *next;
@@ -24,6 +24,8 @@ static struct {
 	char *end;
 	size_t next_block; // grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
+	struct base_range ranges[RANGES_MOST]; // what was mapped; more are not noted
+	size_t range_count;
 	// Atomic, for statistics.
 	_Atomic size_t mapped;
 } base = { .lock = MUTEX_INIT(RANK_BASE), .next_block = BLOCK_BYTES };
@@ -97,6 +99,23 @@ void base_free(void *object, size_t size)
 	mutex_unlock(&base.lock);
 }
 
+static void range_add(uintptr_t start, size_t size)
+{
+	mutex_lock(&base.lock);
+	if (base.range_count < RANGES_MOST)
+		base.ranges[base.range_count++] = (struct base_range){ start, start + size };
+	mutex_unlock(&base.lock);
+}
+
+static void range_remove(uintptr_t start)
+{
+	mutex_lock(&base.lock);
+	for (size_t i = 0; i < base.range_count; i++)
+		if (base.ranges[i].start == start)
+			base.ranges[i] = base.ranges[--base.range_count];
+	mutex_unlock(&base.lock);
+}
+
 void *base_alloc_table(size_t size)
 {
 	void *table;
@@ -114,6 +133,7 @@ void base_free_table(void *table, size_t size)
 		return;
 	}
 	size = round_up(size, os_page_size());
+	range_remove((uintptr_t)table);
 	os_pages_unmap(table, size);
 	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
 }
@@ -123,9 +143,23 @@ void *base_alloc_pages(size_t size)
 	size = round_up(size, os_page_size());
 	void *pages = os_pages_map(size);
 
-	if (pages != NULL)
-		atomic_fetch_add_explicit(&base.mapped, size, memory_order_relaxed);
+	if (pages == NULL)
+		return NULL;
+	range_add((uintptr_t)pages, size);
+	atomic_fetch_add_explicit(&base.mapped, size, memory_order_relaxed);
 	return pages;
+}
+
+size_t base_ranges(struct base_range *ranges, size_t most)
+{
+	size_t count;
+
+	mutex_lock(&base.lock);
+	count = base.range_count;
+	for (size_t i = 0; i < count && i < most; i++)
+		ranges[i] = base.ranges[i];
+	mutex_unlock(&base.lock);
+	return count;
 }
 
 size_t base_bytes(void)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { BASE_LARGEST = 8192 };
 
@@ -22,6 +23,13 @@ void base_free_table(void *table, size_t size);
 
 // Zeroed, page-aligned, any size, for the life of the process.
 void *base_alloc_pages(size_t size);
+
+// The ranges that hold our metadata, up to `most` of them; returns how many there are. For who looks for references to
+// objects, of which metadata is full.
+struct base_range {
+	uintptr_t start, end;
+};
+size_t base_ranges(struct base_range *ranges, size_t most);
 
 // Bytes obtained from the system.
 size_t base_bytes(void);

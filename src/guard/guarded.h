@@ -100,6 +100,8 @@ struct guarded_copy {
 	uintptr_t frames[2 * GUARD_FRAMES_MOST];
 };
 bool guard_find(uintptr_t address, struct guarded_copy *copy);
+// The record of the buffer that begins there. False: none.
+bool guard_find_start(uintptr_t address, struct guarded_copy *copy);
 
 // All caches, newest first.
 struct guard_cache *guard_caches(void);

@@ -130,6 +130,18 @@ bool guard_find(uintptr_t address, struct guarded_copy *copy)
 	return record != NULL;
 }
 
+bool guard_find_start(uintptr_t address, struct guarded_copy *copy)
+{
+	struct guarded *record;
+
+	mutex_lock(&guard_table.lock);
+	record = guard_table_find(address);
+	if (record != NULL)
+		memcpy(copy, record, guard_record_bytes());
+	mutex_unlock(&guard_table.lock);
+	return record != NULL;
+}
+
 void verify_unknown(const void *object, const char *call)
 {
 	struct guarded_copy copy;

@@ -19,6 +19,7 @@ enum os_area_kind {
 struct os_area {
 	uintptr_t start, end;
 	enum os_area_kind kind;
+	bool writable; // and readable
 	size_t resident, proportional, swapped; // bytes
 };
 

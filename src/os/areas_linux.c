@@ -122,6 +122,7 @@ static bool parse_head(struct os_areas *areas, const char *line, struct os_area 
 		return false;
 	area->end = number(&line, 16);
 	inaccessible = starts_with(line, " ---");
+	area->writable = starts_with(line, " rw");
 	path = line;
 	for (int blanks = 0; *path != '\0' && blanks < 5; path++)
 		blanks += *path == ' ';

@@ -294,7 +294,7 @@ _Noreturn static void tell_wrong_free(struct vmag_vmem *arena, uintptr_t start, 
 
 	if (actual != 0)
 		guard_report_in(call, (void *)start, arena->name, "freed with another size than the segment's, %zu bytes", actual);
-	if (vmem_contains(&arena->segments, start, 1))
+	if (vmem_covers(&arena->segments, start, 1))
 		guard_report_in(call, (void *)start, arena->name, "no segment of %zu bytes is allocated there", size);
 	guard_report_in(call, (void *)start, arena->name, "not an integer of this arena (%zu bytes)", size);
 }

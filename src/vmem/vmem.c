@@ -227,7 +227,7 @@ static bool is_within(const struct vmem_segment *span, uintptr_t start, size_t s
 	return start >= span->start && start - span->start < span->size && size <= span->size - (start - span->start);
 }
 
-bool vmem_contains(struct vmem *arena, uintptr_t start, size_t size)
+bool vmem_covers(struct vmem *arena, uintptr_t start, size_t size)
 {
 	struct vmem_segment *span;
 

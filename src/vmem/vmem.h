@@ -130,7 +130,7 @@ bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vm
 size_t vmem_segment_size(struct vmem *arena, uintptr_t start);
 
 // Whether [start, start + size) lies within one span, or shares an integer with any. Both look at every span.
-bool vmem_contains(struct vmem *arena, uintptr_t start, size_t size);
+bool vmem_covers(struct vmem *arena, uintptr_t start, size_t size);
 bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size);
 
 // The largest free segment.

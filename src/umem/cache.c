@@ -1,0 +1,231 @@
+// Exported: umem_cache_create and its kin.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "umem/cache.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "conf/umem_options.h"
+#include "guard/pattern.h"
+#include "guard/report.h"
+#include "heap/debug.h"
+#include "heap/heap.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/pages.h"
+#include "umem/export.h"
+#include "umem/nofail.h"
+#include "util/format.h"
+
+enum { SLAB_HEADER = 56, UMC_KNOWN = UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH };
+
+// What object caches call; the flags are libumem's, whose constructors always get UMEM_DEFAULT.
+static int construct(void *object, void *argument, int flags)
+{
+	struct umem_cache *cache = argument;
+
+	(void)flags;
+	return cache->constructor(object, cache->argument, UMEM_DEFAULT);
+}
+
+static void destruct(void *object, void *argument)
+{
+	struct umem_cache *cache = argument;
+
+	cache->destructor(object, cache->argument);
+}
+
+static void reclaim(void *argument)
+{
+	struct umem_cache *cache = argument;
+
+	cache->reclaim(cache->argument);
+}
+
+// The object cache below a guarded one as the source of its buffers.
+static void *raw_alloc(void *source, size_t size, size_t align)
+{
+	(void)size;
+	(void)align;
+	return vmag_cache_alloc(((struct umem_cache *)source)->objects, VMAG_NOSLEEP);
+}
+
+static void raw_free(void *source, void *block, size_t size)
+{
+	(void)size;
+	vmag_cache_free(((struct umem_cache *)source)->objects, block);
+}
+
+static int flags_below(int flags)
+{
+	return (flags & UMC_NOTOUCH ? VMAG_CACHE_NOTOUCH : 0) | (flags & UMC_NOMAGAZINE ? VMAG_CACHE_NOMAGAZINE : 0);
+}
+
+static bool create_plain(struct umem_cache *cache, const char *name, vmem_t *source, int flags)
+{
+	cache->objects = vmag_cache_create(name, cache->size, cache->align, cache->constructor != NULL ? construct : NULL,
+					   cache->destructor != NULL ? destruct : NULL, cache->reclaim != NULL ? reclaim : NULL,
+					   cache, (struct vmag_vmem *)source, flags_below(flags));
+	return cache->objects != NULL;
+}
+
+// Without magazines, in which references to buffers would remain that nobody has any more.
+static bool create_guarded(struct umem_cache *cache, const char *name, vmem_t *source, int flags)
+{
+	bool untouched = flags & UMC_NOTOUCH;
+	size_t size = untouched ? cache->size : red_zone_bytes(cache->size);
+	size_t align = cache->align != 0 || untouched ? cache->align : cache->size >= 16 ? 16 : 8;
+
+	cache->objects = vmag_cache_create(name, size, align, NULL, NULL, cache->reclaim != NULL ? reclaim : NULL, cache,
+					   (struct vmag_vmem *)source, flags_below(flags) | VMAG_CACHE_NOMAGAZINE);
+	if (cache->objects == NULL)
+		return false;
+	cache->guarded = true;
+	cache->guard.untouched = untouched;
+	cache->guard.alloc = raw_alloc;
+	cache->guard.free = raw_free;
+	cache->guard.source = cache;
+	cache->align = align < 8 ? 8 : align;
+	guard_cache_init(&cache->guard, name, cache->size);
+	return true;
+}
+
+// EINVAL's reasons beyond those that object caches know.
+static bool arguments_are_good(const char *name, size_t size, int flags)
+{
+	if (name == NULL || size == 0)
+		return false;
+	if ((flags & UMC_NOHASH) && ((flags & UMC_NOTOUCH) || size + SLAB_HEADER > os_page_size()))
+		return false;
+	return true;
+}
+
+static umem_cache_t *failed(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, umem_constructor_t *constructor,
+				       umem_destructor_t *destructor, umem_reclaim_t *reclaim_function, void *argument,
+				       vmem_t *source, int flags)
+{
+	struct umem_cache *cache;
+	bool created;
+
+	if (!arguments_are_good(name, size, flags))
+		return failed(EINVAL);
+	if (size > PTRDIFF_MAX / 2)
+		return failed(ENOMEM);
+	cache = heap_ready() ? base_alloc(sizeof *cache) : NULL;
+	if (cache == NULL)
+		return failed(EAGAIN);
+	*cache = (struct umem_cache){ .constructor = constructor, .destructor = destructor, .reclaim = reclaim_function,
+				      .argument = argument, .size = size, .align = align };
+	if (umem_debugging() && !(flags & UMC_NODEBUG))
+		created = create_guarded(cache, name, source, flags);
+	else
+		created = create_plain(cache, name, source, flags);
+	if (created)
+		return cache;
+	base_free(cache, sizeof *cache);
+	return NULL;
+}
+
+static void say_not_empty(const struct umem_cache *cache, size_t live)
+{
+	char line[160];
+	struct text text = text_into(line, sizeof line);
+
+	text_add(&text, "vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated\n", cache->guard.name, live);
+	os_stderr_write(line, (size_t)(text.at - line));
+}
+
+// A guarded cache's structure stays: records of its buffers and reports name it.
+static void destroy_guarded(struct umem_cache *cache)
+{
+	size_t live = atomic_load(&cache->guard.live);
+
+	if (atomic_exchange(&cache->guard.destroyed, true))
+		guard_report("umem_cache_destroy", cache, "this cache was destroyed already", 0);
+	guard_release_held();
+	if (live != 0)
+		say_not_empty(cache, live);
+	else
+		vmag_cache_destroy(cache->objects);
+}
+
+EXPORT void umem_cache_destroy(umem_cache_t *cache)
+{
+	if (cache->guarded) {
+		destroy_guarded(cache);
+		return;
+	}
+	vmag_cache_destroy(cache->objects);
+	base_free(cache, sizeof *cache);
+}
+
+// A buffer that its constructor refuses goes back at once.
+static void *alloc_guarded(struct umem_cache *cache)
+{
+	void *object = guard_alloc(&cache->guard, GUARD_CACHE, cache->size, cache->align);
+
+	if (object == NULL || cache->constructor == NULL || cache->constructor(object, cache->argument, UMEM_DEFAULT) == 0)
+		return object;
+	atomic_fetch_add_explicit(&cache->guard.failures, 1, memory_order_relaxed);
+	guard_free(&cache->guard, GUARD_CACHE, object, cache->size, "umem_cache_alloc");
+	return NULL;
+}
+
+static void *alloc_once(struct umem_cache *cache)
+{
+	if (!cache->guarded)
+		return vmag_cache_alloc(cache->objects, VMAG_NOSLEEP);
+	if (atomic_load_explicit(&cache->guard.destroyed, memory_order_relaxed))
+		guard_report("umem_cache_alloc", cache, "this cache was destroyed", 0);
+	return alloc_guarded(cache);
+}
+
+EXPORT void *umem_cache_alloc(umem_cache_t *cache, int flags)
+{
+	void *object = alloc_once(cache);
+
+	while (UNLIKELY(object == NULL) && nofail_retry(flags))
+		object = alloc_once(cache);
+	return object;
+}
+
+static void free_guarded(struct umem_cache *cache, void *object)
+{
+	if (!guard_check(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free"))
+		return;
+	if (cache->destructor != NULL)
+		cache->destructor(object, cache->argument);
+	guard_free(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free");
+}
+
+EXPORT void umem_cache_free(umem_cache_t *cache, void *object)
+{
+	if (cache->guarded)
+		free_guarded(cache, object);
+	else
+		vmag_cache_free(cache->objects, object);
+}
+
+// As libumem: at most once in an interval.
+EXPORT void umem_reap(void)
+{
+	static _Atomic uint64_t last;
+	uint64_t now = os_clock_ms(), before = atomic_load(&last);
+
+	if (before != 0 && now - before < umem_options.reap_interval * 1000)
+		return;
+	if (!atomic_compare_exchange_strong(&last, &before, now))
+		return;
+	if (debugging())
+		guard_release_held();
+	vmag_caches_reap();
+	heap_trim();
+}

@@ -1,0 +1,25 @@
+// Caches with libumem's rules over object caches.
+//
+// A plain cache is an object cache (vmag/cache.h), whose constructor is called with libumem's flags. While debugging, an object
+// is a guarded buffer: it is constructed at each allocation and destructed at each free, and the object cache below has raw
+// buffers with room for the red zone. UMC_NODEBUG and a process that is not debugged give plain ones.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <umem.h>
+#include <vmag/cache.h>
+
+#include "guard/guarded.h"
+
+struct umem_cache {
+	// Constant after creation.
+	vmag_cache_t *objects;
+	umem_constructor_t *constructor;
+	umem_destructor_t *destructor;
+	umem_reclaim_t *reclaim;
+	void *argument;
+	size_t size, align;
+	bool guarded;
+	struct guard_cache guard; // when guarded
+};

@@ -1,0 +1,49 @@
+// UMEM_NOFAIL: the callback, and the exit that one thread alone performs.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "umem/nofail.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <umem.h>
+#include <unistd.h>
+
+#include "guard/report.h"
+#include "umem/export.h"
+
+enum { NO_CALLBACK_STATUS = 255 };
+
+static umem_nofail_callback_t *_Atomic callback;
+static _Atomic bool exiting;
+static __thread bool exits_here;
+
+EXPORT void umem_nofail_callback(umem_nofail_callback_t *function)
+{
+	atomic_store_explicit(&callback, function, memory_order_release);
+}
+
+static _Noreturn void exit_once(int status)
+{
+	if (exits_here)
+		guard_report("umem_alloc", NULL, "no memory for a handler of exit that says UMEM_NOFAIL", 0);
+	if (!atomic_exchange(&exiting, true)) {
+		exits_here = true;
+		exit(status);
+	}
+	for (;;)
+		pause();
+}
+
+bool nofail_retry(int flags)
+{
+	umem_nofail_callback_t *function = atomic_load_explicit(&callback, memory_order_acquire);
+	int answer;
+
+	if (!(flags & UMEM_NOFAIL))
+		return false;
+	if (exits_here)
+		exit_once(0);
+	answer = function != NULL ? function() : UMEM_CALLBACK_EXIT(NO_CALLBACK_STATUS);
+	if (answer != UMEM_CALLBACK_RETRY)
+		exit_once((answer & ~0xff) == 0x100 ? answer & 0xff : NO_CALLBACK_STATUS);
+	return true;
+}

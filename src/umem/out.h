@@ -1,0 +1,33 @@
+// Output of reports: text or JSON to a file, in pieces, without allocation.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/format.h"
+
+struct out {
+	int file;
+	bool json;
+	bool separate; // JSON: a comma comes before the next value
+	struct text text;
+	char bytes[16384];
+};
+
+void out_begin(struct out *out, int file, bool json);
+void out_end(struct out *out); // writes what is left
+
+// As text_add; at most 4 KiB at once.
+__attribute__((format(printf, 2, 3))) void out_add(struct out *out, const char *format, ...);
+
+// JSON: opens and closes an object or a list, as a field when it has a name; fields of objects. They write the commas.
+void out_open(struct out *out, const char *name, char bracket);
+void out_close(struct out *out, char bracket);
+void out_number(struct out *out, const char *name, uint64_t value);
+void out_string(struct out *out, const char *name, const char *value);
+void out_address(struct out *out, const char *name, uintptr_t value);
+
+// A stack: lines, or a list of strings.
+void out_stack(struct out *out, const char *name, const uintptr_t *frames, unsigned count);

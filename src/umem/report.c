@@ -1,0 +1,151 @@
+// Exported: vmag_umem_report, and the same at the end of the process.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "umem/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <vmag/report.h>
+
+#include "conf/options.h"
+#include "conf/umem_options.h"
+#include "heap/debug.h"
+#include "os/file.h"
+#include "os/pages.h"
+#include "umem/export.h"
+#include "util/bits.h"
+
+static const struct request {
+	const char *name;
+	int (*write)(struct out *out, const char *rest);
+	bool needs_debugging;
+} requests[] = {
+	{ "umastat", report_umastat, false },
+	{ "umem_cache", report_caches, false },
+	{ "vmem", report_vmem, false },
+	{ "whatis", report_whatis, false },
+	{ "findleaks", report_findleaks, true },
+	{ "umausers", report_umausers, true },
+	{ "umem_verify", report_verify, true },
+	{ "umem_log", report_log, true },
+	{ "umem_status", report_status, false },
+};
+
+struct report_word report_next_word(const char **rest)
+{
+	struct report_word word = { { 0 } };
+	size_t length;
+
+	while (**rest == ' ')
+		(*rest)++;
+	length = strcspn(*rest, " ");
+	memcpy(word.text, *rest, min_size(length, sizeof word.text - 1));
+	*rest += length;
+	return word;
+}
+
+static const struct request *find_request(const char *name)
+{
+	for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++)
+		if (strcmp(requests[i].name, name) == 0)
+			return &requests[i];
+	return NULL;
+}
+
+static int write_report(struct out *out, const struct request *request, const char *rest)
+{
+	int error;
+
+	out_open(out, NULL, '{');
+	if (out->json) {
+		out_string(out, "format", "vmag-umem-1");
+		out_string(out, "report", request->name);
+		out_number(out, "pid", (uint64_t)getpid());
+	}
+	error = request->write(out, rest);
+	out_close(out, '}');
+	if (out->json)
+		out_add(out, "\n");
+	return error;
+}
+
+// Other threads' reports need not wait: each has memory of its own.
+static int report_to(int file, const char *text, bool json)
+{
+	struct report_word name = report_next_word(&text);
+	const struct request *request = find_request(name.text);
+	struct out *out;
+	int error;
+
+	if (request == NULL)
+		return EINVAL;
+	if (request->needs_debugging && !debugging())
+		return ENOTSUP;
+	out = os_pages_map(round_up(sizeof *out, os_page_size()));
+	if (out == NULL)
+		return ENOMEM;
+	out_begin(out, file, json);
+	error = write_report(out, request, text);
+	if (error == 0)
+		out_end(out);
+	os_pages_unmap(out, round_up(sizeof *out, os_page_size()));
+	return error;
+}
+
+EXPORT int vmag_umem_report(int file, const char *request, int format)
+{
+	int error = format == VMAG_REPORT_TEXT || format == VMAG_REPORT_JSON ?
+			    report_to(file, request, format == VMAG_REPORT_JSON) :
+			    EINVAL;
+
+	if (error == 0)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+static void complain(const char *request, int error)
+{
+	char line[256];
+	struct text text = text_into(line, sizeof line);
+
+	text_add(&text, "vmag: VMAG_UMEM_REPORT=%s: %s\n", request,
+		 error == EINVAL  ? "no such report; there are umastat, umem_cache, vmem, whatis, findleaks, umausers, umem_verify, "
+				    "umem_log, umem_status" :
+		 error == ENOTSUP ? "needs UMEM_DEBUG" :
+		 error == ENOMEM  ? "no memory for it" :
+				    "the file cannot be written");
+	os_stderr_write(line, (size_t)(text.at - line));
+}
+
+// REQUEST[,json][,PATH]
+static void report_at_exit(const char *value)
+{
+	size_t length = strcspn(value, ",");
+	const char *rest = value + length + (value[length] == ',');
+	bool json = strncmp(rest, "json", 4) == 0 && (rest[4] == ',' || rest[4] == '\0');
+	char request[128] = { 0 };
+	int file = STDERR_FILENO, error = 0;
+
+	memcpy(request, value, min_size(length, sizeof request - 1));
+	if (json)
+		rest += rest[4] == ',' ? 5 : 4;
+	if (*rest != '\0')
+		file = open(rest, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	error = file < 0 ? EIO : report_to(file, request, json);
+	if (error != 0)
+		complain(value, error);
+	if (file > STDERR_FILENO)
+		close(file);
+}
+
+// Runs after the program's own ends of the same kind, and before the library's (priority 101).
+__attribute__((destructor(102))) static void at_exit(void)
+{
+	const char *value = environment("VMAG_UMEM_REPORT");
+
+	if (value != NULL && *value != '\0')
+		report_at_exit(value);
+}

@@ -1,0 +1,158 @@
+// umem_cache_*: constructors and destructors in pairs and in the right state, errors, reclaim, integers without memory.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <stdint.h>
+#include <umem.h>
+
+#include "../check.h"
+
+enum { OBJECTS = 500, MAGIC = 0x5eed };
+
+struct object {
+    unsigned magic, uses;
+    char rest[92];
+};
+
+static int constructed, destructed, reclaims, argument;
+
+static int construct(void *memory, void *given, int flags) {
+    struct object *object = memory;
+    CHECK(given == &argument && flags == UMEM_DEFAULT);
+    object->magic = MAGIC;
+    object->uses = 0;
+    constructed++;
+    return 0;
+}
+
+static void destruct(void *memory, void *given) {
+    struct object *object = memory;
+    CHECK(given == &argument && object->magic == MAGIC);
+    object->magic = 0;
+    destructed++;
+}
+
+static void reclaim(void *given) {
+    CHECK(given == &argument);
+    reclaims++;
+}
+
+static int debugging(void) {
+    return getenv("UMEM_DEBUG") != NULL;
+}
+
+static void test_states(int flags) {
+    static struct object *objects[OBJECTS];
+    umem_cache_t *cache = umem_cache_create((char *)"object", sizeof(struct object), 0, construct, destruct, reclaim, &argument,
+                                            NULL, flags);
+    CHECK(cache != NULL);
+    constructed = destructed = 0;
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < OBJECTS; i++) {
+            objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+            CHECK(objects[i] != NULL && objects[i]->magic == MAGIC);
+            objects[i]->uses++;
+        }
+        for (int i = 0; i < OBJECTS; i++) umem_cache_free(cache, objects[i]);
+    }
+    CHECK(constructed >= OBJECTS);
+    // With guards they run each time, which a destructor that checks the state can tell.
+    if (debugging() && !(flags & UMC_NODEBUG)) CHECK(constructed == 5 * OBJECTS && destructed == constructed);
+    umem_cache_destroy(cache);
+    CHECK_EQ(constructed, destructed);
+}
+
+static int refuse(void *memory, void *given, int flags) {
+    (void)memory;
+    (void)flags;
+    return *(int *)given;
+}
+
+// A constructor that refuses: no object, nothing lost, and the next ones are as good as ever.
+static void test_refusal(void) {
+    int refuses = 1;
+    void *objects[30];
+    umem_cache_t *cache = umem_cache_create((char *)"moody", 64, 64, refuse, NULL, NULL, &refuses, NULL, UMC_NOMAGAZINE);
+    for (int i = 0; i < 30; i++) {
+        refuses = i % 2 == 0;
+        objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+        CHECK((objects[i] == NULL) == refuses);
+    }
+    for (int i = 1; i < 30; i += 2) umem_cache_free(cache, objects[i]);
+    umem_cache_destroy(cache);
+}
+
+static void expect(int error, char *name, size_t size, size_t align, int flags) {
+    errno = 0;
+    CHECK(umem_cache_create(name, size, align, NULL, NULL, NULL, NULL, NULL, flags) == NULL);
+    CHECK_EQ(errno, error);
+}
+
+static void test_errors(void) {
+    char name[] = "name";
+    expect(EINVAL, NULL, 8, 0, 0);
+    expect(EINVAL, name, 0, 0, 0);
+    expect(EINVAL, name, 8, 24, 0);
+    expect(EINVAL, name, 8, (size_t)1 << 30, 0);
+    expect(EINVAL, name, 8, 0, UMC_NOHASH | UMC_NOTOUCH);
+    expect(EINVAL, name, 1 << 20, 0, UMC_NOHASH);
+    expect(ENOMEM, name, SIZE_MAX - 100, 0, 0);
+    expect(ENOMEM, name, SIZE_MAX / 2, 0, 0);
+}
+
+static void test_alignment(void) {
+    for (size_t align = 8; align <= 4096; align *= 2) {
+        umem_cache_t *cache = umem_cache_create((char *)"aligned, with a name that is longer than libumem keeps", align / 2 + 3, align,
+                                                NULL, NULL, NULL, NULL, NULL, 0);
+        void *objects[40];
+        for (int i = 0; i < 40; i++) {
+            objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
+            CHECK(objects[i] != NULL && (uintptr_t)objects[i] % align == 0);
+        }
+        for (int i = 0; i < 40; i++) umem_cache_free(cache, objects[i]);
+        umem_cache_destroy(cache);
+    }
+}
+
+// Integers of an arena: each once, none touched, for that would crash.
+static void test_integers(void) {
+    static char seen[1000];
+    vmem_t *ids = vmem_create("ids", (void *)1, 1000, 1, NULL, NULL, NULL, 0, VM_NOSLEEP);
+    umem_cache_t *cache = umem_cache_create((char *)"id", 1, 1, NULL, NULL, NULL, NULL, ids, UMC_NOTOUCH);
+    int got = 0;
+    void *id;
+    CHECK(cache != NULL);
+    while ((id = umem_cache_alloc(cache, UMEM_DEFAULT)) != NULL) {
+        CHECK((uintptr_t)id >= 1 && (uintptr_t)id <= 1000 && !seen[(uintptr_t)id - 1]);
+        seen[(uintptr_t)id - 1] = 1;
+        got++;
+    }
+    CHECK(got > 900);
+    for (uintptr_t i = 0; i < 1000; i++)
+        if (seen[i]) umem_cache_free(cache, (void *)(i + 1));
+    umem_cache_destroy(cache);
+    CHECK_EQ(vmem_size(ids, VMEM_ALLOC), 0);
+    vmem_destroy(ids);
+}
+
+static void test_reap(void) {
+    umem_cache_t *cache = umem_cache_create((char *)"reclaimed", 100, 0, NULL, NULL, reclaim, &argument, NULL, 0);
+    umem_cache_free(cache, umem_cache_alloc(cache, UMEM_DEFAULT));
+    reclaims = 0;
+    umem_reap();
+    CHECK(reclaims == 1);
+    umem_reap(); // again within the interval: nothing
+    CHECK(reclaims == 1);
+    umem_cache_destroy(cache);
+}
+
+int main(void) {
+    test_states(0);
+    test_states(UMC_NOMAGAZINE);
+    test_states(UMC_NODEBUG);
+    test_refusal();
+    test_errors();
+    test_alignment();
+    test_integers();
+    test_reap();
+    return 0;
+}

@@ -1,0 +1,74 @@
+# What lose.c loses is reported, and what it keeps is not; every report is text, and JSON that parses.
+# `reports.py LOSE LIBRARY`.
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+NAMES = "umastat umem_cache vmem findleaks umausers umem_verify umem_log umem_status".split()
+
+
+def run(command, **environment):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                            env={**os.environ, **environment})
+    assert result.returncode == 0, f"{command} {environment}: status {result.returncode}\n{result.stderr}"
+    return result
+
+
+def check_leaks(report):
+    sizes = sorted((group["bytes"], group["buffers"]) for group in report["groups"])
+    assert sizes == [(240, 5), (1000, 5)], f"lost are {sizes}"
+    assert report["buffers"] == 10 and report["bytes"] == 1240
+    for group in report["groups"]:
+        assert "umem_lose" in group["stack"][0], group["stack"]
+        assert len(group["stack"]) >= 2, "only one frame"
+
+
+def at_exit(program, debug="default"):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report")
+        for name in NAMES:
+            value = f"{name},json,{path}"
+            run([program], UMEM_DEBUG=debug, UMEM_LOGGING="transaction,contents,fail", VMAG_UMEM_REPORT=value)
+        with open(path, encoding="utf-8") as file:
+            reports = [json.loads(line) for line in file]
+    assert [report["report"] for report in reports] == NAMES, "not every report came once"
+    assert all(report["format"] == "vmag-umem-1" and report["pid"] > 0 for report in reports)
+    return {report["report"]: report for report in reports}
+
+
+def main(program, library):
+    reports = at_exit(program)
+    check_leaks(reports["findleaks"])
+    assert reports["umem_verify"]["damaged"] == 0
+    assert any(cache["name"] == "lose" and cache["in_use"] == 1 for cache in reports["umastat"]["caches"])
+    row = next(cache for cache in reports["umastat"]["caches"] if cache["name"] == "umem_alloc_48")
+    assert row["in_use"] == 5 and row["allocs"] >= 5, row
+    assert any(cache["name"] == "lose" for cache in reports["umem_cache"]["caches"])
+    assert [entry["event"] for entry in reports["umem_log"]["entries"]].count("free") >= 1
+    assert reports["umem_status"]["debugging"] == 1 and reports["umem_status"]["audit_frames"] == 15
+    users = reports["umausers"]["groups"]
+    assert users[0]["bytes"] >= users[-1]["bytes"] and users[0]["bytes"] >= 100000
+
+    (whatis, ) = [json.loads(line) for line in run([program, "whatis"], UMEM_DEBUG="audit=3").stdout.splitlines()]
+    assert whatis["cache"] == "lose" and whatis["size"] == 72 and whatis["state"] == "live", whatis
+    assert len(whatis["allocated"]) <= 3 and "umem_lose" in whatis["allocated"][0]
+    whatis = json.loads(run([program, "whatis"]).stdout)
+    assert "slab" in whatis["is"] or "heap" in whatis["is"], whatis
+
+    for name in NAMES:
+        text = run([program], UMEM_DEBUG="audit", UMEM_LOGGING="transaction", VMAG_UMEM_REPORT=name).stderr
+        assert len(text.splitlines()) >= 1, f"{name} as text says nothing"
+    text = run([program], UMEM_DEBUG="audit", VMAG_UMEM_REPORT="findleaks").stderr
+    assert text.startswith("vmag: 1240 bytes in 10 buffers are lost"), text
+    assert "needs UMEM_DEBUG" in run([program], VMAG_UMEM_REPORT="findleaks").stderr
+    assert "no such report" in run([program], VMAG_UMEM_REPORT="nonsense").stderr
+    assert "umem_alloc_48" in run([program], VMAG_UMEM_REPORT="umastat").stderr
+    # A program that knows nothing of all this.
+    text = run([sys.executable, "-c", "pass"], LD_PRELOAD=library, UMEM_DEBUG="default", VMAG_UMEM_REPORT="umastat").stderr
+    assert "umem_alloc_" in text, text
+
+
+main(*sys.argv[1:])
