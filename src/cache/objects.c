@@ -96,12 +96,11 @@ void *cache_construct(struct vmag_cache *cache, int flags)
 	return NULL;
 }
 
-// Other caches of the same source may have what this one needs; of the heap, malloc too.
+// All caches of the same source may have what this one needs; of the heap, malloc too.
 void cache_relieve(struct vmag_cache *cache)
 {
 	int saved = errno;
 
-	cache_reclaim(cache);
 	caches_reap(true, cache->source.source);
 	if (cache->source.import == NULL)
 		caches_trim_heap();

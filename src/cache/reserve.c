@@ -90,10 +90,12 @@ struct vmag_reserve *cache_reserve(struct vmag_cache *cache, size_t count, int f
 			cache_wait(cache);
 		again = true;
 	}
-	if (reserve == NULL)
+	if (reserve == NULL) {
 		errno = ENOMEM;
-	else
-		reserve->left = count;
+		return NULL;
+	}
+	for (reserve->left = have; reserve->left > count;) // what a whole magazine brought too many
+		cache_free(cache, reserve_alloc(reserve));
 	return reserve;
 }
 

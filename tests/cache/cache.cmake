@@ -11,3 +11,8 @@ endfunction()
 
 vmag_cache_test(create 20)
 vmag_cache_test(model 60)
+vmag_cache_test(threads 60)
+vmag_cache_test(forks 60)
+vmag_cache_test(shortage 30)
+vmag_cache_test(resources 60)
+vmag_cache_test(move 60)
