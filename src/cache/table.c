@@ -120,39 +120,55 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call)
 		guard_report(call, cache, "not an object cache, or a destroyed one", 0);
 }
 
-bool caches_reap(bool callbacks, const void *source)
+static void each_pinned(void (*function)(struct vmag_cache *cache, const void *argument), const void *argument)
 {
-	if (caches_end() == 0)
-		return false;
-	cache_fronts_flush();
 	for (unsigned id = 0; id < caches_end(); id++) {
 		struct vmag_cache *cache = cache_pin(id);
 
 		if (cache == NULL)
 			continue;
-		if (source == NULL || cache->source.source == source) {
-			if (callbacks)
-				cache_reclaim(cache);
-			else if (cache_is_plain(cache) && cache->source.import == NULL)
-				cache_reap(cache);
-		}
+		function(cache, argument);
 		cache_unpin(cache);
 	}
+}
+
+static void reclaim(struct vmag_cache *cache, const void *source)
+{
+	if (source == NULL || cache->source.source == source)
+		cache_reclaim(cache);
+}
+
+static void reap_quietly(struct vmag_cache *cache, const void *unused)
+{
+	(void)unused;
+	if (cache_is_plain(cache) && cache->source.import == NULL)
+		cache_reap(cache);
+}
+
+void caches_verify(void)
+{
+	each_pinned(reap_quietly, NULL);
+}
+
+bool caches_reap(bool callbacks, const void *source)
+{
+	if (caches_end() == 0)
+		return false;
+	cache_fronts_flush();
+	each_pinned(callbacks ? reclaim : reap_quietly, source);
 	return pages_purge(&cache_pages, 0);
+}
+
+static void update(struct vmag_cache *cache, const void *now_ms)
+{
+	cache_update(cache, *(const uint64_t *)now_ms);
 }
 
 bool caches_step(uint64_t now_ms)
 {
 	if (caches_end() == 0)
 		return false;
-	for (unsigned id = 0; id < caches_end(); id++) {
-		struct vmag_cache *cache = cache_pin(id);
-
-		if (cache == NULL)
-			continue;
-		cache_update(cache, now_ms);
-		cache_unpin(cache);
-	}
+	each_pinned(update, &now_ms);
 	pages_decay(&cache_pages, now_ms);
 	return caches_garbage() > 0;
 }

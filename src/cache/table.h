@@ -32,6 +32,9 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call);
 // `source`: only those with that source; NULL: all. True when pages were given back.
 bool caches_reap(bool callbacks, const void *source);
 
+// Puts what is cached back into slabs, where misuse is noticed; only of caches for which nothing of the program is called.
+void caches_verify(void);
+
 // A step of giving back for all caches; true while something is left that a later step may give back.
 bool caches_step(uint64_t now_ms);
 

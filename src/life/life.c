@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "cache/table.h"
 #include "conf/options.h"
 #include "ctl/stats.h"
 #include "heap/debug.h"
@@ -72,5 +73,6 @@ void life_end(void)
 		guard_verify("exit");
 	if (words.front != NULL)
 		front_drain(words.front);
+	caches_verify();
 	report("exit", true);
 }

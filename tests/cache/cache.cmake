@@ -16,3 +16,20 @@ vmag_cache_test(forks 60)
 vmag_cache_test(shortage 30)
 vmag_cache_test(resources 60)
 vmag_cache_test(move 60)
+
+if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
+  vmag_test_program(cache_misuse cache/misuse.c LIBRARIES vmag)
+  foreach(crime double_free double_free_constructed wrong_cache wrong_cache_constructed inside stack malloc_object to_free
+                destroyed_cache destroyed_twice)
+    vmag_test(cache.misuse.${crime} quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse/expect_report.py
+              $<TARGET_FILE:cache_misuse> ${crime})
+  endforeach()
+  vmag_test_program(cache_not_empty cache/not_empty.c LIBRARIES vmag)
+  target_include_directories(cache_not_empty PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  vmag_test(cache.not_empty quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cache/not_empty.py $<TARGET_FILE:cache_not_empty>)
+
+  vmag_test_program(cache_inject cache/inject.c LIBRARIES vmag)
+  target_include_directories(cache_inject PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  vmag_test(cache.nth_call slow 120 nomem_inject $<TARGET_FILE:cache_inject>)
+  vmag_test(cache.nth_call_onward slow 120 nomem_inject --onward $<TARGET_FILE:cache_inject>)
+endif()
