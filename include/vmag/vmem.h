@@ -10,7 +10,8 @@
 //
 // All functions may be called from many threads, on the same arena too, and around fork. Addresses are integers in the
 // clothes of pointers, as in the paper; 0 is none of them. Misuse (freeing what is not allocated, another size, constraints
-// that contradict each other) is told in one line on stderr, and the process is aborted.
+// that contradict each other) is told in one line on stderr, and the process is aborted; at once, or, of what went through a
+// quantum cache, when the cache gives it back to its slab.
 // SPDX-License-Identifier: BSD-2-Clause
 #ifndef VMAG_VMEM_H
 #define VMAG_VMEM_H
@@ -60,7 +61,7 @@ enum {
 //   quantum     unit of currency, a power of two; base and size are multiples of it
 //   import, release, source   where more comes from when the arena has too little; NULL: nowhere
 //   qcache_max  requests up to this size go through quantum caches, one for each multiple of the quantum, at most 16; 0: none.
-//               Then what the caches hold counts as allocated
+//               What the caches hold counts as allocated, in slabs of the next power of two above 3 × qcache_max
 //   flags       VMAG_VM_SLEEP or VMAG_VM_NOSLEEP, for the memory of the arena itself
 // NULL with errno EINVAL when an argument is impossible (name NULL, quantum no power of two, span that holds 0, wraps around
 // or is not aligned, release without import), with ENOMEM when there is no memory and flags say NOSLEEP.

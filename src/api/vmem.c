@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/quantum.h"
 #include "guard/report.h"
+#include "heap/heap.h"
 #include "util/bits.h"
 #include "vmem/resource.h"
 
@@ -12,13 +14,21 @@
 EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, size_t quantum, vmag_vmem_alloc_t *import,
 				     vmag_vmem_free_t *release, vmag_vmem_t *source, size_t qcache_max, int flags)
 {
-	return resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
+	struct vmag_vmem *arena = resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
+
+	if (arena == NULL || arena->qcache_max == 0 || (heap_ready() && quantum_create(arena)))
+		return arena;
+	resource_destroy(arena);
+	errno = ENOMEM;
+	return NULL;
 }
 
 EXPORT void vmag_vmem_destroy(vmag_vmem_t *arena)
 {
-	if (arena != NULL)
-		resource_destroy(arena);
+	if (arena == NULL)
+		return;
+	quantum_destroy(arena);
+	resource_destroy(arena);
 }
 
 EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int flags)
@@ -28,12 +38,20 @@ EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int f
 
 EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 {
-	return (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
+	void *object;
+
+	if (size - 1 >= arena->qcache_max)
+		return (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
+	object = cache_front_pop(quantum_cache(arena, size));
+	return LIKELY(object != NULL) ? object : quantum_alloc(arena, size, flags, "vmag_vmem_alloc");
 }
 
 EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
 {
-	resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
+	if (size - 1 >= arena->qcache_max)
+		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
+	else if (UNLIKELY(quantum_needs_care(arena) || address == NULL || !cache_front_push(quantum_cache(arena, size), address)))
+		quantum_free(arena, address, size, "vmag_vmem_free");
 }
 
 // Why no placement at all could satisfy the constraint; NULL: some could.

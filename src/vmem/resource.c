@@ -87,8 +87,7 @@ static void sleep_on(struct vmag_vmem *arena, uint32_t changes, uint64_t *wait_m
 	*wait_ms = min_size(*wait_ms * 2, LONGEST_WAIT_MS);
 }
 
-// Says that something was freed or added.
-static void tell_waiters(struct vmag_vmem *arena)
+void resource_tell(struct vmag_vmem *arena)
 {
 	if (LIKELY(!resource_is_awaited(arena)))
 		return;
@@ -168,6 +167,7 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 	unit = source == NULL ? quantum : max_size(quantum, (size_t)1 << source->segments.lg_quantum);
 	if (import_ != NULL)
 		vmem_import_from(&arena->segments, arena, import, release, unit, quantum);
+	arena->lg_quantum = lg_floor(quantum);
 	arena->import = import_;
 	arena->release = release_;
 	arena->source = source;
@@ -219,7 +219,7 @@ bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int fla
 		}
 		sleep_on(arena, atomic_load(&arena->root->changes), &wait_ms);
 	}
-	tell_waiters(arena);
+	resource_tell(arena);
 	return true;
 }
 
@@ -232,9 +232,29 @@ static enum vmem_policy policy_of(int flags)
 	return flags & VMAG_VM_FIRSTFIT ? VMEM_FIRSTFIT : VMEM_INSTANTFIT;
 }
 
-static uintptr_t attempt(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags)
+struct request {
+	struct vmag_vmem *arena;
+	size_t size;
+	const struct vmem_constraint *constraint;
+	int flags;
+};
+
+static uintptr_t attempt(void *request_)
 {
-	return vmem_segment_xalloc(&arena->segments, size, constraint, policy_of(flags), flags).start;
+	const struct request *request = request_;
+	uintptr_t start = vmem_segment_xalloc(&request->arena->segments, request->size, request->constraint,
+					      policy_of(request->flags), request->flags).start;
+
+	if (start != 0)
+		atomic_fetch_add_explicit(&request->arena->in_use, request->size, memory_order_relaxed);
+	return start;
+}
+
+uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags)
+{
+	struct request request = { arena, size, NULL, flags };
+
+	return attempt(&request);
 }
 
 static void count_waiter(struct vmag_vmem *arena, int by)
@@ -244,7 +264,7 @@ static void count_waiter(struct vmag_vmem *arena, int by)
 }
 
 // Until it is there.
-static uintptr_t wait_for(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags)
+static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context)
 {
 	uint64_t wait_ms = FIRST_WAIT_MS;
 	uintptr_t start;
@@ -253,7 +273,7 @@ static uintptr_t wait_for(struct vmag_vmem *arena, size_t size, const struct vme
 	for (;;) {
 		uint32_t changes = atomic_load(&arena->root->changes);
 
-		if ((start = attempt(arena, size, constraint, flags)) != 0)
+		if ((start = try(context)) != 0)
 			break;
 		atomic_fetch_add_explicit(&arena->waits, 1, memory_order_relaxed);
 		sleep_on(arena, changes, &wait_ms);
@@ -262,25 +282,30 @@ static uintptr_t wait_for(struct vmag_vmem *arena, size_t size, const struct vme
 	return start;
 }
 
-uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags,
+uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context, size_t size, int flags,
 			  const char *call)
 {
-	uintptr_t start;
+	uintptr_t start = try(context);
 
-	if (size == 0)
-		guard_report_in(call, NULL, arena->name, "size 0", 0);
-	start = attempt(arena, size, constraint, flags);
 	if (UNLIKELY(start == 0) && may_sleep(flags))
-		start = wait_for(arena, size, constraint, flags);
+		start = wait_for(arena, try, context);
 	if (UNLIKELY(start == 0)) {
 		atomic_fetch_add_explicit(&arena->fails, 1, memory_order_relaxed);
 		if (flags & VMAG_VM_PANIC)
 			guard_report_in(call, NULL, arena->name, "no room for %zu bytes, and the flags say VM_PANIC", size);
 		errno = ENOMEM;
-		return 0;
 	}
-	atomic_fetch_add_explicit(&arena->in_use, size, memory_order_relaxed);
 	return start;
+}
+
+uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags,
+			  const char *call)
+{
+	struct request request = { arena, size, constraint, flags };
+
+	if (size == 0)
+		guard_report_in(call, NULL, arena->name, "size 0", 0);
+	return resource_obtain(arena, attempt, &request, size, flags, call);
 }
 
 uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call)
@@ -304,7 +329,7 @@ void resource_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const 
 	atomic_fetch_sub_explicit(&arena->in_use, size, memory_order_relaxed);
 	if (size == 0 || !vmem_segment_free(&arena->segments, start, size, VMEM_CLEAN))
 		tell_wrong_free(arena, start, size, call);
-	tell_waiters(arena);
+	resource_tell(arena);
 }
 
 void resources_fork_prepare(void)

@@ -30,8 +30,12 @@ struct vmag_vmem {
 	vmag_vmem_free_t *release;
 	struct vmag_vmem *source;
 	struct vmag_vmem *root; // source of source of … this one
+	unsigned lg_quantum;
 	size_t qcache_max; // 0: no quantum caches
-	void *quantum[RESOURCE_QUANTUM_CACHES]; // of whoever builds them, by number of quanta − 1
+	void *quantum[RESOURCE_QUANTUM_CACHES]; // object caches, of the floor above, by number of quanta − 1
+	// Atomic, and rarely written.
+	_Atomic uint32_t waiters;
+	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
 
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;
@@ -39,9 +43,8 @@ struct vmag_vmem {
 	unsigned pins;   // callbacks that run on it
 
 	// Atomic.
-	_Atomic size_t in_use; // bytes, as asked for
+	_Atomic size_t in_use __attribute__((aligned(CACHE_LINE))); // bytes, as asked for
 	_Atomic uint64_t fails, waits;
-	_Atomic uint32_t waiters;
 	_Atomic uint32_t changes; // of a root: something was freed where somebody waits
 };
 
@@ -57,6 +60,17 @@ uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const 
 uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vmem_constraint *constraint, int flags,
 			  const char *call);
 void resource_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call);
+
+// One attempt, without waiting and without a word about failure.
+uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags);
+
+// Attempts as often as flags demand, sleeping in between; failure is counted and told as in resource_alloc. The attempt
+// allocates in this arena and counts what is in use.
+uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*attempt)(void *context), void *context, size_t size, int flags,
+			  const char *call);
+
+// Wakes who sleeps: something may be there now.
+void resource_tell(struct vmag_vmem *arena);
 
 // Whether somebody sleeps until something is freed.
 static inline bool resource_is_awaited(struct vmag_vmem *arena)

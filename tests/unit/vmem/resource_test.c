@@ -352,7 +352,7 @@ static void run(size_t quantum, bool importing) {
     }
     for (int i = 0; i < STEPS; i++) {
         model.refuse = below(16) == 0;
-        if (model.lives < LIVES_MOST && below(100) < 50 + (i / 5000 % 2) * 10)
+        if (model.lives < LIVES_MOST && below(100) < 50 + (unsigned)(i / 5000 % 2) * 10)
             alloc();
         else if (model.lives > 0)
             release(below(model.lives));

@@ -1,0 +1,110 @@
+// Quantum caches: creation, the slow ways, and what is served past them.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cache/quantum.h"
+
+#include "cache/table.h"
+#include "util/bits.h"
+#include "util/format.h"
+
+enum { SLAB_LEAST = 64 }; // of the arena's integers
+
+static void *import(void *arena, size_t size, int flags)
+{
+	return (void *)resource_try(arena, size, flags);
+}
+
+static void release(void *arena, void *start, size_t size)
+{
+	resource_free(arena, (uintptr_t)start, size, "vmag_vmem_free");
+}
+
+static size_t slab_bytes(const struct vmag_vmem *arena)
+{
+	return max_size((size_t)2 << lg_floor(3 * arena->qcache_max), SLAB_LEAST);
+}
+
+static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
+{
+	char name[CACHE_NAME_BYTES + 24];
+	struct text text = text_into(name, sizeof name - 1);
+
+	text_add(&text, "%s_%zu", arena->name, size);
+	*text.at = '\0';
+	return cache_create(&(struct cache_description){
+		.name = name,
+		.size = size,
+		.source = { import, release, arena, (size_t)1 << arena->lg_quantum },
+		.slab_bytes = slab_bytes(arena),
+		.free_name = "vmag_vmem_free",
+		.flags = VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM,
+	});
+}
+
+bool quantum_create(struct vmag_vmem *arena)
+{
+	size_t quantum = (size_t)1 << arena->lg_quantum;
+
+	for (size_t size = quantum; size <= arena->qcache_max; size += quantum)
+		if ((arena->quantum[size / quantum - 1] = create_one(arena, size)) == NULL) {
+			quantum_destroy(arena);
+			return false;
+		}
+	return true;
+}
+
+void quantum_destroy(struct vmag_vmem *arena)
+{
+	for (unsigned i = 0; i < RESOURCE_QUANTUM_CACHES; i++) {
+		cache_destroy(arena->quantum[i], "vmag_vmem_destroy");
+		arena->quantum[i] = NULL;
+	}
+}
+
+struct request {
+	struct vmag_vmem *arena;
+	size_t size;
+	int flags;
+};
+
+// From the cache, which also takes back what its siblings do not need; else from the segments.
+static uintptr_t attempt(void *request_)
+{
+	const struct request *request = request_;
+	struct vmag_vmem *arena = request->arena;
+	void *object = cache_alloc(quantum_cache(arena, request->size), VMAG_NOSLEEP);
+	uintptr_t start = object != NULL ? (uintptr_t)object : resource_try(arena, request->size, request->flags);
+
+	if (object == NULL && start != 0)
+		atomic_fetch_add(&arena->direct, 1);
+	return start;
+}
+
+void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call)
+{
+	struct request request = { arena, size, flags };
+
+	return (void *)resource_obtain(arena, attempt, &request, size, flags, call);
+}
+
+// No slab is as small as what a quantum cache serves.
+static bool is_direct(struct vmag_vmem *arena, void *address, size_t size)
+{
+	return atomic_load(&arena->direct) > 0 &&
+	       vmem_segment_size(&arena->segments, (uintptr_t)address) == round_up(size, (size_t)1 << arena->lg_quantum);
+}
+
+void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call)
+{
+	bool direct = is_direct(arena, address, size);
+
+	if (direct || address == NULL) { // NULL is told there
+		atomic_fetch_sub(&arena->direct, direct);
+		resource_free(arena, (uintptr_t)address, size, call);
+		return;
+	}
+	cache_free(quantum_cache(arena, size), address);
+	if (resource_is_awaited(arena)) {
+		caches_reap(true, arena);
+		resource_tell(arena);
+	}
+}

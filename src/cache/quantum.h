@@ -1,0 +1,35 @@
+// Quantum caches: object caches of the first few multiples of an arena's quantum, in front of its segments (2001, §4.4.4).
+//
+// All quantum caches of an arena have slabs of one size, the next power of two above three times the largest, so that what
+// is taken from the segments fits where it was (2001, §4.4.5). When not even that is free, requests are served from the
+// segments directly, lest one fail while there is a place; such segments are counted, and as long as there are any, freeing
+// looks whether it got one.
+// What threads keep in their magazines counts as allocated. A request that finds nothing takes back what this thread and the
+// depots hold; what other threads' magazines hold comes back when these come by, at their next free at the latest while somebody
+// sleeps.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "cache/front.h"
+#include "vmem/resource.h"
+
+// Builds the caches for arena->qcache_max. False, and there are none: no memory. The heap is ready.
+bool quantum_create(struct vmag_vmem *arena);
+void quantum_destroy(struct vmag_vmem *arena);
+
+// The cache of a size from 1 to qcache_max.
+static inline struct vmag_cache *quantum_cache(const struct vmag_vmem *arena, size_t size)
+{
+	return arena->quantum[(size - 1) >> arena->lg_quantum];
+}
+
+// After a miss; as resource_alloc and resource_free.
+void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
+void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call);
+
+// True: freeing must not take the short way.
+static inline bool quantum_needs_care(struct vmag_vmem *arena)
+{
+	return (atomic_load_explicit(&arena->waiters, memory_order_relaxed) |
+		atomic_load_explicit(&arena->direct, memory_order_relaxed)) != 0;
+}
