@@ -57,6 +57,8 @@ struct option {
 	bool clipped;
 };
 
+enum { OPTIONS_MOST = 256 };
+
 // Rows in the order of the table.
 extern const struct option option_table[];
 extern const size_t option_count;

@@ -19,7 +19,7 @@ const char *malloc_conf EXPORT_WEAK = NULL;
 const char *malloc_conf_2_conf_harder EXPORT_WEAK = NULL;
 const char *_malloc_options EXPORT_WEAK = NULL;
 
-enum { SHOWN = 80, OPTIONS_MOST = 256 };
+enum { SHOWN = 80 };
 
 static const char *set_by[OPTIONS_MOST]; // by the number of the option
 

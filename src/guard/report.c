@@ -7,10 +7,12 @@
 #include "os/file.h"
 #include "util/format.h"
 
+void (*guard_told)(const char *line);
+
 void guard_warn(const char *call, const void *address, const char *what, size_t size)
 {
 	char line[320];
-	struct text text = text_into(line, sizeof line);
+	struct text text = text_into(line, sizeof line - 1);
 
 	text_add(&text, "vmag: %s(%p): ", call, address);
 #pragma GCC diagnostic push
@@ -18,7 +20,11 @@ void guard_warn(const char *call, const void *address, const char *what, size_t 
 	text_add(&text, what, size);
 #pragma GCC diagnostic pop
 	text_add(&text, "\n");
-	os_stderr_write(line, (size_t)(text.at - line));
+	*text.at = '\0';
+	if (guard_told != NULL)
+		guard_told(line);
+	else
+		os_stderr_write(line, (size_t)(text.at - line));
 }
 
 void guard_report(const char *call, const void *address, const char *what, size_t size)

@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+// Gets the line in place of stderr, when it is set (experimental.hooks.safety_check_abort); the process aborts when it returns.
+extern void (*guard_told)(const char *line);
+
 // `call`: the function of the program's fault, "free". `what`: the finding in words that may hold one %zu for `size`.
 // No lock of the library may be held: a handler of SIGABRT may allocate.
 _Noreturn void guard_report(const char *call, const void *address, const char *what, size_t size);

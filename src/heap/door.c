@@ -60,10 +60,21 @@ static void fill_allocated(void *object, size_t old_size, size_t size)
 		memset((char *)object + old_size, JUNK_ALLOCATED, size - old_size);
 }
 
+// `allocated − freed` may have sunk below where the peak began.
+static void note_peak(struct front *front)
+{
+	int64_t net = (int64_t)(front->allocated - front->freed - front->peak_base);
+
+	if (net > (int64_t)front->peak)
+		front->peak = (uint64_t)net;
+}
+
 void door_allocated(struct front *front, void *object, size_t size)
 {
 	if (front->words->door & DOOR_COUNT)
 		front->allocated += size;
+	if (front->words->door & DOOR_PEAK)
+		note_peak(front);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, 0, size);
 }
@@ -82,6 +93,8 @@ void door_resized(struct front *front, void *object, size_t old_size, size_t siz
 		front->freed += old_size;
 		front->allocated += size;
 	}
+	if (front->words->door & DOOR_PEAK)
+		note_peak(front);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, old_size, size);
 }

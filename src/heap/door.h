@@ -22,6 +22,7 @@ enum door {
 	DOOR_CPU = 8,     // fronts of processors serve
 	DOOR_GUARD = 16,  // debugging of every object
 	DOOR_NOCACHE = 32, // the thread wants no magazines
+	DOOR_PEAK = 128,  // the most that the counters differed by
 	DOOR_FILL = 64,   // objects are filled: options junk, zero
 };
 

@@ -665,17 +665,30 @@ bool fronts_hold(const struct arena *arena)
 }
 
 // Another thread's words and magazines are out of reach: its loaded magazines count as half full.
+static size_t rounds_held(const struct front *front, unsigned class)
+{
+	size_t previous = front->previous_rounds[class];
+
+	if (front != words.front)
+		return previous + front->loaded_capacity[class] / 2u;
+	return previous + (front->loaded[class] != NULL ? rounds_loaded(front, class) : 0);
+}
+
 void fronts_count(size_t rounds[CLASSES])
 {
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		for (unsigned class = 1; class < CLASSES; class++) {
-			rounds[class] += front->previous_rounds[class];
-			if (front != words.front)
-				rounds[class] += front->loaded_capacity[class] / 2u;
-			else if (front->loaded[class] != NULL)
-				rounds[class] += rounds_loaded(front, class);
-		}
+		for (unsigned class = 1; class < CLASSES; class++)
+			rounds[class] += rounds_held(front, class);
+	mutex_unlock(&fronts.lock);
+}
+
+void fronts_cached(size_t bytes[ARENAS_MOST][2])
+{
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		for (unsigned class = 1; class < CLASSES; class++)
+			bytes[front->arena->id][class >= SLAB_CLASSES] += rounds_held(front, class) * class_size(class);
 	mutex_unlock(&fronts.lock);
 }
 

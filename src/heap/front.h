@@ -43,6 +43,7 @@ struct front {
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct profile_thread profile; // while the door is closed for DOOR_SAMPLE
+	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t misses;
 	struct magazine *loaded[CLASSES];
@@ -125,6 +126,8 @@ void front_drain(struct front *front);
 
 // Rounds held by all fronts, by class, read without stopping anyone: an estimate while others run.
 void fronts_count(size_t rounds[CLASSES]);
+// The same in bytes, by the number of the arena: of small objects, and of large ones.
+void fronts_cached(size_t bytes[ARENAS_MOST][2]);
 unsigned fronts_live(void);
 
 // Where the list of fronts begins, for readers in other processes (include/vmag/format.h).

@@ -12,6 +12,7 @@
 enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024 };
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
+_Atomic uint64_t reclaim_runs;
 bool (*reclaim_start_thread)(const void *caller);
 
 size_t reclaim_garbage(const struct arena *arena)
@@ -55,6 +56,13 @@ void reclaim_expect_bytes(size_t garbage)
 {
 	if (options.dirty_decay_ms >= 0)
 		wake_if_worth(garbage);
+}
+
+void reclaim_set_background(bool wanted)
+{
+	options.background_thread = wanted;
+	if (wanted || atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)
+		wake();
 }
 
 void reclaim_expect(struct arena *arena, size_t more)

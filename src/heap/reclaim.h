@@ -28,6 +28,14 @@ bool reclaim_arena(struct arena *arena);
 // called for it. True when something was given back.
 bool reclaim_everything(void);
 
+enum { RECLAIM_STEP_MS = 150 };
+
+// How often the background thread looked.
+extern _Atomic uint64_t reclaim_runs;
+
+// Lets the background thread be started, and starts it; or lets it end.
+void reclaim_set_background(bool wanted);
+
 // The background thread sleeps on this word while it holds RECLAIM_ASLEEP; whoever leaves garbage behind wakes it.
 enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
 extern _Atomic uint32_t reclaim_state;

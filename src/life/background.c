@@ -12,10 +12,11 @@
 #include <stdint.h>
 
 #include "cache/table.h"
+#include "conf/options.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 
-enum { STEP_MS = 150, STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
@@ -84,16 +85,21 @@ static void rest(void)
 		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
 }
 
+// Until it is switched off. Whoever switches it on again while it ends finds no thread, and makes one.
 static void *work(void *unused)
 {
 	_Atomic uint32_t never = 0;
 
-	for (;;) {
-		if (reclaim_step(os_clock_ms()))
-			os_word_wait(&never, 0, STEP_MS);
+	while (options.background_thread) {
+		bool left = reclaim_step(os_clock_ms());
+
+		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
+		if (left)
+			os_word_wait(&never, 0, RECLAIM_STEP_MS);
 		else
 			rest();
 	}
+	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 	return unused;
 }
 

@@ -8,6 +8,8 @@
 
 #include "cache/table.h"
 #include "conf/options.h"
+#include "ctl/control.h"
+#include "ctl/snapshot.h"
 #include "ctl/stats.h"
 #include "heap/debug.h"
 #include "heap/front.h"
@@ -20,17 +22,23 @@
 
 static void fork_prepare(void)
 {
+	controls_fork_prepare();
+	snapshot_fork_prepare();
 	heap_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	heap_fork_done(false);
+	snapshot_fork_done();
+	controls_fork_done();
 }
 
 static void fork_child(void)
 {
 	heap_fork_done(true);
+	snapshot_fork_done();
+	controls_fork_done();
 	background_fork_child();
 }
 

@@ -16,6 +16,7 @@
 
 // The order in which locks may be taken: from small to large. fork takes them all in this order.
 enum mutex_rank {
+	RANK_CONTROLS, // names of controls, and their snapshot
 	RANK_LIFE,     // first use
 	RANK_GUARD,    // table of guarded buffers
 	RANK_EXPLICIT, // table of explicit caches

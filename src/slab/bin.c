@@ -145,6 +145,8 @@ bool bin_grow(struct bin *bin)
 	heap_insert(&bin->partial, &slab->run.node);
 	bin->slabs++;
 	bin->slabs_made++;
+	if (bin->slabs > bin->slabs_most)
+		bin->slabs_most = bin->slabs;
 	bin->partial_slabs++;
 	bin->free_buffers += bin->shape.buffers;
 	if (bin->source != NULL)
@@ -345,7 +347,8 @@ void bin_forget(struct bin *bin)
 	mutex_lock(&bin->lock);
 	bin->partial = NULL;
 	bin->empty = NULL;
-	bin->slabs = bin->free_buffers = 0;
+	bin->slabs = bin->free_buffers = bin->partial_slabs = 0;
+	bin->drained = bin->filled;
 	mutex_unlock(&bin->lock);
 }
 

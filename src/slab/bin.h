@@ -44,7 +44,7 @@ struct bin {
 	uint64_t filled, drained; // buffers handed out and taken back
 	uint64_t fills, drains;   // in so many batches
 	uint64_t slabs_made, slabs_used_up;
-	size_t partial_slabs;
+	size_t partial_slabs, slabs_most;
 	uint64_t filled_at_trim;
 } __attribute__((aligned(CACHE_LINE)));
 

@@ -1,0 +1,359 @@
+// Controls of arenas: arena.<i>.*, arenas.*, and looking at addresses.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "conf/options.h"
+#include "ctl/control.h"
+#include "ctl/snapshot.h"
+#include "heap/explicit.h"
+#include "heap/extended.h"
+#include "heap/inspect.h"
+#include "jemalloc/jemalloc.h"
+#include "os/pages.h"
+
+enum { QUANTUM = 16 };
+
+// Kept and told, for jemalloc's arenas have them.
+static _Atomic size_t oversize[ARENAS_MOST], grow_limit[ARENAS_MOST];
+
+unsigned control_arenas(void)
+{
+	return arenas_count();
+}
+
+static bool means_all(unsigned id)
+{
+	return id == CONTROL_ALL || id == control_arenas();
+}
+
+// NULL: not made, or destroyed.
+static struct arena *live_arena(unsigned id)
+{
+	return id < control_arenas() && arena_is_live(id) ? arena_of(id) : NULL;
+}
+
+int read_arena_initialized(struct control_call *call)
+{
+	unsigned id = call->index[0];
+
+	if (id == CONTROL_DESTROYED)
+		call->value.boolean = snapshot_arena(CONTROL_DESTROYED) != NULL;
+	else
+		call->value.boolean = means_all(id) || live_arena(id) != NULL;
+	return 0;
+}
+
+static int for_arenas(unsigned id, void act(struct arena *arena))
+{
+	unsigned first = means_all(id) ? 0 : id, end = means_all(id) ? control_arenas() : id + 1;
+
+	for (unsigned i = first; i < end; i++)
+		if (live_arena(i) != NULL)
+			act(live_arena(i));
+	return 0;
+}
+
+int act_arena_decay(struct control_call *call)
+{
+	return for_arenas(call->index[0], arena_decay);
+}
+
+int act_arena_purge(struct control_call *call)
+{
+	return for_arenas(call->index[0], arena_purge);
+}
+
+int act_arena_reset(struct control_call *call)
+{
+	return arena_reset(call->index[0]);
+}
+
+int act_arena_destroy(struct control_call *call)
+{
+	unsigned id = call->index[0];
+	int failure = live_arena(id) == NULL ? EFAULT : arena_destroy(id);
+
+	if (failure == 0)
+		snapshot_destroyed(id);
+	return failure;
+}
+
+int change_arena_dss(struct control_call *call)
+{
+	if (call->writes && (call->value.string == NULL || strcmp(call->value.string, "disabled") != 0))
+		return EFAULT;
+	call->value.string = "disabled";
+	return 0;
+}
+
+int change_arena_oversize(struct control_call *call)
+{
+	unsigned id = call->index[0];
+
+	if (live_arena(id) == NULL)
+		return EFAULT;
+	if (call->writes)
+		oversize[id] = call->value.size + 1;
+	call->value.size = oversize[id] != 0 ? oversize[id] - 1 : options.oversize_threshold;
+	return 0;
+}
+
+int change_arena_retain_grow_limit(struct control_call *call)
+{
+	unsigned id = call->index[0];
+
+	if (live_arena(id) == NULL)
+		return EFAULT;
+	if (call->writes) {
+		if (call->value.size < os_page_size())
+			return EFAULT;
+		grow_limit[id] = round_down(call->value.size, os_page_size());
+	}
+	call->value.size = grow_limit[id] != 0 ? grow_limit[id] : class_size(SLAB_CLASSES + LARGE_CLASSES - 1);
+	return 0;
+}
+
+int change_arena_dirty_decay(struct control_call *call)
+{
+	struct arena *arena = live_arena(call->index[0]);
+
+	if (arena == NULL)
+		return EFAULT;
+	if (call->writes)
+		return arena_set_dirty_decay_ms(arena, call->value.ssize);
+	call->value.ssize = arena_dirty_decay_ms(arena);
+	return 0;
+}
+
+int change_arena_muzzy_decay(struct control_call *call)
+{
+	struct arena *arena = live_arena(call->index[0]);
+
+	if (arena == NULL)
+		return EFAULT;
+	if (call->writes)
+		return arena_set_muzzy_decay_ms(arena, call->value.ssize);
+	call->value.ssize = arena_muzzy_decay_ms(arena);
+	return 0;
+}
+
+int change_arenas_dirty_decay(struct control_call *call)
+{
+	if (call->writes)
+		return arenas_set_dirty_decay_ms(call->value.ssize);
+	call->value.ssize = arenas_dirty_decay_ms();
+	return 0;
+}
+
+int change_arenas_muzzy_decay(struct control_call *call)
+{
+	if (call->writes)
+		return arenas_set_muzzy_decay_ms(call->value.ssize);
+	call->value.ssize = arenas_muzzy_decay_ms();
+	return 0;
+}
+
+int change_arena_hooks(struct control_call *call)
+{
+	unsigned id = call->index[0];
+	struct arena *arena = id < control_arenas() ? arena_wanted(id) : NULL;
+
+	if (arena == NULL)
+		return EFAULT;
+	if (call->writes)
+		arena_set_hooks(arena, call->value.pointer);
+	else
+		call->value.pointer = arena_hooks(arena);
+	return 0;
+}
+
+int read_narenas(struct control_call *call)
+{
+	call->value.number = control_arenas();
+	return 0;
+}
+
+int read_quantum(struct control_call *call)
+{
+	call->value.size = QUANTUM;
+	return 0;
+}
+
+int read_page(struct control_call *call)
+{
+	call->value.size = os_page_size();
+	return 0;
+}
+
+static size_t largest_kept(void)
+{
+	return min_size(options.tcache_max, MAGAZINE_MOST);
+}
+
+int read_tcache_max(struct control_call *call)
+{
+	call->value.size = largest_kept();
+	return 0;
+}
+
+int read_nbins(struct control_call *call)
+{
+	call->value.number = BINS;
+	return 0;
+}
+
+int read_nhbins(struct control_call *call)
+{
+	call->value.number = size_class(largest_kept());
+	return 0;
+}
+
+static struct slab_shape bin_shape(const struct control_call *call)
+{
+	return slab_shape_for(class_size(call->index[0] + 1));
+}
+
+int read_bin_size(struct control_call *call)
+{
+	call->value.size = class_size(call->index[0] + 1);
+	return 0;
+}
+
+int read_bin_nregs(struct control_call *call)
+{
+	call->value.number = bin_shape(call).buffers;
+	return 0;
+}
+
+int read_bin_slab_size(struct control_call *call)
+{
+	call->value.size = bin_shape(call).slab_bytes;
+	return 0;
+}
+
+int read_bin_nshards(struct control_call *call)
+{
+	call->value.number = 1;
+	return 0;
+}
+
+int read_nlextents(struct control_call *call)
+{
+	call->value.number = LARGE_CLASSES;
+	return 0;
+}
+
+int read_lextent_size(struct control_call *call)
+{
+	call->value.size = class_size(call->index[0] + SLAB_CLASSES);
+	return 0;
+}
+
+// Nobody would know the number of what is made: the caller must take it.
+static int must_take_number(const struct control_call *call)
+{
+	return call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof(unsigned) ? EINVAL : 0;
+}
+
+static int create(struct control_call *call, extent_hooks_t *hooks)
+{
+	unsigned id;
+	int failure = arenas_make(hooks, &id);
+
+	if (failure != 0)
+		return failure;
+	oversize[id] = grow_limit[id] = 0;
+	return control_put(call, &id, sizeof id);
+}
+
+int own_arenas_create(struct control_call *call)
+{
+	extent_hooks_t *hooks = NULL;
+	int failure = must_take_number(call);
+
+	if (failure == 0 && call->newp != NULL)
+		failure = control_take(call, &hooks, sizeof hooks);
+	return failure != 0 ? failure : create(call, hooks);
+}
+
+// jemalloc's arena_config_t; where its metadata lie is not for the program to say here.
+struct arena_configuration {
+	extent_hooks_t *hooks;
+	bool metadata_use_hooks;
+};
+
+int own_arenas_create_ext(struct control_call *call)
+{
+	struct arena_configuration configuration = { 0 };
+	int failure = must_take_number(call);
+
+	if (failure == 0 && call->newp != NULL)
+		failure = control_take(call, &configuration, sizeof configuration);
+	return failure != 0 ? failure : create(call, configuration.hooks);
+}
+
+int own_arenas_lookup(struct control_call *call)
+{
+	void *address;
+	unsigned id;
+	int failure = control_take(call, &address, sizeof address);
+
+	if (failure == 0)
+		failure = heap_arena_of(address, &id);
+	return failure != 0 ? failure : control_put(call, &id, sizeof id);
+}
+
+int own_utilization_query(struct control_call *call)
+{
+	struct utilization utilization;
+	void *address;
+
+	if (call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof utilization ||
+	    control_take(call, &address, sizeof address) != 0)
+		return EINVAL;
+	heap_utilization(address, &utilization);
+	return control_put(call, &utilization, sizeof utilization);
+}
+
+// Of each address: free objects, objects, bytes of its slab.
+int own_utilization_batch_query(struct control_call *call)
+{
+	size_t count = call->newlen / sizeof(void *), *to = call->oldp;
+	void *const *addresses = call->newp;
+
+	if (call->oldp == NULL || call->oldlenp == NULL || call->newp == NULL || count == 0 ||
+	    call->newlen != count * sizeof(void *) || *call->oldlenp != count * 3 * sizeof(size_t))
+		return EINVAL;
+	for (size_t i = 0; i < count; i++, to += 3) {
+		struct utilization utilization;
+
+		heap_utilization(addresses[i], &utilization);
+		to[0] = utilization.free_count;
+		to[1] = utilization.count;
+		to[2] = utilization.bytes;
+	}
+	return 0;
+}
+
+// jemalloc's batch_alloc_packet_t.
+struct batch {
+	void **objects;
+	size_t count, size;
+	int flags;
+};
+
+int own_batch_alloc(struct control_call *call)
+{
+	struct batch batch;
+	size_t made = 0;
+	int failure = call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof made ? EINVAL : 0;
+
+	if (failure == 0)
+		failure = control_take(call, &batch, sizeof batch);
+	if (failure != 0)
+		return failure;
+	while (made < batch.count && (batch.objects[made] = heap_mallocx(batch.size, batch.flags)) != NULL)
+		made++;
+	return control_put(call, &made, sizeof made);
+}

@@ -1,0 +1,45 @@
+// Controls of statistics: fields of the last snapshot, found by their offsets.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/control.h"
+#include "ctl/snapshot.h"
+
+static int read_field(struct control_call *call, const void *figures)
+{
+	if (figures == NULL)
+		return ENOENT;
+	memcpy(&call->value, (const char *)figures + call->argument, sizeof(uint64_t));
+	return 0;
+}
+
+int read_total(struct control_call *call)
+{
+	return read_field(call, snapshot_totals());
+}
+
+int read_arena(struct control_call *call)
+{
+	return read_field(call, snapshot_arena(call->index[0]));
+}
+
+int read_bin(struct control_call *call)
+{
+	const struct arena_figures *arena = snapshot_arena(call->index[0]);
+
+	return read_field(call, arena != NULL ? &arena->bins[call->index[1]] : NULL);
+}
+
+int read_lextent(struct control_call *call)
+{
+	const struct arena_figures *arena = snapshot_arena(call->index[0]);
+
+	return read_field(call, arena != NULL ? &arena->lextents[call->index[1]] : NULL);
+}
+
+int read_dss(struct control_call *call)
+{
+	call->value.string = "disabled";
+	return snapshot_arena(call->index[0]) != NULL ? 0 : ENOENT;
+}

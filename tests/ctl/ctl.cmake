@@ -1,0 +1,11 @@
+# ctl.*: jemalloc's controls and its report.
+# SPDX-License-Identifier: BSD-2-Clause
+foreach(kind shared static)
+  vmag_test_program(ctl_values_${kind} ctl/values.c LIBRARIES vmag$<$<STREQUAL:${kind},static>:_static>)
+  target_include_directories(ctl_values_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  vmag_test(ctl.values.${kind} quick 60 ctl_values_${kind})
+endforeach()
+
+vmag_test(ctl.names quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.py $<TARGET_FILE:vmag>
+          ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.tsv $<TARGET_FILE:ctl_values_shared>)
+set_tests_properties(ctl.names PROPERTIES ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:vmag>")
