@@ -30,6 +30,12 @@ test  need command:git                      git
 test  need command:sqlite3                  sqlite3
 test  need command:redis-server             redis-server
 test  need command:redis-benchmark          redis-tools
+test  need command:named                    bind9
+test  need command:dig                      bind9-dnsutils|dnsutils
+test  need command:varnishd                 varnish
+test  wish command:nginx                    nginx-light
+test  wish command:mariadbd                 mariadb-server
+test  wish path:/usr/lib/postgresql/*/bin/postgres postgresql
 test  wish command:gdb                      gdb
 test  need command:aarch64-linux-gnu-gcc    gcc-aarch64-linux-gnu
 test  need path:/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross
@@ -90,7 +96,7 @@ missing_packages() {
 
 is_there() {
     case $1 in
-    command:*) [ -n "$(command -v "${1#command:}")" ] ;;
+    command:*) [ -n "$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v "${1#command:}")" ] ;;
     path:*) for path in ${1#path:}; do [ ! -e "$path" ] || return 0; done; return 1 ;;
     library:*) PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -qF "${1#library:}" ;;
     esac
@@ -109,7 +115,7 @@ install_packages() {
     apt_install $chosen $wishes || { fetch_lists && apt_install $chosen $wishes; } ||
         fail "apt-get install failed; the lines above say why"
     allow_services
-    case $wanted in *redis-server*) keep_redis_from_booting ;; esac
+    keep_from_booting $chosen $wishes
 }
 
 fetch_lists() {
@@ -160,9 +166,18 @@ allow_services() {
     [ ! -e "$policy_aside" ] || mv "$policy_aside" "$policy"
 }
 
-# The tests start a server of their own; one that comes with every boot was not asked for.
-keep_redis_from_booting() {
-    ! command -v systemctl >/dev/null || systemctl disable --quiet redis-server 2>/dev/null || true
+# The tests start servers of their own; one that comes with every boot was not asked for.
+keep_from_booting() {
+    command -v systemctl >/dev/null || return 0
+    for package in "$@"; do
+        case $package in
+        redis-server | varnish | mariadb-server | postgresql) service=${package%-server} ;;
+        bind9) service=named ;;
+        nginx*) service=nginx ;;
+        *) continue ;;
+        esac
+        systemctl disable --quiet "$service" 2>/dev/null || systemctl disable --quiet "$package" 2>/dev/null || true
+    done
 }
 
 main "$@"
