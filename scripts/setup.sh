@@ -96,7 +96,7 @@ missing_packages() {
 
 is_there() {
     case $1 in
-    command:*) [ -n "$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v "${1#command:}")" ] ;;
+    command:*) [ -n "$(PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v "${1#command:}")" ] ;;
     path:*) for path in ${1#path:}; do [ ! -e "$path" ] || return 0; done; return 1 ;;
     library:*) PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -qF "${1#library:}" ;;
     esac
