@@ -45,10 +45,12 @@ static void tune(struct vmag_cache *cache, uint64_t elapsed_ms)
 	visits = cache->depot.takes + cache->depot.puts;
 	contentions = cache->depot.contentions;
 	mutex_unlock(&cache->depot.lock);
-	if (contentions != cache->contentions_before || (visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms)
+	if (contentions != cache->contentions_before || (visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms) {
+		cache->quiet = 0;
 		resize(cache, rounds * 2 + MAGAZINE_OVERHEAD);
-	cache->quiet = visits - cache->visits_before <= QUIET_VISITS ? cache->quiet + 1 : 0;
-	if (cache->quiet >= QUIET_UPDATES) {
+	} else if (visits - cache->visits_before > QUIET_VISITS) {
+		cache->quiet = 0;
+	} else if (++cache->quiet == QUIET_UPDATES) {
 		cache->quiet = 0;
 		resize(cache, rounds > MAGAZINE_OVERHEAD ? (rounds - MAGAZINE_OVERHEAD) / 2 : 0);
 	}
