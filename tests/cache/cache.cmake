@@ -32,4 +32,15 @@ if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
   target_include_directories(cache_inject PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   vmag_test(cache.nth_call slow 120 nomem_inject $<TARGET_FILE:cache_inject>)
   vmag_test(cache.nth_call_onward slow 120 nomem_inject --onward $<TARGET_FILE:cache_inject>)
+
+  # Only an ordinary build has the fast path that is bound.
+  if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    vmag_test_program(cache_fast_path cache/fast_path.c LIBRARIES vmag)
+    target_include_directories(cache_fast_path PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    vmag_test(cache.fast_path slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cache/fast_path.py $<TARGET_FILE:cache_fast_path>)
+  endif()
 endif()
+
+# The example of composed arenas is built and run.
+vmag_test_program(example_composed ${CMAKE_SOURCE_DIR}/examples/composed.c LIBRARIES vmag)
+vmag_test(cache.example_composed quick 30 example_composed)
