@@ -4,7 +4,7 @@
 // allocation of S bytes is sampled when a point falls into it: with probability p = 1 − e^(−S/R), whatever came before.
 // So n sampled allocations of S bytes stand for n/p allocations and n·S/p bytes, with variances n·(1−p)/p² and S² times
 // that. Kept are integers, n by (stack, size, thread, arena, rate): a tally. Weights are applied when they are written
-// (docs/decisions: Sampling).
+// (docs/decisions/0010-sampling.md).
 //
 // A thread counts its bytes while its door is closed for DOOR_SAMPLE (heap/sampled.h). A tally is never freed while one of
 // its objects lives; the object's run holds its number.

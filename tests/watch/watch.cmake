@@ -7,3 +7,4 @@ vmag_test(watch.unbiased slow 300 ${PYTHON} ${WATCH}/unbiased.py $<TARGET_FILE:v
 vmag_test(watch.final quick 60 ${PYTHON} ${WATCH}/dumps.py $<TARGET_FILE:vmag> final $<TARGET_FILE:watch_sites> large)
 vmag_test_program(watch_everything watch/everything.c)
 vmag_test(watch.everything slow 120 ${PYTHON} ${WATCH}/dumps.py $<TARGET_FILE:vmag> everything $<TARGET_FILE:watch_everything> 6)
+vmag_test(watch.tool quick 120 ${PYTHON} ${WATCH}/tool.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)

@@ -1,5 +1,9 @@
 //! The commands of `vmag`, one file each.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod diff;
 pub mod explain;
+pub mod export;
+pub mod heap;
+pub mod leaks;
 pub mod run;

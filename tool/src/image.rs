@@ -84,6 +84,47 @@ fn symbol_in<Header: FileHeader<Endian = Endianness>>(
     Ok(None)
 }
 
+/// A part of the file that is loaded, and the address that the file gives it.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    pub offset: u64,
+    pub size: u64,
+    pub address: u64,
+}
+
+/// What the dynamic loader maps of a 64-bit file.
+pub fn segments(path: &Path) -> Option<Vec<Segment>> {
+    let data = ReadCache::new(File::open(path).ok()?);
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let all = header.program_headers(endian, &data).ok()?;
+    let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let segments = loaded.map(|segment| Segment {
+        offset: segment.p_offset(endian),
+        size: segment.p_filesz(endian),
+        address: segment.p_vaddr(endian),
+    });
+    Some(segments.collect())
+}
+
+/// The GNU build id in hexadecimal.
+pub fn build_id(path: &Path) -> Option<String> {
+    let data = ReadCache::new(File::open(path).ok()?);
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, &data).ok()? {
+        let Some(mut notes) = segment.notes(endian, &data).ok()? else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc().iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+        }
+    }
+    None
+}
+
 fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
     header: &Header,
     endian: Endianness,

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use clap::{Parser, Subcommand};
-use vmag_tool::commands::{explain, run};
+use vmag_tool::commands::{diff, explain, export, heap, leaks, run};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -19,6 +19,10 @@ struct CommandLine {
 enum Commands {
     Run(run::Arguments),
     Explain(explain::Arguments),
+    Heap(heap::Arguments),
+    Leaks(leaks::Arguments),
+    Diff(diff::Arguments),
+    Export(export::Arguments),
 }
 
 fn main() {
@@ -29,6 +33,10 @@ fn main() {
     let result = match command_line.command {
         Commands::Run(arguments) => run::run(&arguments),
         Commands::Explain(arguments) => explain::run(&arguments),
+        Commands::Heap(arguments) => heap::run(&arguments),
+        Commands::Leaks(arguments) => leaks::run(&arguments),
+        Commands::Diff(arguments) => diff::run(&arguments),
+        Commands::Export(arguments) => export::run(&arguments),
     };
     match result {
         Ok(Status::Exited(code)) => std::process::exit(code),

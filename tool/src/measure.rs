@@ -14,12 +14,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const REPORT_VARIABLE: &str = "VMAG_REPORT";
+const OPTIONS_VARIABLE: &str = "VMAG_CONF";
 
 /// A command that has been found and can be run on vmag.
 pub struct Subject {
     pub words: Vec<OsString>,
     pub program: PathBuf,
     pub library: PathBuf,
+    pub asked: Asked,
+}
+
+/// What a run on vmag is asked for besides.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// Options for VMAG_CONF, behind those that the user has there.
+    pub options: Vec<String>,
+    /// Libraries to preload behind vmag.
+    pub libraries: Vec<&'static str>,
 }
 
 /// What vmag told about a run.
@@ -56,6 +67,7 @@ impl Subject {
             words: words.to_vec(),
             program,
             library,
+            asked: Asked::default(),
         })
     }
 
@@ -75,13 +87,33 @@ impl Subject {
             .map_err(no_report)?;
         let preloaded = std::env::var_os("LD_PRELOAD");
         let mut command = self.command(streams);
-        command.env("LD_PRELOAD", library::prepend(&self.library, preloaded.as_deref()));
+        let mut preloaded = library::prepend(&self.library, preloaded.as_deref());
+        for library in &self.asked.libraries {
+            preloaded.push(":");
+            preloaded.push(library);
+        }
+        command.env("LD_PRELOAD", preloaded);
+        self.pass_options(&mut command);
         command.env(REPORT_VARIABLE, report_file.path());
         let ended = launcher.run_and_look(&mut command, look)?;
         let text = fs::read(report_file.path()).map_err(no_report)?;
         pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
         let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);
         Ok(Measured { ended, served })
+    }
+
+    fn pass_options(&self, command: &mut Command) {
+        if self.asked.options.is_empty() {
+            return;
+        }
+        let mut options = std::env::var_os(OPTIONS_VARIABLE).unwrap_or_default();
+        for option in &self.asked.options {
+            if !options.is_empty() {
+                options.push(",");
+            }
+            options.push(option);
+        }
+        command.env(OPTIONS_VARIABLE, options);
     }
 
     pub fn run_without_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Ended> {

@@ -3,6 +3,7 @@
 
 pub mod explained;
 pub mod figures;
+pub mod heap;
 pub mod json;
 pub mod text;
 

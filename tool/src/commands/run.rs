@@ -6,6 +6,7 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::{Streams, Subject};
 use crate::output::{json, say, text};
+use crate::recorded::{Callers, ProfileWanted};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ Examples:
   vmag run --json=run.json -- make       the same, and the figures as JSON in a file
   vmag run --quiet -- ./server           only make sure that it runs on vmag
   vmag run --compare --rounds 5 -- ./a   on vmag and without it, side by side
+  vmag run --profile=p.heap -- ./a       leave a heap profile, then: vmag heap p.heap
 
 Exit status: the program's own (a signal's too). 125: vmag failed, or the program ended well but did not use vmag; \
 126: not executable; 127: not found.
@@ -56,6 +58,18 @@ pub struct Arguments {
     #[arg(long, requires = "compare")]
     show_output: bool,
 
+    /// Leave a heap profile in FILE, for `vmag heap`; those of its children beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    profile: Option<PathBuf>,
+
+    /// With --profile: mean bytes between two samples, a power of two; 1: every allocation
+    #[arg(long, value_name = "BYTES", default_value_t = 524_288, requires = "profile")]
+    sample_bytes: u64,
+
+    /// How callers are found
+    #[arg(long, value_enum, default_value = "tables")]
+    callers: Callers,
+
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     words: Vec<OsString>,
@@ -63,17 +77,45 @@ pub struct Arguments {
 
 /// Runs the program; the status is the one to end with.
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
+    let mut subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
+    let profile = match &arguments.profile {
+        Some(file) => Some(ProfileWanted::new(
+            file,
+            arguments.sample_bytes,
+            arguments.callers,
+            &mut subject.asked,
+        )?),
+        None => None,
+    };
     let mut shown = Shown::open(arguments)?;
     let mut launcher = Launcher::new()?;
     if arguments.compare {
         run_compared(arguments, &subject, &mut launcher, &mut shown)
     } else {
-        run_once(&subject, &mut launcher, &mut shown)
+        run_once(&subject, &mut launcher, &mut shown, profile.as_ref())
     }
 }
 
-fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Result<Status> {
+fn collect_profile(wanted: &ProfileWanted, pid: i32, shown: &Shown) -> Result<()> {
+    let written = wanted.collect(pid)?;
+    let Some(own) = &written.own else {
+        say("vmag: no profile of the command's process: it was killed, called _exit, or became another program\n");
+        return Ok(());
+    };
+    shown.text(|| format!("vmag: profile   {0}; look at it with: vmag heap {0}\n", own.display()));
+    if let Some(child) = written.of_children.first() {
+        let (children, beside) = (written.of_children.len(), child.display());
+        shown.text(|| format!("vmag:           beside it those of {children} further processes, such as {beside}\n"));
+    }
+    Ok(())
+}
+
+fn run_once(
+    subject: &Subject,
+    launcher: &mut Launcher,
+    shown: &mut Shown,
+    profile: Option<&ProfileWanted>,
+) -> Result<Status> {
     let measured = subject.run_on_vmag(launcher, Streams::Ours)?;
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
@@ -82,6 +124,9 @@ fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Re
         return Ok(not_success(status));
     }
     shown.text(|| text::of_run(&measured));
+    if let Some(profile) = profile {
+        collect_profile(profile, measured.ended.pid, shown)?;
+    }
     Ok(status)
 }
 

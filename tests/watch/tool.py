@@ -1,0 +1,115 @@
+# Profiles through the vmag command: what it says of programs whose memory is known, and that pprof and jeprof agree.
+# `tool.py VMAG LIBRARY SITES`.  pprof and jeprof are compared where they are there.
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+
+
+def find_pprof():
+    for path in [shutil.which("pprof"), os.path.expanduser("~/go/bin/pprof")]:
+        if path and os.path.exists(path):
+            return path
+    return None
+
+
+class Tool:
+    def __init__(self, vmag, library, folder):
+        self.vmag, self.library, self.folder = vmag, library, folder
+
+    def run(self, *words):
+        return subprocess.run([self.vmag, *words], capture_output=True, text=True, check=True).stdout
+
+    def profile(self, name, *command):
+        path = os.path.join(self.folder, name)
+        self.run("run", "--quiet", "--lib", self.library, f"--profile={path}", "--sample-bytes=65536",
+                 "--callers=frames", "--", *command)
+        return path
+
+    def sites(self, path, *options):
+        """Bytes and their error by the program's site functions."""
+        found = {}
+        for site in json.loads(self.run("heap", "--json", *options, path))["sites"]:
+            name = next((frame["function"] for frame in site["frames"] if frame["function"].startswith("site_")), None)
+            size, variance = found.get(name, (0, 0))
+            found[name] = size + site["bytes"], variance + site["bytes_error"]**2
+        return found
+
+
+def check_estimates(tool, sites, which, truth):
+    path = tool.profile(which, sites, which)
+    found = tool.sites(path)
+    for site, size in truth.items():
+        estimate, variance = found[site]
+        off = (estimate - size) / variance**0.5
+        print(f"{which} {site}: {estimate:.0f} of {size}, {off:+.1f} of its own standard errors")
+        assert abs(off) < 5, (which, site, estimate, size)
+    return path
+
+
+def check_others(tool, sites, path):
+    total = json.loads(tool.run("heap", "--json", path))["bytes"]
+    if shutil.which("jeprof"):
+        out = subprocess.run(["jeprof", "--text", "--show_bytes", sites, path], capture_output=True, text=True).stdout
+        theirs = int(re.search(r"Total: (\d+) B", out).group(1))
+        print(f"jeprof: {theirs}, ours: {total:.0f}")
+        assert abs(theirs - total) < 1e-3 * total
+    proto = os.path.join(tool.folder, "p.pb.gz")
+    tool.run("export", path, proto)
+    if find_pprof():
+        out = subprocess.run([find_pprof(), "-top", "-unit=B", "-nodefraction=0", proto],
+                             capture_output=True, text=True, check=True).stdout
+        theirs = float(re.search(r"of ([\d.]+)B total", out).group(1))
+        print(f"pprof: {theirs:.0f}, ours: {total:.0f}")
+        assert abs(theirs - total) < 1e-3 * total and "site_large" in out
+    else:
+        print("without pprof (go install github.com/google/pprof): its total is not compared")
+
+
+def check_formats(tool, path):
+    collapsed = tool.run("heap", "--format=collapsed", path)
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.splitlines())
+    assert abs(total - json.loads(tool.run("heap", "--json", path))["bytes"]) < 100
+    assert "main;site_large;take " in collapsed, collapsed
+    scope = json.loads(tool.run("heap", "--format=speedscope", path))
+    assert sum(scope["profiles"][0]["weights"]) == total
+    svg = tool.run("heap", "--format=flame", path)
+    assert svg.startswith("<svg") and svg.endswith("</svg>\n") and "site_middle" in svg
+    assert len(tool.run("heap", "--format=csv", path).splitlines()) >= 3
+    assert "site_large" in tool.run("heap", path)
+
+
+def check_leaks_and_diff(tool, sites, path):
+    text = tool.run("leaks", path)
+    assert text.startswith("alive when the profile was written") and "site_large" in text, text
+    again = tool.profile("again", sites, "large")
+    assert all(not change["more_than_chance"] or abs(change["change"]) < 5 * change["error"]
+               for change in json.loads(tool.run("diff", "--json", path, again))["changes"])
+    small = tool.profile("small-again", sites, "small")
+    changes = json.loads(tool.run("diff", "--json", small, path))["changes"]
+    by_site = {name: change for change in changes for name in change["functions"]}
+    assert by_site["site_large"]["more_than_chance"] and by_site["site_large"]["change"] > 0
+    assert by_site["site_small"]["more_than_chance"] and by_site["site_small"]["change"] < 0
+    assert "site_large" in tool.run("leaks", small, path)
+
+
+def main(vmag, library, sites):
+    if not os.path.exists(vmag):
+        print(f"SKIPPED: {vmag} is not built (make tool)")
+        sys.exit(SKIPPED)
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(vmag, library, folder)
+        check_estimates(tool, sites, "small", {"site_small": 200000 * 64})
+        path = check_estimates(tool, sites, "large", {"site_middle": 4000 * 5120, "site_large": 100 << 20})
+        check_others(tool, sites, path)
+        check_formats(tool, path)
+        check_leaks_and_diff(tool, sites, path)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,164 @@
+//! `vmag heap`: shows a heap profile, or turns it into what other tools read.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{Result, ToolError};
+use crate::export;
+use crate::heap_view::{HeapView, Measure};
+use crate::output::heap as text;
+use crate::profile::Profile;
+use crate::system::Status;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag run --profile=p.heap -- ./server      make a profile
+  vmag heap p.heap                           what is alive, by call site
+  vmag heap --measure all-objects p.heap     what was allocated most often
+  vmag heap --format flame -o p.svg p.heap   a flame graph
+  vmag heap --format pprof -o p.pb.gz p.heap for pprof, Parca and Pyroscope
+
+Profiles are those of `vmag run --profile`, of prof_final, prof_gdump and lg_prof_interval, and of the control prof.dump; \
+those of jemalloc are read, too.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table
+    Text,
+    /// A flame graph, SVG
+    Flame,
+    /// profile.proto, gzipped
+    Pprof,
+    /// "main;f;g 123"
+    Collapsed,
+    /// For speedscope.app
+    Speedscope,
+    /// A line a stack, size, thread and arena
+    Csv,
+    /// Sites with all their frames
+    Json,
+}
+
+/// Show a heap profile: which call sites hold the memory.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to count
+    #[arg(long, value_enum, default_value = "live-bytes")]
+    measure: Measure,
+
+    /// What to write
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// How many sites to show
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// With text: all callers of each site
+    #[arg(long)]
+    full: bool,
+
+    /// Where to write; standard output without it
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The profile
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status> {
+    let view = HeapView::new(Profile::read(&arguments.profile)?);
+    let format = if arguments.json { Format::Json } else { arguments.format };
+    let title = arguments
+        .profile
+        .file_name()
+        .map_or(String::new(), |name| name.to_string_lossy().into());
+    let bytes = match format {
+        Format::Text => as_text(arguments, &view).into_bytes(),
+        other => render(&view, other, arguments.measure, &title),
+    };
+    deliver(&bytes, arguments.output.as_deref())?;
+    Ok(Status::Exited(0))
+}
+
+/// Any format but text.
+pub fn render(view: &HeapView, format: Format, measure: Measure, title: &str) -> Vec<u8> {
+    match format {
+        Format::Text => text::table(view, measure, usize::MAX).into_bytes(),
+        Format::Flame => export::flame::write(view, measure, title).into_bytes(),
+        Format::Pprof => export::pprof::write(view),
+        Format::Collapsed => export::collapsed::write(view, measure).into_bytes(),
+        Format::Speedscope => export::speedscope::write(view, measure, title).into_bytes(),
+        Format::Csv => export::csv::write(view).into_bytes(),
+        Format::Json => as_json(view, measure).into_bytes(),
+    }
+}
+
+fn as_text(arguments: &Arguments, view: &HeapView) -> String {
+    let mut out = text::head(view, arguments.measure);
+    out.push_str(&text::table(view, arguments.measure, arguments.top));
+    if arguments.full {
+        for site in view.sites(arguments.measure).iter().take(arguments.top) {
+            let value = text::amount(arguments.measure.of(&site.estimate), arguments.measure);
+            out.push_str(&format!("\n{value:>11}\n{}", text::full_stack(site)));
+        }
+    }
+    out
+}
+
+fn as_json(view: &HeapView, measure: Measure) -> String {
+    let sum = view.sum(measure);
+    let sites: Vec<_> = view
+        .sites(measure)
+        .iter()
+        .map(|site| {
+            let frames: Vec<_> = site
+                .frames
+                .iter()
+                .rev()
+                .map(|frame| json!({"function": frame.function, "module": frame.module, "file": frame.file, "line": frame.line}))
+                .collect();
+            json!({
+                "objects": site.estimate.objects, "objects_error": site.estimate.objects_error(),
+                "bytes": site.estimate.bytes, "bytes_error": site.estimate.bytes_error(),
+                "frames": frames,
+            })
+        })
+        .collect();
+    let value = json!({
+        "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
+        "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost,
+        "objects": sum.objects, "objects_error": sum.objects_error(),
+        "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
+        "sites": sites,
+    });
+    format!("{value:#}\n")
+}
+
+/// To the file, or to standard output; that nobody reads that any more is no failure.
+pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
+    let Some(path) = output else {
+        return match io::stdout().write_all(bytes) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write("standard output", error)),
+            _ => Ok(()),
+        };
+    };
+    fs::write(path, bytes).map_err(|error| cannot_write(&path.display().to_string(), error))
+}
+
+fn cannot_write(what: &str, error: io::Error) -> ToolError {
+    ToolError::new(
+        format!("cannot write {what}"),
+        error,
+        "name a file that can be written with -o FILE",
+    )
+}

@@ -1,0 +1,165 @@
+//! `vmag leaks`: what is alive at exit, or what keeps growing from profile to profile. One word never stands for both.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::commands::heap::deliver;
+use crate::error::Result;
+use crate::heap_diff;
+use crate::heap_view::{HeapView, Measure};
+use crate::output::heap as text;
+use crate::profile::Profile;
+use crate::system::Status;
+use clap::Args;
+use serde_json::json;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag run --profile=exit.heap -- ./program && vmag leaks exit.heap
+      what was alive when the program ended
+  vmag leaks 1.heap 2.heap 3.heap
+      what grew from each profile of a running process to the next (lg_prof_interval, prof.dump)
+
+\"Alive at exit\" is no proof of a leak: many programs leave freeing to the end of the process. \"Growing\" means: larger in \
+every profile than in the one before, and from the first to the last by more than two standard errors. Whether anything \
+still points to an object cannot be seen in a profile.";
+
+/// Show what a program did not free, or what keeps growing.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// How many sites to show
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Give the sites as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Sites that hold less are not shown
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    least: u64,
+
+    /// One profile of the end, or several in the order of time
+    #[arg(value_name = "PROFILE", required = true, num_args = 1..)]
+    profiles: Vec<PathBuf>,
+}
+
+const MEASURE: Measure = Measure::LiveBytes;
+
+pub fn run(arguments: &Arguments) -> Result<Status> {
+    let mut views = Vec::new();
+    for path in &arguments.profiles {
+        views.push(HeapView::new(Profile::read(path)?));
+    }
+    let out = match &views[..] {
+        [one] => alive_at_exit(arguments, one),
+        several => growing(arguments, several),
+    };
+    deliver(out.as_bytes(), None)?;
+    Ok(Status::Exited(0))
+}
+
+fn alive_at_exit(arguments: &Arguments, view: &HeapView) -> String {
+    let sites = view.sites(MEASURE);
+    let sites: Vec<_> = sites
+        .iter()
+        .filter(|site| site.estimate.bytes >= arguments.least as f64)
+        .collect();
+    if arguments.json {
+        let rows: Vec<_> = sites
+            .iter()
+            .map(|site| {
+                let functions: Vec<&str> = site.frames.iter().rev().map(|frame| frame.function.as_str()).collect();
+                json!({"bytes": site.estimate.bytes, "bytes_error": site.estimate.bytes_error(),
+                       "objects": site.estimate.objects, "functions": functions})
+            })
+            .collect();
+        return format!("{:#}\n", json!({"kind": "alive at exit", "sites": rows}));
+    }
+    let mut out = format!("alive when the profile was written; {}", text::head(view, MEASURE));
+    for site in sites.iter().take(arguments.top) {
+        let _ = write!(
+            out,
+            "\n{:>11} ± {} in {} objects\n{}",
+            text::amount(site.estimate.bytes, MEASURE),
+            text::amount(site.estimate.bytes_error(), MEASURE),
+            text::amount(site.estimate.objects, Measure::LiveObjects),
+            text::full_stack(site)
+        );
+    }
+    if sites.len() > arguments.top {
+        let _ = writeln!(
+            out,
+            "\nand {} further sites (--top N shows more)",
+            sites.len() - arguments.top
+        );
+    }
+    out
+}
+
+fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
+    let mut all = heap_diff::compare(&views[0], &views[views.len() - 1], MEASURE);
+    let steps: Vec<_> = views
+        .windows(2)
+        .map(|two| heap_diff::compare(&two[0], &two[1], MEASURE))
+        .collect();
+    let grew_in = |step: &heap_diff::Difference, functions: &[&str]| {
+        let same = step.changes.iter().find(|change| {
+            change
+                .frames
+                .iter()
+                .map(|frame| frame.function.as_str())
+                .eq(functions.iter().copied())
+        });
+        same.is_some_and(|change| change.change > 0.0)
+    };
+    all.changes.retain(|change| {
+        let functions: Vec<&str> = change.frames.iter().map(|frame| frame.function.as_str()).collect();
+        change.is_real
+            && change.change > 0.0
+            && change.after >= arguments.least as f64
+            && steps.iter().all(|step| grew_in(step, &functions))
+    });
+    if arguments.json {
+        let rows: Vec<_> = all
+            .changes
+            .iter()
+            .map(|change| {
+                let functions: Vec<&str> = change
+                    .frames
+                    .iter()
+                    .rev()
+                    .map(|frame| frame.function.as_str())
+                    .collect();
+                json!({"first": change.before, "last": change.after, "error": change.error, "functions": functions})
+            })
+            .collect();
+        return format!(
+            "{:#}\n",
+            json!({"kind": "growing", "profiles": views.len(), "sites": rows})
+        );
+    }
+    if all.changes.is_empty() {
+        return format!(
+            "no site grew from each of the {} profiles to the next by more than chance\n",
+            views.len()
+        );
+    }
+    let mut out = format!(
+        "{} sites grew from each of the {} profiles to the next:\n",
+        all.changes.len(),
+        views.len()
+    );
+    for change in all.changes.iter().take(arguments.top) {
+        let _ = writeln!(
+            out,
+            "{:>11} → {} (± {})  {}",
+            text::amount(change.before, MEASURE),
+            text::amount(change.after, MEASURE),
+            text::amount(change.error, MEASURE),
+            text::place(&change.frames)
+        );
+    }
+    out
+}

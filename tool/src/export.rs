@@ -1,0 +1,8 @@
+//! Formats that other tools read, one file each.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+pub mod collapsed;
+pub mod csv;
+pub mod flame;
+pub mod pprof;
+pub mod speedscope;

@@ -1,0 +1,54 @@
+//! Comma-separated values: a line a stack, size, thread and arena, with estimates and their standard errors.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::heap_view::HeapView;
+use std::fmt::Write;
+
+pub fn write(view: &HeapView) -> String {
+    let mut out = String::from(
+        "live_objects,live_objects_error,live_bytes,live_bytes_error,all_objects,all_bytes,size,thread,arena,stack\n",
+    );
+    for sample in &view.profile.samples {
+        let names: Vec<&str> = view.named.stacks[sample.stack]
+            .iter()
+            .map(|frame| frame.function.as_str())
+            .collect();
+        let optional = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+        let (live, total) = (&sample.live, &sample.total);
+        let _ = writeln!(
+            out,
+            "{:.1},{:.1},{:.0},{:.0},{:.1},{:.0},{},{},{},{}",
+            live.objects,
+            live.objects_error(),
+            live.bytes,
+            live.bytes_error(),
+            total.objects,
+            total.bytes,
+            optional(sample.size),
+            sample.thread,
+            optional(sample.arena.map(u64::from)),
+            quoted(&names.join(";"))
+        );
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_a_sample() {
+        let text = write(&crate::heap_view::tests::view());
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(
+            text.lines().nth(2),
+            Some("1.0,0.0,4000,0,5.0,20000,4000,1,0,\"main;b;c\"")
+        );
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+}

@@ -1,0 +1,103 @@
+//! A flame graph as one SVG file: boxes as wide as what they hold, callers above callees, a title on each.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::heap_view::{HeapView, Measure, Node};
+use crate::output::figures;
+use std::fmt::Write;
+
+const WIDTH: f64 = 1200.0;
+const ROW: f64 = 17.0;
+const HEAD: f64 = 28.0;
+const LETTER: f64 = 6.7;
+/// Narrower boxes are left out.
+const NARROWEST: f64 = 0.3;
+
+pub fn write(view: &HeapView, measure: Measure, title: &str) -> String {
+    let tree = view.tree(measure);
+    let height = HEAD + ROW * tree.depth() as f64 + 8.0;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"monospace\" \
+         font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"8\" y=\"18\" font-size=\"13\">{}: {}, {}</text>\n",
+        escaped(title),
+        amount(tree.value, measure),
+        measure.title()
+    );
+    if tree.value > 0.0 {
+        boxes(&mut out, &tree, 0.0, 0, tree.value, measure);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn boxes(out: &mut String, node: &Node, start: f64, row: usize, all: f64, measure: Measure) {
+    let (x, width) = (start / all * WIDTH, node.value / all * WIDTH);
+    if width < NARROWEST {
+        return;
+    }
+    let y = HEAD + ROW * row as f64;
+    let share = 100.0 * node.value / all;
+    let _ = write!(
+        out,
+        "<g><title>{}: {} ({share:.1} %)</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\" \
+         fill=\"{}\" rx=\"1\"/>",
+        escaped(node.function),
+        amount(node.value, measure),
+        ROW - 1.0,
+        color(node.module, node.function)
+    );
+    let letters = ((width - 4.0) / LETTER) as usize;
+    if letters >= 3 {
+        let name: String = node.function.chars().take(letters).collect();
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{}\">{}</text>",
+            x + 2.0,
+            y + 12.0,
+            escaped(&name)
+        );
+    }
+    out.push_str("</g>\n");
+    let mut at = start;
+    for child in &node.children {
+        boxes(out, child, at, row + 1, all, measure);
+        at += child.value;
+    }
+}
+
+/// Each module has its hue; its functions differ a little.
+fn color(module: &str, function: &str) -> String {
+    let hash = |text: &str| {
+        text.bytes()
+            .fold(7u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)))
+    };
+    format!("hsl({},62%,{}%)", hash(module) % 360, 70 + hash(function) % 14)
+}
+
+fn amount(value: f64, measure: Measure) -> String {
+    if measure.is_bytes() {
+        figures::bytes(value as u64)
+    } else {
+        format!("{} objects", figures::count(value as u64))
+    }
+}
+
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_has_a_box() {
+        let svg = write(&crate::heap_view::tests::view(), Measure::LiveBytes, "a<b>");
+        assert_eq!(svg.matches("<rect x").count(), 5);
+        assert!(svg.contains("a&lt;b&gt;") && !svg.contains("a<b>"));
+        assert!(svg.contains("c: 3.9 KiB (80.0 %)"));
+    }
+}

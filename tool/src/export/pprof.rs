@@ -1,0 +1,289 @@
+//! profile.proto, gzipped, as pprof, Parca and Pyroscope take it.
+//!
+//! Sample types in Go's order, the last one is shown first; without totals only the two of what is alive. Values are
+//! already scaled up, for readers do not scale protos. Addresses are the files' own, so that a server with the
+//! binaries can name them too; ids count from 1 without gaps.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::heap_view::HeapView;
+use crate::image::{self, Segment};
+use crate::profile::Estimate;
+use crate::symbols::Frame;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::path::Path;
+
+/// A protobuf message that is being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// Zero is what a reader takes a missing field for.
+    fn number(&mut self, field: u64, value: u64) {
+        if value != 0 {
+            self.varint(field << 3);
+            self.varint(value);
+        }
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, field: u64, message: Message) {
+        self.bytes(field, &message.0);
+    }
+
+    fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
+        let mut inner = Message::default();
+        values.into_iter().for_each(|value| inner.varint(value));
+        self.message(field, inner);
+    }
+}
+
+#[derive(Default)]
+struct Strings {
+    numbers: HashMap<String, u64>,
+    all: Vec<String>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> u64 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.all.len() as u64;
+        self.numbers.insert(text.to_string(), number);
+        self.all.push(text.to_string());
+        number
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    out: Message,
+    strings: Strings,
+    mappings: HashMap<String, u64>,
+    functions: HashMap<(String, String), u64>,
+    locations: HashMap<Vec<Frame>, u64>,
+    segments: HashMap<String, Vec<Segment>>,
+}
+
+impl Writer {
+    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
+        let mut message = Message::default();
+        message.number(1, self.strings.number(kind));
+        message.number(2, self.strings.number(unit));
+        message
+    }
+
+    fn mapping(&mut self, path: &str) -> u64 {
+        if let Some(number) = self.mappings.get(path) {
+            return *number;
+        }
+        let number = self.mappings.len() as u64 + 1;
+        let mut message = Message::default();
+        message.number(1, number);
+        message.number(3, u64::MAX);
+        message.number(5, self.strings.number(path));
+        message.number(
+            6,
+            self.strings
+                .number(&image::build_id(Path::new(path)).unwrap_or_default()),
+        );
+        message.number(7, 1);
+        message.number(8, 1);
+        message.number(9, 1);
+        message.number(10, 1);
+        self.out.message(3, message);
+        self.mappings.insert(path.to_string(), number);
+        number
+    }
+
+    /// The address that the file itself gives to what is at this offset of it.
+    fn own_address(&mut self, path: &str, offset: u64) -> u64 {
+        let segments = self
+            .segments
+            .entry(path.to_string())
+            .or_insert_with(|| image::segments(Path::new(path)).unwrap_or_default());
+        let found = segments
+            .iter()
+            .find(|segment| (segment.offset..segment.offset + segment.size).contains(&offset));
+        found.map_or(offset, |segment| offset - segment.offset + segment.address)
+    }
+
+    fn function(&mut self, frame: &Frame) -> u64 {
+        let key = (frame.function.clone(), frame.file.clone().unwrap_or_default());
+        if let Some(number) = self.functions.get(&key) {
+            return *number;
+        }
+        let number = self.functions.len() as u64 + 1;
+        let mut message = Message::default();
+        message.number(1, number);
+        message.number(2, self.strings.number(&key.0));
+        message.number(3, self.strings.number(&key.0));
+        message.number(4, self.strings.number(&key.1));
+        self.out.message(5, message);
+        self.functions.insert(key, number);
+        number
+    }
+
+    /// `frames`: those of one address, innermost first.
+    fn location(&mut self, frames: Vec<Frame>, mapping: u64, address: u64) -> u64 {
+        if let Some(number) = self.locations.get(&frames) {
+            return *number;
+        }
+        let number = self.locations.len() as u64 + 1;
+        let mut message = Message::default();
+        message.number(1, number);
+        message.number(2, mapping);
+        message.number(3, address);
+        for frame in &frames {
+            let mut line = Message::default();
+            line.number(1, self.function(frame));
+            line.number(2, u64::from(frame.line.unwrap_or(0)));
+            message.message(4, line);
+        }
+        self.out.message(4, message);
+        self.locations.insert(frames, number);
+        number
+    }
+}
+
+pub fn write(view: &HeapView) -> Vec<u8> {
+    let message = encode(view);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&message).expect("memory can be written to");
+    gzip.finish().expect("memory can be written to")
+}
+
+fn encode(view: &HeapView) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.strings.number("");
+    let totals = view.profile.total().objects > 0.0 && view.profile.total() != view.profile.live();
+    let mut types = vec![("inuse_objects", "count"), ("inuse_space", "bytes")];
+    if totals {
+        types.splice(0..0, [("alloc_objects", "count"), ("alloc_space", "bytes")]);
+    }
+    for (kind, unit) in types {
+        let message = writer.value_type(kind, unit);
+        writer.out.message(1, message);
+    }
+    if let Some(main) = view.profile.mappings.first() {
+        writer.mapping(&main.path);
+    }
+    write_samples(view, &mut writer, totals);
+    let period = writer.value_type("space", "bytes");
+    writer.out.message(11, period);
+    writer.out.number(12, 1 << view.profile.lg_sample.unwrap_or(0));
+    writer
+        .out
+        .number(9, view.profile.time.unwrap_or(0) as u64 * 1_000_000_000);
+    let default = writer.strings.number("inuse_space");
+    let comment = format!("vmag {}, {} samples lost", env!("CARGO_PKG_VERSION"), view.profile.lost);
+    let comment = writer.strings.number(&comment);
+    writer.out.packed(13, [comment]);
+    writer.out.number(14, default);
+    for text in std::mem::take(&mut writer.strings.all) {
+        writer.out.bytes(6, text.as_bytes());
+    }
+    writer.out.0
+}
+
+fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
+    let mut sums: BTreeMap<(usize, u32), (Estimate, Estimate)> = BTreeMap::new();
+    for sample in &view.profile.samples {
+        let sum = sums.entry((sample.stack, sample.thread)).or_default();
+        sum.0 += sample.live;
+        sum.1 += sample.total;
+    }
+    for ((stack, thread), (live, total)) in sums {
+        let mut message = Message::default();
+        let locations = locations_of(view, writer, stack);
+        message.packed(1, locations);
+        let mut values = vec![live.objects, live.bytes];
+        if totals {
+            values.splice(0..0, [total.objects, total.bytes]);
+        }
+        message.packed(2, values.into_iter().map(|value| value.round() as u64));
+        let mut label = Message::default();
+        label.number(1, writer.strings.number("thread"));
+        let name = view
+            .profile
+            .threads
+            .get(&thread)
+            .cloned()
+            .unwrap_or_else(|| thread.to_string());
+        label.number(2, writer.strings.number(&name));
+        message.message(3, label);
+        writer.out.message(2, message);
+    }
+}
+
+/// Named frames are outermost first; the frames that one address is called by belong to one location.
+fn locations_of(view: &HeapView, writer: &mut Writer, stack: usize) -> Vec<u64> {
+    let mut groups: Vec<Vec<Frame>> = Vec::new();
+    for frame in &view.named.stacks[stack] {
+        match groups.last_mut().filter(|_| frame.inlined) {
+            Some(group) => group.insert(0, frame.clone()),
+            None => groups.push(vec![frame.clone()]),
+        }
+    }
+    let addresses = &view.profile.stacks[stack];
+    let outermost_first = addresses.iter().rev().copied().chain(std::iter::repeat(0));
+    let mut locations: Vec<u64> = groups
+        .into_iter()
+        .zip(outermost_first)
+        .map(
+            |(group, address)| match view.profile.locate(address.saturating_sub(1)) {
+                Some((map, offset)) => {
+                    let path = map.path.clone();
+                    let own = writer.own_address(&path, offset);
+                    let mapping = writer.mapping(&path);
+                    writer.location(group, mapping, own)
+                }
+                None => writer.location(group, 0, address),
+            },
+        )
+        .collect();
+    locations.reverse();
+    locations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_are_little_endian_sevens() {
+        let mut message = Message::default();
+        message.number(1, 300);
+        message.number(2, 0);
+        assert_eq!(message.0, [8, 0xac, 2]);
+    }
+
+    #[test]
+    fn it_is_gzip_and_has_all_strings() {
+        let bytes = write(&crate::heap_view::tests::view());
+        assert_eq!(bytes[..2], [0x1f, 0x8b]);
+        let plain = encode(&crate::heap_view::tests::view());
+        for text in ["alloc_space", "inuse_space", "main", "/src/a.c"] {
+            assert!(
+                plain.windows(text.len()).any(|window| window == text.as_bytes()),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Heap profiles as text: what holds the memory, and what changed between two profiles.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::heap_diff::{Change, Difference};
+use crate::heap_view::{HeapView, Measure, Site};
+use crate::output::figures::{bytes, count};
+use crate::symbols::Frame;
+use std::fmt::Write;
+
+/// Callers shown of a site.
+const CALLERS: usize = 3;
+
+pub fn amount(value: f64, measure: Measure) -> String {
+    let whole = value.abs().round() as u64;
+    if measure.is_bytes() { bytes(whole) } else { count(whole) }
+}
+
+/// What the numbers are and how they came about.
+pub fn head(view: &HeapView, measure: Measure) -> String {
+    let profile = &view.profile;
+    let sum = view.sum(measure);
+    let of = profile.pid.map_or(String::new(), |pid| format!(" of process {pid}"));
+    let rate = match profile.lg_sample {
+        Some(0) => "every allocation counted".to_string(),
+        Some(lg) => format!("sampled every {} on average", bytes(1 << lg)),
+        None => "sampled".to_string(),
+    };
+    let mut out = format!(
+        "{}{of}: {} ± {} in {} objects ± {}; {rate}, ± is one standard error\n",
+        measure.title(),
+        bytes(sum.bytes as u64),
+        bytes(sum.bytes_error() as u64),
+        count(sum.objects as u64),
+        count(sum.objects_error() as u64),
+    );
+    if profile.lost > 0 {
+        let _ = writeln!(
+            out,
+            "warning: {} samples are missing, there was no memory for them",
+            profile.lost
+        );
+    }
+    if view.named.nameless > 0 {
+        let files = view.named.nameless_in.join(", ");
+        let _ = writeln!(
+            out,
+            "{} addresses have no symbol: {files} is stripped or gone",
+            view.named.nameless
+        );
+    }
+    out
+}
+
+pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
+    let all = measure.of(&view.sum(measure));
+    let sites = view.sites(measure);
+    let mut out = format!(
+        "\n{:>11} {:>11} {:>6} {:>11}  where\n",
+        "amount", "±", "share", "objects"
+    );
+    for site in sites.iter().take(most) {
+        let _ = writeln!(
+            out,
+            "{:>11} {:>11} {:>5.1}% {:>11}  {}",
+            amount(measure.of(&site.estimate), measure),
+            amount(measure.error_of(&site.estimate), measure),
+            100.0 * measure.of(&site.estimate) / all,
+            count(site.estimate.objects.round() as u64),
+            place(site.frames)
+        );
+    }
+    if sites.len() > most {
+        let rest: f64 = sites[most..].iter().map(|site| measure.of(&site.estimate)).sum();
+        let _ = writeln!(
+            out,
+            "{:>11} {:>11} {:>5.1}% {:>11}  in {} further sites",
+            amount(rest, measure),
+            "",
+            100.0 * rest / all,
+            "",
+            sites.len() - most
+        );
+    }
+    out
+}
+
+/// The innermost functions, the caller of each behind it.
+pub fn place(frames: &[Frame]) -> String {
+    let mut names: Vec<String> = frames
+        .iter()
+        .rev()
+        .take(CALLERS + 1)
+        .map(|frame| frame.function.clone())
+        .collect();
+    if let (Some(first), Some(frame)) = (names.first_mut(), frames.last()) {
+        if let (Some(file), Some(line)) = (&frame.file, frame.line) {
+            let _ = write!(first, " ({}:{line})", file.rsplit('/').next().unwrap_or(file));
+        }
+    }
+    if frames.len() > CALLERS + 1 {
+        names.push("…".to_string());
+    }
+    if names.is_empty() {
+        "unknown".to_string()
+    } else {
+        names.join(" ← ")
+    }
+}
+
+/// All frames of a site, a line each.
+pub fn full_stack(site: &Site) -> String {
+    let mut out = String::new();
+    for frame in site.frames.iter().rev() {
+        let _ = write!(out, "             {}", frame.function);
+        match (&frame.file, frame.line) {
+            (Some(file), Some(line)) => {
+                let _ = writeln!(out, "  {file}:{line}");
+            }
+            _ => {
+                let _ = writeln!(out, "  {}", frame.module);
+            }
+        }
+    }
+    out
+}
+
+pub fn difference(difference: &Difference, measure: Measure, most: usize) -> String {
+    let mut out = format!("{:>12} {:>11} {:>11} {:>11}  where\n", "change", "±", "before", "after");
+    let (real, noise): (Vec<&Change>, Vec<&Change>) = difference.changes.iter().partition(|change| change.is_real);
+    for change in real.iter().take(most) {
+        let sign = if change.change < 0.0 { "−" } else { "+" };
+        let _ = writeln!(
+            out,
+            "{:>12} {:>11} {:>11} {:>11}  {}",
+            format!("{sign}{}", amount(change.change, measure)),
+            amount(change.error, measure),
+            amount(change.before, measure),
+            amount(change.after, measure),
+            place(&change.frames)
+        );
+    }
+    if real.len() > most {
+        let _ = writeln!(out, "and {} further sites that changed", real.len() - most);
+    }
+    if real.is_empty() {
+        out.push_str("nothing changed by more than chance explains\n");
+    }
+    let sum: f64 = noise.iter().map(|change| change.change).sum();
+    let sign = if sum < 0.0 { "−" } else { "+" };
+    let _ = writeln!(
+        out,
+        "{:>12} in {} sites whose change is within two standard errors",
+        format!("{sign}{}", amount(sum, measure)),
+        noise.len()
+    );
+    out
+}

@@ -1,0 +1,323 @@
+//! Heap profiles: heap_v2 text of vmag, with the samples it is made of, or of jemalloc, which has estimates only.
+//!
+//! n samples of S bytes at a mean distance of R bytes stand for n/p objects with p = 1 − e^(−S/R); the variance of that
+//! estimate is n·(1−p)/p², and S² times it for bytes.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{Result, ToolError};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// A piece of the address space that a file was mapped to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub path: String,
+}
+
+/// Objects and bytes that samples stand for, and how sure that is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Estimate {
+    pub objects: f64,
+    pub bytes: f64,
+    pub objects_variance: f64,
+    pub bytes_variance: f64,
+}
+
+impl Estimate {
+    fn of_samples(count: u64, size: u64, lg_sample: u32) -> Estimate {
+        let (n, size) = (count as f64, size as f64);
+        let p = match lg_sample {
+            0 => 1.0,
+            lg => -(-size / 2f64.powi(lg as i32)).exp_m1(),
+        };
+        let variance = n * (1.0 - p) / (p * p);
+        Estimate {
+            objects: n / p,
+            bytes: n * size / p,
+            objects_variance: variance,
+            bytes_variance: variance * size * size,
+        }
+    }
+
+    /// What a jemalloc profile of that period says of one stack; its samples are taken for objects of one size.
+    fn of_record(objects: u64, bytes: u64, period: f64) -> Estimate {
+        if objects == 0 {
+            return Estimate::default();
+        }
+        let size = bytes as f64 / objects as f64;
+        let p = -(-size / period).exp_m1();
+        let variance = objects as f64 * (1.0 - p) / (p * p);
+        Estimate {
+            objects: objects as f64 / p,
+            bytes: bytes as f64 / p,
+            objects_variance: variance,
+            bytes_variance: variance * size * size,
+        }
+    }
+
+    pub fn bytes_error(&self) -> f64 {
+        self.bytes_variance.sqrt()
+    }
+
+    pub fn objects_error(&self) -> f64 {
+        self.objects_variance.sqrt()
+    }
+}
+
+impl std::ops::AddAssign for Estimate {
+    fn add_assign(&mut self, other: Estimate) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+        self.objects_variance += other.objects_variance;
+        self.bytes_variance += other.bytes_variance;
+    }
+}
+
+impl std::iter::Sum for Estimate {
+    fn sum<I: Iterator<Item = Estimate>>(all: I) -> Estimate {
+        all.fold(Estimate::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}
+
+/// What was sampled of one stack, size, thread and arena.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Return addresses, innermost first: an index into `Profile::stacks`.
+    pub stack: usize,
+    pub thread: u32,
+    pub arena: Option<u32>,
+    /// Bytes of each object; None in a profile of jemalloc's.
+    pub size: Option<u64>,
+    pub live: Estimate,
+    pub total: Estimate,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    pub stacks: Vec<Vec<u64>>,
+    pub samples: Vec<Sample>,
+    pub mappings: Vec<Mapping>,
+    pub threads: HashMap<u32, String>,
+    pub lg_sample: Option<u32>,
+    /// Samples for which the process had no memory.
+    pub lost: u64,
+    pub pid: Option<i64>,
+    /// Seconds since 1970.
+    pub time: Option<i64>,
+}
+
+impl Profile {
+    pub fn read(path: &Path) -> Result<Profile> {
+        let text = fs::read(path).map_err(|error| {
+            ToolError::new(
+                format!("cannot read {}", path.display()),
+                error,
+                "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
+            )
+        })?;
+        Profile::parse(&String::from_utf8_lossy(&text)).map_err(|why| {
+            ToolError::new(
+                format!("{} is not a heap profile that can be read", path.display()),
+                why,
+                "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
+            )
+        })
+    }
+
+    pub fn parse(text: &str) -> std::result::Result<Profile, String> {
+        let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let period: f64 = head
+            .strip_prefix("heap_v2/")
+            .and_then(|period| period.trim().parse().ok())
+            .ok_or("its first line is not heap_v2/<period>")?;
+        let (records, tail) = rest.split_once("\nMAPPED_LIBRARIES:\n").unwrap_or((rest, ""));
+        let (maps, samples) = match tail.split_once("VMAG_PROFILE:\n") {
+            Some((maps, samples)) => (maps, Some(samples)),
+            None => (tail, None),
+        };
+        let mut profile = Profile {
+            mappings: maps.lines().filter_map(mapping).collect(),
+            ..Profile::default()
+        };
+        profile.read_records(records, period, samples.is_none())?;
+        match samples {
+            Some(samples) => profile.read_samples(samples)?,
+            None => profile.lg_sample = Some(period.log2().round() as u32),
+        }
+        Ok(profile)
+    }
+
+    /// Stacks and names of threads; the samples too where there is nothing better.
+    fn read_records(&mut self, text: &str, period: f64, samples: bool) -> std::result::Result<(), String> {
+        for line in text.lines() {
+            if let Some(addresses) = line.strip_prefix('@') {
+                let stack: Option<Vec<u64>> = addresses.split_whitespace().map(hexadecimal).collect();
+                self.stacks.push(stack.ok_or_else(|| format!("bad addresses: {line}"))?);
+            } else if let Some((thread, counts)) =
+                line.trim_start().strip_prefix('t').and_then(|l| l.split_once(": "))
+            {
+                match (self.stacks.len(), thread.parse::<u32>()) {
+                    (0, Ok(thread)) => self.name_thread(thread, counts),
+                    (0, Err(_)) => {}
+                    (stacks, thread) if samples => self.add_record(stacks - 1, thread.ok(), counts, period)?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn name_thread(&mut self, thread: u32, counts: &str) {
+        if let Some((_, name)) = counts.split_once("] ").filter(|(_, name)| !name.is_empty()) {
+            self.threads.insert(thread, name.to_string());
+        }
+    }
+
+    /// The line of all threads counts only where none of a thread follows, as gperftools writes it.
+    fn add_record(
+        &mut self,
+        stack: usize,
+        thread: Option<u32>,
+        counts: &str,
+        period: f64,
+    ) -> std::result::Result<(), String> {
+        let numbers: Vec<u64> = counts
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        let [objects, bytes, all_objects, all_bytes, ..] = numbers[..] else {
+            return Err(format!("bad counts: {counts}"));
+        };
+        let Some(thread) = thread else { return Ok(()) };
+        self.samples.push(Sample {
+            stack,
+            thread,
+            arena: None,
+            size: None,
+            live: Estimate::of_record(objects, bytes, period),
+            total: Estimate::of_record(all_objects, all_bytes, period),
+        });
+        Ok(())
+    }
+
+    fn read_samples(&mut self, text: &str) -> std::result::Result<(), String> {
+        let mut lines = text.lines();
+        for field in lines.next().unwrap_or("").split_whitespace() {
+            match field.split_once('=') {
+                Some(("lg_sample", value)) => self.lg_sample = value.parse().ok(),
+                Some(("lost", value)) => self.lost = value.parse().unwrap_or(0),
+                Some(("pid", value)) => self.pid = value.parse().ok(),
+                Some(("time", value)) => self.time = value.parse().ok(),
+                _ => {}
+            }
+        }
+        for line in lines.filter(|line| !line.is_empty()) {
+            let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+            let Some(&[stack, thread, arena, size, lg, live, total]) = numbers.as_deref() else {
+                return Err(format!("bad sample: {line}"));
+            };
+            let stack = (stack as usize)
+                .checked_sub(1)
+                .filter(|stack| *stack < self.stacks.len())
+                .ok_or_else(|| format!("no such stack: {line}"))?;
+            self.samples.push(Sample {
+                stack,
+                thread: thread as u32,
+                arena: Some(arena as u32),
+                size: Some(size),
+                live: Estimate::of_samples(live, size, lg as u32),
+                total: Estimate::of_samples(total, size, lg as u32),
+            });
+        }
+        Ok(())
+    }
+
+    pub fn live(&self) -> Estimate {
+        self.samples.iter().map(|sample| sample.live).sum()
+    }
+
+    pub fn total(&self) -> Estimate {
+        self.samples.iter().map(|sample| sample.total).sum()
+    }
+
+    /// The file that an address is in, and where: its offset there.
+    pub fn locate(&self, address: u64) -> Option<(&Mapping, u64)> {
+        let found = self
+            .mappings
+            .iter()
+            .find(|map| (map.start..map.end).contains(&address))?;
+        Some((found, address - found.start + found.offset))
+    }
+}
+
+fn hexadecimal(word: &str) -> Option<u64> {
+    u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
+}
+
+/// A line of /proc/PID/maps; None for memory without a file, and for what nothing is executed in.
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let access = words.next()?;
+    let offset = words.next()?;
+    let path = words.nth(2)?.trim();
+    if !access.contains('x') || path.is_empty() {
+        return None;
+    }
+    Some(Mapping {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        offset: hexadecimal(offset)?,
+        path: path.trim_end_matches(" (deleted)").to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "heap_v2/1\n  t*: 9: 9 [0: 0]\n  t1: 9: 9 [0: 0] main thread\n@ 0x1010 0x2010\n  t*: 9: 9 [0: 0]\n\
+        \nMAPPED_LIBRARIES:\n1000-2000 r-xp 00000400 00:01 12      /bin/a b (deleted)\n2000-3000 rw-p 0 00:01 1 /x\n\n\
+        VMAG_PROFILE:\nlg_sample=19 lost=3 pid=7 time=11\n1 1 0 64 19 2 5\n1 1 0 1048576 0 1 1\n";
+
+    #[test]
+    fn reads_our_own() {
+        let profile = Profile::parse(OURS).unwrap();
+        assert_eq!(
+            (profile.lg_sample, profile.lost, profile.pid, profile.time),
+            (Some(19), 3, Some(7), Some(11))
+        );
+        assert_eq!(profile.threads[&1], "main thread");
+        assert_eq!(profile.stacks, [[0x1010, 0x2010]]);
+        assert_eq!(profile.mappings.len(), 1);
+        let (map, offset) = profile.locate(0x1010).unwrap();
+        assert_eq!((map.path.as_str(), offset), ("/bin/a b", 0x410));
+        assert!((profile.samples[0].live.objects - 16385.0).abs() < 1.0);
+        assert!((profile.samples[0].total.bytes / profile.samples[0].total.objects - 64.0).abs() < 1e-6);
+        assert_eq!(profile.samples[1].live.bytes, 1048576.0);
+        assert_eq!(profile.samples[1].live.bytes_variance, 0.0);
+    }
+
+    #[test]
+    fn reads_those_of_jemalloc() {
+        let text = "heap_v2/524288\n  t*: 1: 64 [0: 0]\n  t0: 1: 64 [0: 0]\n@ 0x10\n  t*: 1: 64 [0: 0]\n  t0: 1: 64 [0: 0]\n";
+        let profile = Profile::parse(text).unwrap();
+        assert_eq!(profile.lg_sample, Some(19));
+        assert!((profile.live().objects - 8192.5).abs() < 0.1);
+    }
+
+    #[test]
+    fn refuses_what_is_no_profile() {
+        assert!(Profile::parse("hello").is_err());
+        assert!(Profile::parse("heap_v2/1\n@ zz\n").is_err());
+        assert!(Profile::parse(&OURS.replace("1 1 0 64", "8 1 0 64")).is_err());
+        assert!(Profile::parse("").is_err());
+    }
+}

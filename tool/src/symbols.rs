@@ -1,0 +1,146 @@
+//! What return addresses are called: functions, inlined ones among them, with source lines where there is debug information.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::profile::Profile;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// A function on a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// Demangled; of an address without a symbol: its file and the offset there.
+    pub function: String,
+    /// The file's name without its folders.
+    pub module: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub inlined: bool,
+}
+
+/// Stacks with names, the outermost function first.
+#[derive(Debug, Default)]
+pub struct Named {
+    pub stacks: Vec<Vec<Frame>>,
+    /// Frames that no symbol was found for, and the files they are in.
+    pub nameless: usize,
+    pub nameless_in: Vec<String>,
+}
+
+/// The allocator's own functions, where it is part of the program: they say nothing about it.
+const ALLOCATOR: [&str; 18] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "posix_memalign",
+    "malloc_miss",
+    "heap_malloc",
+    "heap_plain_malloc",
+    "heap_calloc",
+    "heap_realloc",
+    "heap_aligned",
+    "alloc_sampled",
+    "calloc_run",
+    "profile_record",
+    "os_stack_capture",
+    "by_frames",
+];
+
+pub fn name_stacks(profile: &Profile) -> Named {
+    let addresses: HashSet<u64> = profile.stacks.iter().flatten().copied().collect();
+    let frames = name_addresses(profile, addresses);
+    let mut named = Named::default();
+    for stack in &profile.stacks {
+        let mut frames: Vec<Frame> = stack
+            .iter()
+            .flat_map(|address| frames[address].iter().cloned())
+            .collect();
+        let own = frames.iter().take_while(|frame| is_allocator(&frame.function)).count();
+        frames.drain(..own.min(frames.len().saturating_sub(1)));
+        frames.reverse();
+        named.stacks.push(frames);
+    }
+    let mut modules: Vec<String> = frames
+        .values()
+        .flatten()
+        .filter(|frame| frame.function.starts_with(&format!("{}+0x", frame.module)))
+        .map(|frame| frame.module.clone())
+        .collect();
+    named.nameless = modules.len();
+    modules.sort();
+    modules.dedup();
+    named.nameless_in = modules;
+    named
+}
+
+fn is_allocator(function: &str) -> bool {
+    ALLOCATOR.contains(&function) || function.starts_with("operator new")
+}
+
+/// Frames of each address, innermost first.
+fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
+    let symbolizer = Symbolizer::new();
+    let mut by_file: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
+    let mut named = HashMap::new();
+    for address in addresses {
+        // The call is before the address to return to.
+        match profile.locate(address.saturating_sub(1)) {
+            Some((map, offset)) => by_file.entry(&map.path).or_default().push((address, offset)),
+            None => {
+                named.insert(address, vec![unknown("?", &format!("0x{address:x}"))]);
+            }
+        }
+    }
+    for (path, places) in by_file {
+        let module = Path::new(path)
+            .file_name()
+            .map_or(path.into(), |name| name.to_string_lossy());
+        let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
+        let source = Source::Elf(Elf::new(path));
+        let found = match path.starts_with('/') {
+            true => symbolizer
+                .symbolize(&source, Input::FileOffset(&offsets))
+                .unwrap_or_default(),
+            false => Vec::new(),
+        };
+        for (index, (address, offset)) in places.iter().enumerate() {
+            let frames = match found.get(index) {
+                Some(Symbolized::Sym(symbol)) => frames_of(symbol, &module),
+                _ => vec![unknown(&module, &format!("{module}+0x{offset:x}"))],
+            };
+            named.insert(*address, frames);
+        }
+    }
+    named
+}
+
+/// blazesym names the outermost function first, and gives each inlined one the place of its call.
+fn frames_of(symbol: &blazesym::symbolize::Sym, module: &str) -> Vec<Frame> {
+    let frame = |name: &str, code: Option<&CodeInfo>, inlined: bool| Frame {
+        function: name.to_string(),
+        module: module.to_string(),
+        file: code.map(|code| code.to_path().display().to_string()),
+        line: code.and_then(|code| code.line),
+        inlined,
+    };
+    let mut frames = vec![frame(&symbol.name, symbol.code_info.as_deref(), false)];
+    for inlined in &symbol.inlined {
+        frames.push(frame(&inlined.name, inlined.code_info.as_ref(), true));
+    }
+    frames.reverse();
+    frames
+}
+
+fn unknown(module: &str, name: &str) -> Frame {
+    Frame {
+        function: name.to_string(),
+        module: module.to_string(),
+        file: None,
+        line: None,
+        inlined: false,
+    }
+}
