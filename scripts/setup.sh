@@ -41,6 +41,7 @@ test  need command:aarch64-linux-gnu-gcc    gcc-aarch64-linux-gnu
 test  need path:/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross
 test  need command:qemu-aarch64             qemu-user
 test  need command:musl-gcc                 musl-tools
+test  need library:libjemalloc.so.2         libjemalloc2
 test  need command:valgrind                 valgrind
 test  wish command:jeprof                   libjemalloc-dev
 test  need command:strace                   strace

@@ -132,7 +132,7 @@ void *heap_mallocx(size_t size, int flags)
 	bool zeroed;
 
 	if (is_plain(flags) && align == 0)
-		return (flags & ZERO) != 0 ? heap_calloc(1, size) : heap_malloc(size);
+		return (flags & ZERO) != 0 && bytes != 0 ? heap_calloc(1, debugging() ? size : bytes) : heap_malloc(size);
 	if (is_plain(flags) && (flags & ZERO) == 0)
 		return heap_aligned(align, size);
 	if (debugging())

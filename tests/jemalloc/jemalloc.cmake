@@ -1,0 +1,28 @@
+# jemalloc.*: the interface of jemalloc 5 from outside: functions, arenas, caches, hooks, the name of its library.
+# SPDX-License-Identifier: BSD-2-Clause
+
+foreach(name functions allocm)
+  vmag_test_program(jemalloc_${name}_shared jemalloc/${name}.c LIBRARIES vmag)
+  vmag_test_program(jemalloc_${name}_static jemalloc/${name}.c LIBRARIES vmag_static)
+  vmag_test(jemalloc.${name}.shared quick 60 jemalloc_${name}_shared)
+  vmag_test(jemalloc.${name}.static quick 60 jemalloc_${name}_static)
+endforeach()
+
+vmag_test_program(jemalloc_hostile jemalloc/hostile.c LIBRARIES vmag)
+target_compile_options(jemalloc_hostile PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
+if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
+  foreach(crime arena cache free_cache size size_none size_align size_large double double_large inside foreign)
+    vmag_test(jemalloc.hostile.${crime} quick 30 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse/expect_report.py
+              $<TARGET_FILE:jemalloc_hostile> ${crime})
+  endforeach()
+endif()
+
+# Linked with Debian's libjemalloc.so.2 where its development package is there, run on ours.
+find_library(JEMALLOC_LIBRARY NAMES libjemalloc.so libjemalloc.so.2)
+if(JEMALLOC_LIBRARY)
+  vmag_test_program(jemalloc_alias jemalloc/alias.c LIBRARIES ${JEMALLOC_LIBRARY})
+  target_include_directories(jemalloc_alias PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  set_target_properties(jemalloc_alias PROPERTIES SKIP_BUILD_RPATH ON)
+  vmag_test(jemalloc.alias quick 30 jemalloc_alias)
+  set_tests_properties(jemalloc.alias PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+endif()

@@ -1,0 +1,335 @@
+// Tests heap/explicit.h: arenas made, reset, destroyed and used again, alone and under threads; caches; a thread's arena; decay.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/explicit.h"
+
+#include <errno.h>
+#include <jemalloc/jemalloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ctl/stats.h"
+#include "heap/heap.h"
+#include "heap/inspect.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { OBJECTS = 1500, THREADS = 4 };
+
+static void *objects[OBJECTS];
+
+static size_t size_of(int i) {
+    return 1 + (size_t)i * 61 % 3000 + (i % 50 == 0 ? 100000u : 0);
+}
+
+static void check_home(const void *object, unsigned arena) {
+    unsigned home;
+
+    CHECK_EQ(heap_arena_of(object, &home), 0);
+    CHECK_EQ(home, arena);
+}
+
+static void fill_arena(unsigned arena, int flags) {
+    for (int i = 0; i < OBJECTS; i++) {
+        objects[i] = mallocx(size_of(i), flags | MALLOCX_ARENA(arena));
+        CHECK(objects[i] != NULL);
+        check_home(objects[i], arena);
+        memset(objects[i], i, size_of(i));
+    }
+}
+
+static void check_empty(unsigned id) {
+    struct arena *arena = arena_of(id);
+
+    CHECK_EQ(pages_active_bytes(&arena->pages), 0);
+    CHECK_EQ(arena->depot_bytes, 0);
+    for (unsigned class = 1; class < SLAB_CLASSES; class++) {
+        CHECK_EQ(arena->bins[class].slabs, 0);
+        bin_check(&arena->bins[class]);
+    }
+    vmem_check(&arena->pages.runs);
+}
+
+// Numbers follow those of threads' arenas; that of a destroyed one is given again, the last destroyed first.
+static void numbers(void) {
+    unsigned automatic = arenas_automatic(), a, b, c;
+
+    CHECK_EQ(arenas_count(), automatic);
+    CHECK(arenas_make(NULL, &a) == 0 && arenas_make(NULL, &b) == 0 && a == automatic && b == a + 1);
+    CHECK_EQ(arenas_count(), automatic + 2);
+    CHECK(arena_is_live(a) && arena_is_live(b) && !arena_is_live(b + 1));
+    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0 && !arena_is_live(a));
+    CHECK_EQ(arena_destroy(a), EFAULT);
+    CHECK_EQ(arena_reset(a), EFAULT);
+    CHECK_EQ(arena_reset(0), EFAULT);
+    CHECK_EQ(arena_destroy(0), EFAULT);
+    CHECK_EQ(arena_reset(1000), EFAULT);
+    CHECK(arenas_make(NULL, &c) == 0 && c == b);
+    CHECK(arenas_make(NULL, &c) == 0 && c == a);
+    CHECK_EQ(arenas_count(), automatic + 2);
+    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
+    CHECK(arena_wanted(automatic - 1) != NULL && arena_is_live(automatic - 1));
+    CHECK(arena_wanted(automatic + 5) == NULL);
+}
+
+static void numbers_end(void) {
+    unsigned made[ARENAS_MOST], count = 0;
+
+    while (arenas_make(NULL, &made[count]) == 0)
+        CHECK_LT(++count, ARENAS_MOST);
+    CHECK_EQ(arenas_count(), ARENAS_MOST);
+    for (unsigned i = 0; i < count; i++)
+        CHECK_EQ(arena_destroy(made[i]), 0);
+}
+
+static void reset_and_destroy(void) {
+    size_t mapped;
+    unsigned id;
+
+    CHECK_EQ(arenas_make(NULL, &id), 0);
+    heap_trim();
+    mapped = stats_snapshot().mapped;
+    for (int round = 0; round < 3; round++) {
+        fill_arena(id, MALLOCX_TCACHE_NONE);
+        for (int i = 0; i < OBJECTS; i += 3)
+            free(objects[i]); // from a thread of another arena
+        CHECK_EQ(arena_reset(id), 0);
+        check_empty(id);
+        CHECK(page_map_word(objects[1]) == 0 && heap_arena_of(objects[1], &(unsigned){0}) == EINVAL);
+    }
+    fill_arena(id, MALLOCX_TCACHE_NONE);
+    CHECK_EQ(arena_destroy(id), 0);
+    check_empty(id);
+    CHECK_EQ(arena_of(id)->pages.runs.total_bytes, 0);
+    CHECK_LE(stats_snapshot().mapped, mapped + 2 * CHUNK_BYTES); // what this thread uses itself
+}
+
+// The thread's own front may be full of the arena's objects, and an explicit cache too.
+static void reset_with_fronts(void) {
+    unsigned id, cache, now;
+
+    CHECK(arenas_make(NULL, &id) == 0 && explicit_cache_create(&cache) == 0);
+    fill_arena(id, MALLOCX_TCACHE(cache));
+    for (int i = 0; i < OBJECTS; i += 2)
+        dallocx(objects[i], MALLOCX_TCACHE(cache));
+    CHECK_EQ(arena_reset(id), 0);
+    check_empty(id);
+
+    CHECK(thread_set_arena(id) == 0 && thread_arena(&now) == 0 && now == id);
+    for (int i = 0; i < OBJECTS; i++)
+        check_home(objects[i] = malloc(size_of(i)), id);
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    CHECK_EQ(arena_destroy(id), EFAULT); // a thread is bound to it
+    CHECK_EQ(arena_reset(id), 0);
+    check_empty(id);
+    void *object = malloc(50);
+    check_home(object, id);
+    CHECK_EQ(thread_set_arena(0), 0);
+    free(object);
+    CHECK_EQ(thread_set_arena(5000), EFAULT);
+    CHECK_EQ(arena_destroy(id), 0);
+
+    // A cache whose arena is gone serves the thread's.
+    object = mallocx(50, MALLOCX_TCACHE(cache));
+    check_home(object, 0);
+    dallocx(object, MALLOCX_TCACHE(cache));
+    CHECK_EQ(explicit_cache_flush(cache), 0);
+    CHECK_EQ(explicit_cache_destroy(cache), 0);
+    CHECK_EQ(explicit_cache_destroy(cache), EFAULT);
+    CHECK_EQ(explicit_cache_flush(cache), EFAULT);
+}
+
+// A cache gives back what it got last, and serves the arena that is named with it.
+static void caches(void) {
+    unsigned a, b, first, second, again;
+
+    CHECK(arenas_make(NULL, &a) == 0 && arenas_make(NULL, &b) == 0);
+    CHECK(explicit_cache_create(&first) == 0 && explicit_cache_create(&second) == 0 && first != second);
+    void *object = mallocx(100, MALLOCX_ARENA(a) | MALLOCX_TCACHE(first));
+    dallocx(object, MALLOCX_TCACHE(first));
+    CHECK(mallocx(100, MALLOCX_ARENA(a) | MALLOCX_TCACHE(first)) == object);
+    CHECK(mallocx(100, MALLOCX_ARENA(a) | MALLOCX_TCACHE(second)) != object);
+    void *other = mallocx(100, MALLOCX_ARENA(b) | MALLOCX_TCACHE(first));
+    check_home(other, b);
+    dallocx(object, MALLOCX_TCACHE(first)); // of another arena than the cache serves now: home
+    void *fresh = mallocx(100, MALLOCX_ARENA(a) | MALLOCX_TCACHE_NONE);
+    CHECK(fresh == object);
+    CHECK(explicit_cache_destroy(first) == 0 && explicit_cache_create(&again) == 0 && again == first);
+    CHECK(explicit_cache_destroy(again) == 0 && explicit_cache_destroy(second) == 0);
+    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
+}
+
+static void without_cache(void) {
+    CHECK(thread_has_cache());
+    thread_set_cache(false);
+    CHECK(!thread_has_cache());
+    void *object = malloc(200);
+    struct bin *bin = &words.front->arena->bins[size_class(200)];
+    size_t free_buffers = bin->free_buffers;
+    free(object);
+    CHECK_EQ(bin->free_buffers, free_buffers + 1); // straight home
+    thread_set_cache(true);
+    CHECK(thread_has_cache());
+    free(malloc(200));
+}
+
+static void settings(void) {
+    unsigned id;
+
+    CHECK_EQ(arenas_set_dirty_decay_ms(-2), EFAULT);
+    CHECK_EQ(arenas_set_dirty_decay_ms(123), 0);
+    CHECK_EQ(arenas_set_muzzy_decay_ms(-1), 0);
+    CHECK_EQ(arenas_make(NULL, &id), 0);
+    struct arena *arena = arena_of(id);
+    CHECK(arena_dirty_decay_ms(arena) == 123 && arena_muzzy_decay_ms(arena) == -1);
+    CHECK(arena_set_dirty_decay_ms(arena, -2) == EFAULT && arena_set_muzzy_decay_ms(arena, -7) == EFAULT);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena, -1), 0);
+    void *object = mallocx(1 << 20, MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE), *keep = mallocx(1 << 20, MALLOCX_ARENA(id));
+    memset(object, 1, 1 << 20);
+    dallocx(object, 0);
+    arena_decay(arena);
+    CHECK_GE(pages_dirty_bytes(&arena->pages), 1 << 20); // it stays
+    CHECK_EQ(arena_set_dirty_decay_ms(arena, 0), 0);
+    CHECK_EQ(pages_dirty_bytes(&arena->pages), 0); // and goes at once
+    dallocx(keep, 0);
+    CHECK_EQ(pages_dirty_bytes(&arena->pages), 0);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena, -1), 0);
+    dallocx(mallocx(1 << 20, MALLOCX_ARENA(id)), 0);
+    arena_purge(arena);
+    CHECK_EQ(pages_dirty_bytes(&arena->pages), 0);
+    CHECK_EQ(arena_destroy(id), 0);
+    CHECK(arenas_set_dirty_decay_ms(2500) == 0 && arenas_set_muzzy_decay_ms(0) == 0);
+}
+
+static void utilization(void) {
+    struct utilization use;
+    unsigned id;
+
+    CHECK_EQ(arenas_make(NULL, &id), 0);
+    char *object = mallocx(1000, MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE);
+    CHECK(heap_utilization(object + 5, &use) && use.count > 1 && use.free_count == use.count - 1 && use.bytes >= 16384);
+    CHECK(use.bin_count == use.count && use.bin_free_count == use.free_count && use.lowest_slab != NULL);
+    char *large = mallocx(100000, MALLOCX_ARENA(id));
+    CHECK(heap_utilization(large, &use) && use.count == 1 && use.free_count == 0 && use.bytes >= 100000);
+    CHECK(!heap_utilization(NULL, &use) && use.count == 0 && use.bytes == 0);
+    CHECK(!heap_utilization(&use, &use));
+    CHECK_EQ(heap_arena_of(&use, &(unsigned){0}), EINVAL);
+    CHECK_EQ(arena_destroy(id), 0);
+}
+
+// Another thread bound to the arena with magazines keeps it from being reset, until it has flushed.
+struct bound {
+    unsigned arena;
+    sem_t step, done;
+};
+
+static void *be_bound(void *argument) {
+    struct bound *bound = argument;
+
+    CHECK_EQ(thread_set_arena(bound->arena), 0);
+    free(malloc(100));
+    sem_post(&bound->done);
+    sem_wait(&bound->step);
+    front_flush(words.front);
+    sem_post(&bound->done);
+    sem_wait(&bound->step);
+    check_home(malloc(100), bound->arena);
+    return NULL;
+}
+
+static void reset_with_bound_thread(void) {
+    struct bound bound;
+    pthread_t thread;
+
+    sem_init(&bound.step, 0, 0);
+    sem_init(&bound.done, 0, 0);
+    CHECK_EQ(arenas_make(NULL, &bound.arena), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, be_bound, &bound), 0);
+    sem_wait(&bound.done);
+    CHECK_EQ(arena_reset(bound.arena), EFAULT);
+    sem_post(&bound.step);
+    sem_wait(&bound.done);
+    CHECK_EQ(arena_reset(bound.arena), 0);
+    CHECK_EQ(arena_destroy(bound.arena), EFAULT);
+    sem_post(&bound.step);
+    pthread_join(thread, NULL);
+    CHECK_EQ(arena_destroy(bound.arena), 0);
+}
+
+// Threads make, fill, reset and destroy arenas of their own, while each also frees objects of its own heap and of others' arenas.
+static void *churn(void *seed) {
+    struct random random = {(uintptr_t)seed};
+    void *kept[64] = {0};
+    unsigned id;
+
+    for (int round = 0; round < 60; round++) {
+        CHECK_EQ(arenas_make(NULL, &id), 0);
+        for (int i = 0; i < 400; i++) {
+            size_t at = random_below(&random, 64);
+            size_t size = 1 + random_below(&random, i % 40 == 0 ? 300000 : 2000);
+            char *object = mallocx(size, MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE | MALLOCX_ZERO);
+
+            CHECK(object[0] == 0 && object[size - 1] == 0);
+            memset(object, (int)(uintptr_t)seed, size);
+            if (i % 3 == 0)
+                free(object);
+            free(kept[at]);
+            kept[at] = malloc(size);
+            memset(kept[at], (int)(uintptr_t)seed, size);
+        }
+        if (round % 2 == 0)
+            CHECK_EQ(arena_reset(id), 0);
+        if (round % 4 == 0)
+            heap_trim();
+        CHECK_EQ(arena_destroy(id), 0);
+    }
+    for (int i = 0; i < 64; i++)
+        free(kept[i]);
+    return NULL;
+}
+
+static void under_threads(void) {
+    pthread_t threads[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+// A child may use, reset and destroy what its parent made.
+static void across_fork(void) {
+    unsigned id, cache;
+    int status;
+
+    CHECK(arenas_make(NULL, &id) == 0 && explicit_cache_create(&cache) == 0);
+    fill_arena(id, MALLOCX_TCACHE(cache));
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < OBJECTS; i++)
+            dallocx(objects[i], MALLOCX_TCACHE(cache));
+        fill_arena(id, MALLOCX_TCACHE(cache));
+        CHECK(arena_reset(id) == 0 && arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+}
+
+int main(void) {
+    free(malloc(1));
+    numbers();
+    reset_and_destroy();
+    reset_with_fronts();
+    caches();
+    without_cache();
+    settings();
+    utilization();
+    reset_with_bound_thread();
+    under_threads();
+    across_fork();
+    numbers_end();
+    return 0;
+}

@@ -1,0 +1,317 @@
+// Tests pages/extents.h through an arena with hooks of its own: all nine are called where they have a meaning, each may refuse,
+// and what they are told adds up.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "pages/extents.h"
+
+#include <jemalloc/jemalloc.h>
+#include <sys/mman.h>
+
+#include "heap/explicit.h"
+#include "pages/chunks.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum hook { ALLOC, DALLOC, DESTROY, COMMIT, DECOMMIT, PURGE_LAZY, PURGE_FORCED, SPLIT, MERGE, HOOKS };
+enum { CHUNK = 2 << 20, RANGES_MOST = 256 };
+
+// Hooks over the default ones: they count, keep book of what is given and how it is cut, and refuse what they are told to.
+static struct {
+    unsigned calls[HOOKS];
+    bool refuses[HOOKS];
+    unsigned arena;
+    size_t bytes; // given and not taken back
+    struct range {
+        uintptr_t start;
+        size_t size;
+        bool decommitted;
+    } ranges[RANGES_MOST];
+    extent_hooks_t *inner;
+} book;
+
+static bool called(enum hook hook, unsigned arena) {
+    book.calls[hook]++;
+    CHECK_EQ(arena, book.arena);
+    return book.refuses[hook];
+}
+
+static struct range *range_at(const void *start, size_t size) {
+    for (int i = 0; i < RANGES_MOST; i++)
+        if (book.ranges[i].start == (uintptr_t)start && book.ranges[i].size == size)
+            return &book.ranges[i];
+    CHECK_SAY(false, "no extent at %p of %zu bytes", start, size);
+    return NULL;
+}
+
+static void range_add(uintptr_t start, size_t size, bool decommitted) {
+    for (int i = 0; i < RANGES_MOST; i++)
+        if (book.ranges[i].size == 0) {
+            book.ranges[i] = (struct range){start, size, decommitted};
+            book.bytes += size;
+            return;
+        }
+    CHECK(!"too many extents");
+}
+
+static void range_drop(struct range *range) {
+    book.bytes -= range->size;
+    range->size = 0;
+}
+
+static void *hook_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
+    CHECK(new_addr == NULL && size % CHUNK == 0 && align % CHUNK == 0 && *commit);
+    if (called(ALLOC, arena))
+        return NULL;
+    void *start = book.inner->alloc(book.inner, NULL, size, align, zero, commit, arena);
+    CHECK(hooks != NULL && start != NULL);
+    memset(start, 0x77, size); // hooks need not give zeroes
+    *zero = false;
+    range_add((uintptr_t)start, size, false);
+    return start;
+}
+
+static bool hook_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool committed, unsigned arena) {
+    struct range *range = range_at(start, size);
+
+    CHECK(hooks != NULL && committed == !range->decommitted);
+    if (called(DALLOC, arena))
+        return true;
+    range_drop(range);
+    return book.inner->dalloc(book.inner, start, size, committed, arena);
+}
+
+static void hook_destroy(extent_hooks_t *hooks, void *start, size_t size, bool committed, unsigned arena) {
+    struct range *range = range_at(start, size);
+
+    CHECK(hooks != NULL && committed == !range->decommitted);
+    called(DESTROY, arena);
+    range_drop(range);
+    book.inner->destroy(book.inner, start, size, committed, arena);
+}
+
+static bool hook_commit(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    struct range *range = range_at(start, size);
+
+    CHECK(hooks != NULL && offset == 0 && length == size && range->decommitted);
+    if (called(COMMIT, arena))
+        return true;
+    CHECK_EQ(mprotect(start, size, PROT_READ | PROT_WRITE), 0);
+    range->decommitted = false;
+    return false;
+}
+
+static bool hook_decommit(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    struct range *range = range_at(start, size);
+
+    CHECK(hooks != NULL && offset == 0 && length == size && !range->decommitted);
+    if (called(DECOMMIT, arena))
+        return true;
+    CHECK_EQ(mprotect(start, size, PROT_NONE), 0); // whoever touches it now is found
+    range->decommitted = true;
+    return false;
+}
+
+static bool purge(enum hook hook, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    CHECK(range_at(start, size) != NULL && offset + length <= size && length > 0);
+    if (called(hook, arena))
+        return true;
+    memset((char *)start + offset, 0x66, length);
+    return false;
+}
+
+static bool hook_purge_lazy(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    CHECK(hooks != NULL);
+    return purge(PURGE_LAZY, start, size, offset, length, arena);
+}
+
+static bool hook_purge_forced(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    CHECK(hooks != NULL);
+    return purge(PURGE_FORCED, start, size, offset, length, arena);
+}
+
+static bool hook_split(extent_hooks_t *hooks, void *start, size_t size, size_t size_a, size_t size_b, bool committed, unsigned arena) {
+    struct range *range = range_at(start, size), before = *range;
+
+    CHECK(hooks != NULL && size == size_a + size_b && committed == !range->decommitted);
+    if (called(SPLIT, arena))
+        return true;
+    range_drop(range);
+    range_add(before.start, size_a, before.decommitted);
+    range_add(before.start + size_a, size_b, before.decommitted);
+    return false;
+}
+
+static bool hook_merge(extent_hooks_t *hooks, void *a, size_t size_a, void *b, size_t size_b, bool committed, unsigned arena) {
+    struct range *low = range_at(a, size_a), *high = range_at(b, size_b);
+
+    CHECK(hooks != NULL && low->start + low->size == high->start && committed == !low->decommitted &&
+          low->decommitted == high->decommitted);
+    if (called(MERGE, arena))
+        return true;
+    range_drop(high);
+    low->size += size_b;
+    book.bytes += size_b;
+    return false;
+}
+
+static extent_hooks_t hooks = {hook_alloc,      hook_dalloc,       hook_destroy, hook_commit, hook_decommit,
+                               hook_purge_lazy, hook_purge_forced, hook_split,   hook_merge};
+
+static unsigned begin(void) {
+    memset(&book, 0, sizeof book);
+    book.inner = arena_hooks(arena_of(0));
+    CHECK_EQ(arenas_make(&hooks, &book.arena), 0);
+    CHECK(arena_hooks(arena_of(book.arena)) == &hooks);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(book.arena), -1), 0);
+    return book.arena;
+}
+
+// After the arena is destroyed nothing of what the hooks gave is left out.
+static void end(void) {
+    CHECK_EQ(arena_destroy(book.arena), 0);
+    CHECK_EQ(book.bytes, 0);
+    CHECK(!arena_is_live(book.arena));
+}
+
+static void *take(size_t size) {
+    unsigned char *object = mallocx(size, MALLOCX_ARENA(book.arena) | MALLOCX_TCACHE_NONE | MALLOCX_ZERO);
+
+    CHECK(object != NULL && object[0] == 0 && object[size - 1] == 0 && object[size / 2] == 0);
+    memset(object, 0x5c, size);
+    return object;
+}
+
+static void given_and_taken_back(void) {
+    begin();
+    void *small = take(100), *large = take(100000), *huge = take(7 << 20);
+    CHECK(book.calls[ALLOC] >= 2 && book.calls[COMMIT] == 0);
+    size_t bytes = book.bytes;
+    free(huge);
+    arena_purge(arena_of(book.arena));
+    CHECK(book.calls[DALLOC] == 1 && book.bytes == bytes - (8u << 20)); // unused spans go whole
+    free(large);
+    arena_purge(arena_of(book.arena));
+    CHECK(book.calls[PURGE_FORCED] > 0 && book.calls[PURGE_LAZY] == 0); // part of a span in use
+    free(small);
+    arena_purge(arena_of(book.arena));
+    CHECK(book.bytes == 0 && book.calls[DECOMMIT] == 0 && book.calls[DESTROY] == 0);
+    end();
+}
+
+// dalloc refuses: kept decommitted, cut, committed and used again, joined, and destroyed in the end.
+static void kept(void) {
+    begin();
+    book.refuses[DALLOC] = true;
+    void *a = take(7 << 20), *small;
+    unsigned given = book.calls[ALLOC];
+
+    free(a);
+    arena_purge(arena_of(book.arena));
+    CHECK(book.calls[DALLOC] == 1 && book.calls[DECOMMIT] == 1 && arena_of(book.arena)->pages.extents.kept_bytes == 8u << 20);
+    small = take(3 << 20);
+    CHECK(book.calls[ALLOC] == given && book.calls[SPLIT] == 1 && book.calls[COMMIT] == 1);
+    free(small);
+    arena_purge(arena_of(book.arena));
+    CHECK(book.calls[MERGE] == 1 && arena_of(book.arena)->pages.extents.kept_bytes == 8u << 20);
+    a = take(7 << 20);
+    CHECK(book.calls[ALLOC] == given); // it is one again
+    free(a);
+    arena_purge(arena_of(book.arena));
+    CHECK_EQ(book.calls[DESTROY], 0);
+    end();
+    CHECK_EQ(book.calls[DESTROY], 1);
+}
+
+static void exercise(void) {
+    void *objects[40];
+
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 40; i++)
+            objects[i] = take(1 + (size_t)i * (i % 7 == 0 ? 250000 : 3000));
+        for (int i = 0; i < 40; i++)
+            free(objects[(i * 7 + round) % 40]);
+        arena_purge(arena_of(book.arena));
+    }
+    CHECK_EQ(arena_reset(book.arena), 0);
+    take(100);
+    take(5 << 20);
+}
+
+// Each hook refusing alone, and each together with dalloc, so that what is kept meets it.
+static void each_refuses(void) {
+    for (int hook = DALLOC; hook < HOOKS; hook++)
+        for (int keep = 0; keep < 2; keep++) {
+            begin();
+            book.refuses[hook] = true;
+            book.refuses[DALLOC] |= keep;
+            exercise();
+            end();
+        }
+    for (int hook = COMMIT; hook < HOOKS; hook++) { // all but alloc, dalloc and one other
+        begin();
+        for (int other = DALLOC; other < HOOKS; other++)
+            book.refuses[other] = other != hook;
+        exercise();
+        end();
+    }
+}
+
+static void no_more(void) {
+    begin();
+    void *object = take(100);
+    book.refuses[ALLOC] = true;
+    CHECK(mallocx(5 << 20, MALLOCX_ARENA(book.arena)) == NULL);
+    CHECK(mallocx(5 << 20, MALLOCX_ARENA(book.arena) | MALLOCX_ALIGN(4 << 20)) == NULL);
+    free(object);
+    book.refuses[ALLOC] = false;
+    CHECK(take(5 << 20) != NULL);
+    end();
+}
+
+// Only alloc is a must.
+static void alloc_alone(void) {
+    extent_hooks_t alone = {.alloc = hook_alloc};
+
+    begin();
+    CHECK(arena_set_hooks(arena_of(book.arena), &alone) == &hooks);
+    exercise();
+    CHECK_EQ(arena_reset(book.arena), 0);
+    CHECK_EQ(arena_destroy(book.arena), 0);
+    CHECK_GT(book.bytes, 0); // nobody took it back
+}
+
+// Memory that is not where it can be used is refused in one line, and given back.
+static void *misplaced(extent_hooks_t *own, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
+    CHECK(own != NULL && new_addr == NULL && align > 0 && !*zero && *commit);
+    called(ALLOC, arena);
+    range_add(0x1000, size, false);
+    return (void *)0x1000;
+}
+
+static bool take_misplaced(extent_hooks_t *own, void *start, size_t size, bool committed, unsigned arena) {
+    CHECK(own != NULL && committed);
+    called(DALLOC, arena);
+    range_drop(range_at(start, size));
+    return false;
+}
+
+static void misplaced_refused(void) {
+    extent_hooks_t wrong = {.alloc = misplaced, .dalloc = take_misplaced};
+
+    begin();
+    arena_set_hooks(arena_of(book.arena), &wrong);
+    CHECK(mallocx(100, MALLOCX_ARENA(book.arena) | MALLOCX_TCACHE_NONE) == NULL);
+    CHECK(book.calls[ALLOC] > 0 && book.bytes == 0);
+    end();
+}
+
+int main(void) {
+    free(malloc(1));
+    given_and_taken_back();
+    kept();
+    each_refuses();
+    no_more();
+    alloc_alone();
+    misplaced_refused();
+    return 0;
+}
