@@ -32,6 +32,7 @@ struct vmag_root {
 	uint64_t arenas;         // array of pointers
 	uint64_t arenas_count;   // uint32_t
 	uint64_t fronts;         // pointer to the first
+	uint64_t magazine_bins, magazine_bins_end; // bins in here hold magazines; other bins without a word are object caches
 	// Offsets in structures.
 	uint32_t run_start, run_bin, run_bytes; // uint64_t, pointer, uint64_t
 	uint32_t slab_bitmap;                   // array of uint64_t

@@ -21,6 +21,7 @@ struct vmag_ledger {
 	size_t cached;    // free objects in magazines of fronts and depots; an estimate of what other threads hold
 	size_t holes;     // free buffers between live ones in slabs
 	size_t slab_ends; // what is left over at the ends of slabs
+	size_t caches;    // slabs of object caches
 	size_t dirty;     // page runs not in use, not yet given back
 	// Rows: the allocator's own memory.
 	size_t magazines; // the magazines themselves

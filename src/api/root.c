@@ -38,6 +38,8 @@ void root_publish(void)
 		.arenas = address(arenas_table_at()),
 		.arenas_count = address(arenas_end_at()),
 		.fronts = address(fronts_first_at()),
+		.magazine_bins = address(magazines_bins_at()),
+		.magazine_bins_end = address(magazines_bins_at() + MAGAZINE_SIZES),
 		.run_start = offsetof(struct run, node.key),
 		.run_bin = offsetof(struct run, bin),
 		.run_bytes = offsetof(struct run, bytes),

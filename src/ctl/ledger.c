@@ -103,7 +103,7 @@ static void count_granule(struct walk *walk, enum os_page_state state, uintptr_t
 		count(walk, state, ROW_live, GRANULE_BYTES);
 		walk->of_class[walk->large_class] += GRANULE_BYTES;
 	} else
-		count(walk, state, run != NULL ? ROW_magazines : ROW_dirty, GRANULE_BYTES);
+		count(walk, state, run == NULL ? ROW_dirty : magazines_own(run->bin) ? ROW_magazines : ROW_caches, GRANULE_BYTES);
 }
 
 static bool walk_heap(struct walk *walk, const struct os_area *area)

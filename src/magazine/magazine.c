@@ -62,6 +62,16 @@ void magazine_destroy(struct magazine *magazine)
 	ALWAYS(finding == BIN_OK);
 }
 
+const struct bin *magazines_bins_at(void)
+{
+	return depository.bins;
+}
+
+bool magazines_own(const struct bin *bin)
+{
+	return bin >= depository.bins && bin < depository.bins + MAGAZINE_SIZES;
+}
+
 size_t magazines_bytes(void)
 {
 	return pages_active_bytes(&depository.pages);

@@ -53,7 +53,8 @@ static void mapping_note(void *start, size_t size)
 		uintptr_t none = 0;
 		unsigned count = atomic_load(&os_mappings_count);
 
-		if (!atomic_compare_exchange_strong(&os_mappings[i].start, &none, (uintptr_t)start))
+		if (atomic_load(&os_mappings[i].start) != 0 ||
+		    !atomic_compare_exchange_strong(&os_mappings[i].start, &none, (uintptr_t)start))
 			continue;
 		atomic_store(&os_mappings[i].size, size);
 		while (count <= i && !atomic_compare_exchange_strong(&os_mappings_count, &count, i + 1))

@@ -51,6 +51,7 @@ def check_against_self(vmag, program):
     assert abs(in_use(told) - in_use(own)) <= SLACK // 2
     assert told["rows"]["live_bytes"] > 25 * MEBIBYTE and told["rows"]["dirty_bytes"] > 7 * MEBIBYTE
     assert told["rows"]["holes_bytes"] > 5 * MEBIBYTE and told["rows"]["anonymous_bytes"] > 3.9 * MEBIBYTE
+    assert told["rows"]["caches_bytes"] > 10000 * 500
     assert told["torn_structures"] == 0
 
 

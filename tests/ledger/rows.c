@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/resident.h"
+#include "vmag/cache.h"
 #include "vmag/ledger.h"
 
 #include <malloc.h>
@@ -12,7 +13,7 @@
 enum { MEBIBYTE = 1 << 20, PAGE = 4096, SLACK = 256 * 1024 };
 
 static size_t sum(const struct vmag_ledger *ledger) {
-    return ledger->live + ledger->rounding + ledger->cached + ledger->holes + ledger->slab_ends + ledger->dirty +
+    return ledger->live + ledger->rounding + ledger->cached + ledger->holes + ledger->slab_ends + ledger->caches + ledger->dirty +
            ledger->magazines + ledger->base + ledger->page_map + ledger->programs + ledger->files + ledger->shared +
            ledger->stacks + ledger->brk + ledger->anonymous + ledger->kernel;
 }
@@ -110,6 +111,22 @@ static void check_cached(void) {
     CHECK_GT(freed.cached + freed.dirty, held.cached + held.dirty + FEW * 15000u);
     malloc_trim(0);
     CHECK_LT(take().cached, MEBIBYTE);
+}
+
+static void check_object_caches(void) {
+    struct vmag_ledger before = take();
+    vmag_cache_t *cache = vmag_cache_create("rows", 1000, 0, NULL, NULL, NULL, NULL, NULL, 0);
+    CHECK(cache != NULL);
+    for (int i = 0; i < OBJECTS / 2; i++)
+        memset(objects[i] = vmag_cache_alloc(cache, VMAG_NOSLEEP), 1, 1000);
+    struct vmag_ledger held = take();
+    CHECK_MOVED(before, held, caches, OBJECTS / 2 * 1000 * 103 / 100);
+    CHECK_MOVED(before, held, magazines, 0);
+    for (int i = 0; i < OBJECTS / 2; i++)
+        vmag_cache_free(cache, objects[i]);
+    vmag_cache_destroy(cache);
+    malloc_trim(0);
+    CHECK_MOVED(before, take(), caches, 0);
 }
 
 static void *map(size_t size, int flags, int file) {
@@ -215,6 +232,7 @@ int main(void) {
     check_large();
     check_zero_pages();
     check_cached();
+    check_object_caches();
     check_others();
     check_stacks();
     check_fork();

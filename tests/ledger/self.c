@@ -1,6 +1,7 @@
 // Holds a known heap, prints its own ledger as JSON, and waits for a line: to be compared with `vmag explain`.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "vmag/cache.h"
 #include "vmag/ledger.h"
 
 #include <pthread.h>
@@ -37,6 +38,9 @@ int main(void) {
         memset(malloc(20000 + 1000 * i), 1, 20000);
     void *mapped = mmap(NULL, 4 * MEBIBYTE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(mapped, 1, 4 * MEBIBYTE);
+    vmag_cache_t *cache = vmag_cache_create("self", 500, 0, NULL, NULL, NULL, NULL, NULL, 0);
+    for (int i = 0; i < 10000; i++)
+        memset(vmag_cache_alloc(cache, VMAG_NOSLEEP), 1, 500);
     pthread_barrier_init(&ready, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&thread, NULL, other_thread, NULL), 0);

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,10 +26,12 @@ where the kernel keeps processes from looking into each other (kernel.yama.ptrac
 told. The rows always sum to what is resident. Estimates are named so. A process without vmag is explained as far as \
 the kernel knows it.
 
-With a command, its memory is looked at every 20 milliseconds, and explained when it has grown by an eighth; the \
-explanation comes on standard error at the end, and the exit status is the command's.";
+With a command, its memory is looked at every 20 milliseconds, and explained when it has grown, for at most a \
+twentieth of the time; the explanation comes on standard error at the end, and the exit status is the command's.";
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How many times as long as an explanation took until the next one.
+const REST_FOR_A_LOOK: u32 = 19;
 
 /// Say where the resident memory of a process is.
 #[derive(Args)]
@@ -89,24 +91,30 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
 /// The explanation of the largest moment seen so far.
 #[derive(Default)]
 struct Peak {
-    resident: u64,
+    /// The kernel's quick figure when it was explained last.
+    pages: u64,
+    next_look: Option<Instant>,
     ledger: Option<Ledger>,
 }
 
 impl Peak {
     fn look(&mut self, pid: i32) {
-        let resident = resident_pages(pid).unwrap_or(0) * crate::system::page_bytes();
-        if self.ledger.is_some() && resident < self.resident + self.resident / 8 {
+        let pages = resident_pages(pid).unwrap_or(0);
+        let start = Instant::now();
+        if pages <= self.pages || self.next_look.is_some_and(|next| start < next) {
             return;
         }
         // Between fork and exec there is no vmag in it yet; at its end there is nothing left of it.
         let Some(ledger) = Ledger::of(pid).ok().filter(Ledger::is_of_vmag) else {
             return;
         };
-        if ledger.resident.total() > self.resident {
-            self.resident = ledger.resident.total();
+        // A little more at the end, when all was freed, must not hide what was held at the peak.
+        let before = self.ledger.as_ref().map_or(0, |ledger| ledger.resident.total());
+        if ledger.resident.total() > before + before / 64 {
             self.ledger = Some(ledger);
         }
+        self.pages = pages;
+        self.next_look = Some(Instant::now() + start.elapsed() * REST_FOR_A_LOOK);
     }
 }
 

@@ -190,7 +190,7 @@ impl Heap {
             self.torn += 1;
             return;
         };
-        let mut slabs = HashMap::new();
+        let (mut slabs, mut owners) = (HashMap::new(), HashMap::from([(0, Row::Dirty)]));
         for index in 0..count {
             let at = start + index as u64 * granule_bytes;
             let page = pages
@@ -217,7 +217,8 @@ impl Heap {
                 counted.add(page, Row::Live, granule_bytes);
                 self.live[self.large_class] += if page == Page::Absent { 0 } else { granule_bytes };
             } else {
-                counted.add(page, if run == 0 { Row::Dirty } else { Row::Magazines }, granule_bytes);
+                let row = *owners.entry(run).or_insert_with(|| self.owner(run));
+                counted.add(page, row, granule_bytes);
             }
         }
     }
@@ -239,6 +240,15 @@ impl Heap {
             return Vec::new();
         }
         self.memory.u64s(table + first * 8, count).unwrap_or_default()
+    }
+
+    /// Of a run without a word: its bin tells whose slab it is.
+    fn owner(&mut self, run: u64) -> Row {
+        let bin = self.memory.u64(run + self.root.run_bin as u64);
+        match bin {
+            Some(bin) if (self.root.magazine_bins..self.root.magazine_bins_end).contains(&bin) => Row::Magazines,
+            _ => Row::Caches,
+        }
     }
 
     fn slab(&mut self, run: u64) -> Option<Slab> {

@@ -16,6 +16,7 @@ pub enum Row {
     Cached,
     Holes,
     SlabEnds,
+    Caches,
     Dirty,
     Magazines,
     Base,
@@ -62,6 +63,7 @@ pub const TITLES: [Title; ROWS] = [
     title(Row::Cached, "cached_bytes", "free objects in magazines", Group::Heap),
     title(Row::Holes, "holes_bytes", "free buffers in slabs", Group::Heap),
     title(Row::SlabEnds, "slab_ends_bytes", "ends of slabs", Group::Heap),
+    title(Row::Caches, "caches_bytes", "slabs of object caches", Group::Heap),
     title(Row::Dirty, "dirty_bytes", "unused pages, not given back", Group::Heap),
     title(
         Row::Magazines,

@@ -27,6 +27,8 @@ pub struct Root {
     pub arenas: u64,
     pub arenas_count: u64,
     pub fronts: u64,
+    pub magazine_bins: u64,
+    pub magazine_bins_end: u64,
     pub run_start: usize,
     pub run_bin: usize,
     pub run_bytes: usize,
@@ -98,7 +100,7 @@ fn read(pid: i32, address: u64) -> Found {
     }
 }
 
-const ROOT_BYTES: usize = 8 + 6 * 4 + 9 * 8 + 17 * 4 + 16;
+const ROOT_BYTES: usize = 8 + 6 * 4 + 11 * 8 + 17 * 4 + 16;
 
 fn parse(bytes: &[u8]) -> Root {
     let mut at = 16;
@@ -113,9 +115,9 @@ fn parse(bytes: &[u8]) -> Root {
         at += 8;
         u64_in(bytes, at - 8)
     };
-    let addresses: [u64; 9] = std::array::from_fn(|_| long());
-    let offset = |index: usize| u32_in(bytes, 32 + 72 + index * 4);
-    let version = &bytes[32 + 72 + 17 * 4..][..16];
+    let addresses: [u64; 11] = std::array::from_fn(|_| long());
+    let offset = |index: usize| u32_in(bytes, 32 + 88 + index * 4);
+    let version = &bytes[32 + 88 + 17 * 4..][..16];
     let version = version.split(|byte| *byte == 0).next().unwrap_or_default();
     let [
         page_map,
@@ -127,6 +129,8 @@ fn parse(bytes: &[u8]) -> Root {
         arenas,
         arenas_count,
         fronts,
+        magazine_bins,
+        magazine_bins_end,
     ] = addresses;
     Root {
         lg_granule,
@@ -142,6 +146,8 @@ fn parse(bytes: &[u8]) -> Root {
         arenas,
         arenas_count,
         fronts,
+        magazine_bins,
+        magazine_bins_end,
         run_start: offset(0) as usize,
         run_bin: offset(1) as usize,
         run_bytes: offset(2) as usize,
