@@ -124,11 +124,15 @@ static inline unsigned list_last(const struct vmem *arena, unsigned kind)
 
 // The hash of allocated segments by address; hash.c lets it grow and shrink.
 
+// Neighbours have neighbouring buckets, which the processor's caches like, as far as the table reaches; where each such
+// stretch begins is mixed, so that no stride of addresses makes long chains.
 static inline struct vmem_segment **bucket(const struct vmem *arena, uintptr_t start)
 {
-	uint64_t mixed = (start >> arena->lg_quantum) * 0x9e3779b97f4a7c15u;
+	uintptr_t number = start >> arena->lg_quantum;
+	unsigned lg = arena->lg_buckets;
+	uint64_t offset = (number >> lg) * 0x9e3779b97f4a7c15u >> (64 - lg);
 
-	return &arena->buckets[mixed >> (64 - arena->lg_buckets)];
+	return &arena->buckets[(number + offset) & (((uintptr_t)1 << lg) - 1)];
 }
 
 static inline void hash_insert(struct vmem *arena, struct vmem_segment *segment)

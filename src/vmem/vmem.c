@@ -55,6 +55,7 @@ static struct vmem_piece take_next(struct vmem *arena, size_t size, const struct
 	struct vmem_piece piece = take_segment(arena, segment, start, size);
 	arena->rotor.at = segment;
 	arena->rotor.address = start + size;
+	__builtin_prefetch(bucket(arena, start + size)); // where the next one will probably go
 	return piece;
 }
 
