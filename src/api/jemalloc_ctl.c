@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "ctl/control.h"
+#include "ctl/report.h"
 #include "heap/heap.h"
 #include "jemalloc/jemalloc.h"
 #include "vmag/controls.h"
@@ -20,6 +21,12 @@ int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 int mallctlbymib(const size_t *mib, size_t length, void *oldp, size_t *oldlenp, void *newp, size_t newlen)
 {
 	return heap_ready() ? control_by_mib(mib, length, oldp, oldlenp, newp, newlen) : EAGAIN;
+}
+
+void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *letters)
+{
+	if (heap_ready())
+		report_print(write, argument, letters);
 }
 
 __attribute__((visibility("default"))) void vmag_controls_print(void (*put)(void *argument, const char *line), void *argument)

@@ -9,6 +9,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "ctl/control.h"
+#include "ctl/report.h"
 #include "ctl/snapshot.h"
 #include "ctl/stats.h"
 #include "heap/debug.h"
@@ -82,5 +83,7 @@ void life_end(void)
 	if (words.front != NULL)
 		front_drain(words.front);
 	caches_verify();
+	if (options.stats_print)
+		report_print(NULL, NULL, options.stats_print_opts);
 	report("exit", true);
 }

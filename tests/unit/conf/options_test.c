@@ -158,7 +158,7 @@ static void every_option(void) {
         const struct option *option = &option_table[i];
         char conf[512];
 
-        if (strcmp(option->name, "confirm_conf") == 0)
+        if (strcmp(option->name, "confirm_conf") == 0 || strcmp(option->name, "stats_print") == 0) // they print
             continue;
         switch (option->kind) {
         case OPTION_BOOL:

@@ -1,0 +1,276 @@
+// Report as JSON, with jemalloc's keys.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <string.h>
+
+#include "conf/options.h"
+#include "ctl/control.h"
+#include "ctl/report.h"
+#include "ctl/snapshot.h"
+#include "heap/explicit.h"
+#include "jemalloc/jemalloc.h"
+
+static void comma(struct report *report)
+{
+	if (!report->first)
+		report_add(report, ",");
+	report->first = false;
+}
+
+static void key(struct report *report, const char *name)
+{
+	comma(report);
+	report_add(report, "\"%s\":", name);
+}
+
+static void open_object(struct report *report, const char *name)
+{
+	key(report, name);
+	report_add(report, "{");
+	report->first = true;
+}
+
+static void close_object(struct report *report)
+{
+	report_add(report, "}");
+	report->first = false;
+}
+
+static void number(struct report *report, const char *name, uint64_t value)
+{
+	key(report, name);
+	report_add(report, "%lu", (unsigned long)value);
+}
+
+static void signed_number(struct report *report, const char *name, int64_t value)
+{
+	key(report, name);
+	report_add(report, "%ld", (long)value);
+}
+
+static void boolean(struct report *report, const char *name, bool value)
+{
+	key(report, name);
+	report_add(report, "%s", value ? "true" : "false");
+}
+
+static void string(struct report *report, const char *name, const char *value)
+{
+	key(report, name);
+	report_add(report, "\"");
+	for (; *value != '\0'; value++)
+		if (*value == '"' || *value == '\\')
+			report_add(report, "\\%c", *value);
+		else if ((unsigned char)*value < ' ')
+			report_add(report, "\\u%04x", (unsigned)*value);
+		else
+			report_add(report, "%c", *value);
+	report_add(report, "\"");
+}
+
+// The value of a control; its name's last component is the key.
+static void control(struct report *report, const struct control *row)
+{
+	union control_value value = { 0 };
+	size_t size = row->type == CONTROL_BOOL ? 1 : row->type == CONTROL_UNSIGNED ? 4 : 8;
+	const char *name = strrchr(row->name, '.') + 1;
+
+	if (control_by_name(row->name, &value, &size, NULL, 0) != 0)
+		return;
+	if (row->type == CONTROL_BOOL)
+		boolean(report, name, value.boolean);
+	else if (row->type == CONTROL_STRING)
+		string(report, name, value.string);
+	else if (row->type == CONTROL_UNSIGNED)
+		number(report, name, value.number);
+	else
+		signed_number(report, name, value.i64);
+}
+
+static void controls_below(struct report *report, const char *object, const char *prefix)
+{
+	open_object(report, object);
+	for (size_t i = 0; i < control_count; i++)
+		if (strncmp(control_rows[i].name, prefix, strlen(prefix)) == 0)
+			control(report, &control_rows[i]);
+	close_object(report);
+}
+
+static void classes(struct report *report)
+{
+	open_object(report, "arenas");
+	number(report, "narenas", arenas_count());
+	signed_number(report, "dirty_decay_ms", arenas_dirty_decay_ms());
+	signed_number(report, "muzzy_decay_ms", arenas_muzzy_decay_ms());
+	for (size_t i = 0; i < control_count; i++)
+		if (strcmp(control_rows[i].name, "arenas.quantum") == 0)
+			for (int more = 0; more < 5; more++) // quantum, page, tcache_max, nbins, nhbins
+				control(report, &control_rows[i + (size_t)more]);
+	key(report, "bin");
+	report_add(report, "[");
+	for (unsigned class = 1; class < SLAB_CLASSES; class++) {
+		struct slab_shape shape = slab_shape_for(class_size(class));
+
+		report_add(report, "%s{\"size\":%zu,\"nregs\":%zu,\"slab_size\":%zu,\"nshards\":1}", class > 1 ? "," : "",
+			   (size_t)shape.size, (size_t)shape.buffers, (size_t)shape.slab_bytes);
+	}
+	report_add(report, "]");
+	number(report, "nlextents", LARGE_CLASSES);
+	key(report, "lextent");
+	report_add(report, "[");
+	for (unsigned i = 0; i < LARGE_CLASSES; i++)
+		report_add(report, "%s{\"size\":%zu}", i > 0 ? "," : "", class_size(i + SLAB_CLASSES));
+	report_add(report, "]");
+	close_object(report);
+}
+
+static void mutex_counters(struct report *report)
+{
+	report_add(report, "{\"num_ops\":0,\"num_wait\":0,\"num_spin_acq\":0,\"num_owner_switch\":0,\"total_wait_time\":0,"
+			   "\"max_wait_time\":0,\"max_num_thds\":0}");
+}
+
+// `names`: separated by blanks.
+static void mutexes(struct report *report, const char *names)
+{
+	char name[32];
+
+	open_object(report, "mutexes");
+	while (*names != '\0') {
+		size_t length = strcspn(names, " ");
+
+		memcpy(name, names, length);
+		name[length] = '\0';
+		key(report, name);
+		mutex_counters(report);
+		names += length + (names[length] == ' ');
+	}
+	close_object(report);
+}
+
+static void totals(struct report *report)
+{
+	const struct totals *totals = snapshot_totals();
+
+	open_object(report, "stats");
+	number(report, "allocated", totals->allocated);
+	number(report, "active", totals->active);
+	number(report, "metadata", totals->metadata);
+	number(report, "metadata_thp", totals->metadata_thp);
+	number(report, "resident", totals->resident);
+	number(report, "mapped", totals->mapped);
+	number(report, "retained", totals->retained);
+	number(report, "zero_reallocs", totals->zero_reallocs);
+	open_object(report, "background_thread");
+	number(report, "num_threads", totals->background_threads);
+	number(report, "num_runs", totals->background_runs);
+	number(report, "run_interval", totals->background_interval_ns);
+	close_object(report);
+	if (report->mutexes)
+		mutexes(report, "background_thread max_per_bg_thd ctl prof prof_thds_data prof_dump prof_recent_alloc prof_recent_dump "
+				"prof_stats");
+	close_object(report);
+}
+
+static void kind(struct report *report, const char *name, const struct kind_figures *kind)
+{
+	open_object(report, name);
+	number(report, "allocated", kind->allocated);
+	number(report, "nmalloc", kind->nmalloc);
+	number(report, "ndalloc", kind->ndalloc);
+	number(report, "nrequests", kind->nrequests);
+	number(report, "nfills", kind->nfills);
+	number(report, "nflushes", kind->nflushes);
+	close_object(report);
+}
+
+static void bins(struct report *report, const struct arena_figures *figures)
+{
+	key(report, "bins");
+	report_add(report, "[");
+	for (unsigned i = 0; i < BINS; i++) {
+		const struct bin_figures *bin = &figures->bins[i];
+
+		report_add(report,
+			   "%s{\"nmalloc\":%lu,\"ndalloc\":%lu,\"curregs\":%zu,\"nrequests\":%lu,\"nfills\":%lu,\"nflushes\":%lu,"
+			   "\"nreslabs\":%lu,\"curslabs\":%zu,\"nonfull_slabs\":%zu",
+			   i > 0 ? "," : "", bin->nmalloc, bin->ndalloc, bin->curregs, bin->nrequests, bin->nfills, bin->nflushes,
+			   bin->nreslabs, bin->curslabs, bin->nonfull_slabs);
+		if (report->mutexes) {
+			report_add(report, ",\"mutex\":");
+			mutex_counters(report);
+		}
+		report_add(report, "}");
+	}
+	report_add(report, "]");
+}
+
+static void lextents(struct report *report, const struct arena_figures *figures)
+{
+	key(report, "lextents");
+	report_add(report, "[");
+	for (unsigned i = 0; i < LARGE_CLASSES; i++)
+		report_add(report, "%s{\"curlextents\":%zu}", i > 0 ? "," : "", figures->lextents[i].curlextents);
+	report_add(report, "]");
+}
+
+static void decay(struct report *report, const struct arena_figures *figures)
+{
+	signed_number(report, "dirty_decay_ms", figures->dirty_decay_ms);
+	signed_number(report, "muzzy_decay_ms", figures->muzzy_decay_ms);
+	number(report, "pactive", figures->pactive);
+	number(report, "pdirty", figures->pdirty);
+	number(report, "pmuzzy", figures->pmuzzy);
+	number(report, "dirty_npurge", figures->dirty_npurge);
+	number(report, "dirty_nmadvise", figures->dirty_nmadvise);
+	number(report, "dirty_purged", figures->dirty_purged);
+	number(report, "muzzy_npurge", figures->muzzy_npurge);
+	number(report, "muzzy_nmadvise", figures->muzzy_nmadvise);
+	number(report, "muzzy_purged", figures->muzzy_purged);
+}
+
+static void arena(struct report *report, const char *name, const struct arena_figures *figures)
+{
+	open_object(report, name);
+	number(report, "nthreads", figures->nthreads);
+	number(report, "uptime_ns", figures->uptime);
+	string(report, "dss", "disabled");
+	decay(report, figures);
+	kind(report, "small", &figures->small);
+	kind(report, "large", &figures->large);
+	number(report, "mapped", figures->mapped);
+	number(report, "retained", figures->retained);
+	number(report, "base", figures->base);
+	number(report, "internal", figures->internal);
+	number(report, "metadata_thp", 0);
+	number(report, "tcache_bytes", figures->tcache_bytes);
+	number(report, "tcache_stashed_bytes", 0);
+	number(report, "resident", figures->resident);
+	number(report, "abandoned_vm", 0);
+	number(report, "extent_avail", 0);
+	if (report->mutexes)
+		mutexes(report, "large extent_avail extents_dirty extents_muzzy extents_retained decay_dirty decay_muzzy base "
+				"tcache_list hpa_shard hpa_shard_grow hpa_sec");
+	if (report->bins)
+		bins(report, figures);
+	if (report->large)
+		lextents(report, figures);
+	close_object(report);
+}
+
+void report_json(struct report *report)
+{
+	report_add(report, "{");
+	open_object(report, "jemalloc");
+	if (report->general) {
+		string(report, "version", JEMALLOC_VERSION);
+		controls_below(report, "config", "config.");
+		controls_below(report, "opt", "opt.");
+		classes(report);
+	}
+	totals(report);
+	open_object(report, "stats.arenas");
+	report_arenas(report, arena);
+	close_object(report);
+	close_object(report);
+	report_add(report, "}\n");
+}
