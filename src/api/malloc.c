@@ -11,6 +11,7 @@
 #include "cache/table.h"
 #include "ctl/stats.h"
 #include "heap/counted.h"
+#include "heap/cpu_fast.h"
 #include "heap/fast.h"
 #include "life/life.h"
 #include "os/file.h"
@@ -30,7 +31,7 @@ __attribute__((destructor(101))) static void exiting(void)
 	life_end();
 }
 
-static __attribute__((noinline)) void *malloc_miss(size_t size)
+static __attribute__((noinline)) void *malloc_slow(size_t size)
 {
 	void *object = counted_malloc(size);
 
@@ -41,7 +42,7 @@ static __attribute__((noinline)) void *malloc_miss(size_t size)
 }
 
 // Reached by a jump: the return address is that of the program's call.
-static __attribute__((noinline)) void free_miss(void *object)
+static __attribute__((noinline)) void free_slow(void *object)
 {
 	if (counted_free(object))
 		return;
@@ -49,10 +50,25 @@ static __attribute__((noinline)) void free_miss(void *object)
 	heap_free(object, "free");
 }
 
-static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
+static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 {
 	if (!counted_free(object))
 		heap_free_sized(object, 0, size, "free_sized");
+}
+
+CPU_FAST void *malloc_miss(size_t size)
+{
+	return cpu_fast_malloc(size, malloc_slow);
+}
+
+CPU_FAST void free_miss(void *object)
+{
+	cpu_fast_free(object, free_slow);
+}
+
+static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
+{
+	cpu_fast_free_sized(object, size, free_sized_slow);
 }
 
 EXPORT void *malloc(size_t size)

@@ -10,6 +10,7 @@
 
 #include "guard/report.h"
 #include "heap/counted.h"
+#include "heap/cpu_fast.h"
 #include "heap/fast.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -64,11 +65,16 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 	return NULL;
 }
 
-static __attribute__((noinline)) void *new_miss(size_t size)
+static __attribute__((noinline)) void *new_slow_way(size_t size)
 {
 	void *object = counted_malloc(size);
 
 	return object != NULL ? object : new_slow(size, 0, true);
+}
+
+CPU_FAST void *new_miss(size_t size)
+{
+	return cpu_fast_malloc(size, new_slow_way);
 }
 
 // The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.
@@ -80,23 +86,38 @@ void *operators_new_nothrow(size_t size, size_t align)
 	return new_slow(size, align, false);
 }
 
-static __attribute__((noinline)) void *new_nothrow_miss(size_t size)
+static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 {
 	void *object = counted_malloc(size);
 
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
 
-static __attribute__((noinline)) void delete_miss(void *object)
+CPU_FAST void *new_nothrow_miss(size_t size)
+{
+	return cpu_fast_malloc(size, new_nothrow_slow_way);
+}
+
+static __attribute__((noinline)) void delete_slow_way(void *object)
 {
 	if (!counted_free(object))
 		heap_free(object, "operator delete");
 }
 
-static __attribute__((noinline)) void delete_sized_miss(void *object, size_t size)
+CPU_FAST void delete_miss(void *object)
+{
+	cpu_fast_free(object, delete_slow_way);
+}
+
+static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t size)
 {
 	if (!counted_free(object))
 		heap_free_sized(object, 0, size, "operator delete");
+}
+
+static __attribute__((noinline)) void delete_sized_miss(void *object, size_t size)
+{
+	cpu_fast_free_sized(object, size, delete_sized_slow_way);
 }
 
 // In the names "m" is size_t, unsigned long on every platform served.

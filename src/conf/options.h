@@ -32,6 +32,7 @@ extern struct options options;
 // The numbers of words that the code asks for.
 enum { JUNK_NEVER, JUNK_ALLOC, JUNK_FREE, JUNK_BOTH };
 enum { THP_NEVER, THP_DEFAULT, THP_ALWAYS };
+enum { FRONT_THREAD, FRONT_CPU };
 enum { ZERO_REALLOC_ALLOC, ZERO_REALLOC_FREE, ZERO_REALLOC_ABORT };
 
 // Set by the program, NULL otherwise: jemalloc's two strings of pairs, and FreeBSD's letters.

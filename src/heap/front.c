@@ -7,10 +7,12 @@
 
 #include "base/base.h"
 #include "conf/options.h"
+#include "heap/cpu_front.h"
 #include "heap/door.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
+#include "os/rseq.h"
 #include "os/thread.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
@@ -43,7 +45,7 @@ static struct {
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 // Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
-static unsigned most_rounds(unsigned class)
+unsigned front_most_rounds(unsigned class)
 {
 	size_t bytes = class < SLAB_CLASSES ? options.magazine_bytes : options.magazine_bytes * (size_t)2;
 	size_t rounds = bytes / class_size(class);
@@ -51,7 +53,7 @@ static unsigned most_rounds(unsigned class)
 	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > MOST_CAPACITY ? MOST_CAPACITY : (unsigned)rounds;
 }
 
-static unsigned first_batch(unsigned class)
+unsigned front_first_batch(unsigned class)
 {
 	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
 
@@ -98,14 +100,30 @@ static void forget_capacities(struct front *front)
 		set_capacity(front, class, 0);
 }
 
+// A thread has magazines of its own although those of processors serve: when the C library could not register it, and when
+// the program bound it to an arena.
+static void choose_magazines(struct front *front)
+{
+	if (cpu_table == NULL)
+		return;
+	if (front->arena->is_explicit || rseq_number() < 0)
+		front->door_wanted &= (uint8_t)~DOOR_CPU;
+	else
+		front->door_wanted |= DOOR_CPU;
+	if (front == words.front)
+		door_obey(front);
+}
+
 void front_move(struct front *front, struct arena *arena)
 {
 	if (front->arena != NULL)
 		forget_capacities(front);
 	front->arena = arena;
 	front->word = arena_word(arena->id, 0);
-	if (front->words != NULL)
+	if (front->words != NULL) {
 		front->words->word = front->word;
+		choose_magazines(front);
+	}
 }
 
 // Its tops are its own, and closed.
@@ -118,7 +136,7 @@ struct front *front_create_cache(struct arena *arena)
 	memset(front, 0, sizeof *front);
 	front_move(front, arena);
 	for (unsigned class = 1; class < CLASSES; class++)
-		front->batch[class] = (uint8_t)first_batch(class);
+		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		front->outbound[i].top = CLOSED;
@@ -128,9 +146,14 @@ struct front *front_create_cache(struct arena *arena)
 	return front;
 }
 
+static struct arena *arena_for_front(void)
+{
+	return cpu_table != NULL ? cpu_front_arena() : arena_for_thread();
+}
+
 static struct front *front_create(void)
 {
-	struct arena *arena = heap_ready() && !words.ended ? arena_for_thread() : NULL;
+	struct arena *arena = heap_ready() && !words.ended ? arena_for_front() : NULL;
 	struct front *front = arena == NULL ? NULL : front_create_cache(arena);
 
 	if (front == NULL)
@@ -140,6 +163,7 @@ static struct front *front_create(void)
 	front->top = words.top;
 	front_move(front, arena);
 	front_link(front);
+	choose_magazines(front);
 	words.front = front;
 	os_thread_exit_value(OS_THREAD_END_HEAP, front);
 	return front;
@@ -258,7 +282,7 @@ static struct magazine *new_magazine(struct front *front, unsigned class)
 {
 	if (front->capacity[class] == 0)
 		set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
-						    most_rounds(class)));
+						    front_most_rounds(class)));
 	return magazine_create(front->capacity[class], arena_word(front->arena->id, class));
 }
 
@@ -268,7 +292,7 @@ static void grow_capacity(struct front *front, unsigned class)
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
 	if (!fronts_hold_enough(front->arena))
-		set_capacity(front, class, min_size(more, most_rounds(class)));
+		set_capacity(front, class, min_size(more, front_most_rounds(class)));
 }
 
 // Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.
@@ -383,7 +407,7 @@ static void verify(struct arena *arena, unsigned class, struct magazine *full)
 
 // Whether most rounds lie in another granule than the one before, by a few of them. Rounds that are scattered over many
 // slabs cost whoever gets them a cache miss each, and keep those slabs from emptying: they are better off in their slabs.
-static bool is_scattered(const struct magazine *full)
+bool front_is_scattered(const struct magazine *full)
 {
 	uint32_t step = full->rounds / SAMPLES + 1, apart = 0, looks = 0;
 
@@ -430,7 +454,7 @@ bool front_make_room(struct front *front, unsigned class)
 		load(front, class, empty);
 		return true;
 	}
-	if (arena_depot_is_full(front->arena, class, previous->rounds, is_scattered(previous))) {
+	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(previous))) {
 		arena_drain(front->arena, class, previous->round, previous->rounds, "free");
 		magazine_clear(previous, front->word | class);
 		empty = previous;
@@ -455,7 +479,7 @@ bool front_make_room(struct front *front, unsigned class)
 }
 
 // Full magazines go to the depot; of others the rounds go to the slabs, lest many threads leave many of them.
-static void put_away(struct arena *arena, unsigned class, struct magazine *magazine)
+void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine)
 {
 	if (magazine == NULL)
 		return;
@@ -495,7 +519,7 @@ static void outbound_flush(struct outbound *outbound)
 	struct magazine *magazine = outbound_unload(outbound);
 
 	if (magazine != NULL)
-		put_away(outbound_owner(outbound), word_class(outbound->word), magazine);
+		front_put_away(outbound_owner(outbound), word_class(outbound->word), magazine);
 }
 
 // Makes room: hands the full magazine to the owner's depot, or begins with another word. False: no memory.
@@ -516,7 +540,7 @@ static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
 	} else if (full != NULL)
 		empty = arena_exchange_full(outbound_owner(outbound), class, full);
 	if (empty == NULL)
-		empty = magazine_create(most_rounds(class), word);
+		empty = magazine_create(front_most_rounds(class), word);
 	outbound_load(outbound, empty);
 	return empty != NULL;
 }
@@ -544,8 +568,8 @@ void front_flush(struct front *front)
 		struct magazine *previous = front->previous[class];
 
 		keep_previous(front, class, NULL);
-		put_away(front->arena, class, unload(front, class));
-		put_away(front->arena, class, previous);
+		front_put_away(front->arena, class, unload(front, class));
+		front_put_away(front->arena, class, previous);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
@@ -590,12 +614,12 @@ static void front_tidy(struct front *front)
 		if (front->loaded[class] != NULL && front->top[class] == front->seen[class]) {
 			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
 			keep_previous(front, class, NULL);
-			front->batch[class] = (uint8_t)first_batch(class);
+			front->batch[class] = (uint8_t)front_first_batch(class);
 			if (front->loaded[class] == NULL)
 				set_capacity(front, class, 0);
 		}
 		front->seen[class] = front->top[class];
-		put_away(front->arena, class, idle);
+		front_put_away(front->arena, class, idle);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
@@ -676,6 +700,7 @@ static size_t rounds_held(const struct front *front, unsigned class)
 
 void fronts_count(size_t rounds[CLASSES])
 {
+	cpu_fronts_count(rounds);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)
@@ -685,6 +710,11 @@ void fronts_count(size_t rounds[CLASSES])
 
 void fronts_cached(size_t bytes[ARENAS_MOST][2])
 {
+	size_t rounds[CLASSES] = { 0 };
+
+	cpu_fronts_count(rounds);
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes[0][class >= SLAB_CLASSES] += rounds[class] * class_size(class);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)

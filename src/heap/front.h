@@ -138,5 +138,11 @@ const void *fronts_first_at(void);
 void fronts_close_words(uint8_t set, uint8_t clear);
 uint8_t fronts_door(void); // what the doors of all threads are closed for
 
+// What fronts of threads and of processors have in common: the capacity of magazines, their first fill, and where they go.
+unsigned front_most_rounds(unsigned class);
+unsigned front_first_batch(unsigned class);
+bool front_is_scattered(const struct magazine *full);
+void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do
+
 void fronts_fork_prepare(void);
 void fronts_fork_done(bool child);

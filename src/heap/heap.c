@@ -12,6 +12,7 @@
 #include "conf/options.h"
 #include "conf/umem_options.h"
 #include "guard/report.h"
+#include "heap/cpu_front.h"
 #include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/explicit.h"
@@ -36,6 +37,8 @@ static _Atomic bool ready;
 // Options that every operation must meet.
 static void close_doors_by_options(void)
 {
+	if (options.front == FRONT_CPU && cpu_fronts_init())
+		doors_close(DOOR_CPU);
 	if (options.junk != JUNK_NEVER || options.zero || options.zero_size_null)
 		doors_close(DOOR_FILL);
 	if (!options.tcache)
@@ -104,6 +107,12 @@ static struct front *caching_front(void)
 	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
 }
 
+// Whether the front of the processor serves this thread.
+static inline bool by_cpu(void)
+{
+	return (words.door & (DOOR_CPU | DOOR_NOCACHE)) == DOOR_CPU;
+}
+
 static void *alloc_one(unsigned class)
 {
 	struct arena *arena = heap_own_arena();
@@ -118,7 +127,9 @@ static void *alloc_class(unsigned class)
 	struct front *front = caching_front();
 	void *object = front != NULL ? front_pop(front, class) : NULL;
 
-	while (object == NULL && front != NULL && front_refill(front, class))
+	if (UNLIKELY(by_cpu()))
+		object = cpu_front_alloc(class);
+	while (object == NULL && front != NULL && !by_cpu() && front_refill(front, class))
 		object = front_pop(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
@@ -169,7 +180,7 @@ static inline void *allocated(void *object, size_t bytes)
 {
 	if (UNLIKELY(object == NULL))
 		return no_memory();
-	if (UNLIKELY(words.door != 0))
+	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
 		door_allocated(words.front, object, bytes);
 	return object;
 }
@@ -200,6 +211,9 @@ static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = is_sampled(class_size(class));
 	void *object = !sampled && class < CLASSES && words.front != NULL ? front_pop(words.front, class) : NULL;
+
+	if (!sampled && class < CLASSES && UNLIKELY(by_cpu()))
+		object = cpu_front_take(class);
 
 	if (sampled)
 		object = alloc_sampled(class_size(class), 0, &zeroed);
@@ -248,6 +262,12 @@ static void free_large(void *object, const char *call)
 	reclaim_look(arena, os_clock_ms());
 }
 
+static void free_by_cpu(uintptr_t word, void *object, const char *call)
+{
+	if (!cpu_front_free(word, object))
+		arena_drain(arena_of((unsigned)(word >> 8) - 1), word_class(word), &object, 1, call);
+}
+
 void heap_free_through(struct front *front, void *object, const char *call)
 {
 	uintptr_t word = page_map_word(object);
@@ -258,7 +278,7 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		return;
 	if (UNLIKELY(word == 0))
 		report_not_ours(object, call);
-	if (UNLIKELY(words.door != 0))
+	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
 		door_freeing(words.front, object, heap_plain_usable_size(object, call));
 	if (class == 0)
 		free_large(object, call);
@@ -266,6 +286,8 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		report_not_ours(object, call);
 	else if (UNLIKELY(front == NULL))
 		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
+	else if (UNLIKELY(by_cpu()) && front == words.front)
+		free_by_cpu(word, object, call);
 	else if (word == (front->word | class))
 		front_push(front, class, object);
 	else
@@ -471,6 +493,7 @@ void heap_fork_prepare(void)
 	guard_fork_prepare();
 	explicit_caches_fork_prepare();
 	fronts_fork_prepare();
+	cpu_fronts_fork_prepare();
 	profile_fork_prepare();
 	arenas_fork_prepare();
 	mutex_fork_lock(&heap_arena.lock);
@@ -487,6 +510,7 @@ void heap_fork_done(bool child)
 	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
 	profile_fork_done(child);
+	cpu_fronts_fork_done(child);
 	fronts_fork_done(child);
 	explicit_caches_fork_done(child);
 	guard_fork_done();

@@ -6,6 +6,7 @@
 
 #include "cache/table.h"
 #include "conf/options.h"
+#include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "os/clock.h"
 
@@ -79,7 +80,7 @@ void reclaim_look(struct arena *arena, uint64_t now_ms)
 
 bool reclaim_step(uint64_t now_ms)
 {
-	bool left = false;
+	bool left = cpu_fronts_tidy(now_ms);
 
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
@@ -117,6 +118,7 @@ bool reclaim_everything(void)
 
 	if (words.front != NULL)
 		front_flush(words.front);
+	cpu_fronts_flush();
 	for (unsigned i = 0; i < arenas_end(); i++)
 		if (arena_of(i) != NULL)
 			given |= reclaim_arena(arena_of(i));

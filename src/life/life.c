@@ -13,6 +13,7 @@
 #include "ctl/snapshot.h"
 #include "ctl/stats.h"
 #include "heap/debug.h"
+#include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "life/background.h"
@@ -82,6 +83,7 @@ void life_end(void)
 		guard_verify("exit");
 	if (words.front != NULL)
 		front_drain(words.front);
+	cpu_fronts_drain();
 	caches_verify();
 	if (options.stats_print)
 		report_print(NULL, NULL, options.stats_print_opts);

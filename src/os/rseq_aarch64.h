@@ -34,19 +34,19 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 
 RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 {
-	void *taken, **top, ***words;
+	void *taken, **top, ***tops;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[words], [%[index]]\n\t"
-		"ldr %[words], [%[table], %[words], lsl #3]\n\t"
-		"ldr %[top], [%[words], %[word], lsl #3]\n\t"
+		"ldr %w[tops], [%[index]]\n\t"
+		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
+		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[taken], [%[top], #-8]\n\t"
 		"cbz %[taken], %l[miss]\n\t"
 		"sub %[top], %[top], #8\n\t"
-		"str %[top], [%[words], %[word], lsl #3]\n" // commit
+		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top), [words] "=&r"(words)
+		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
 		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
@@ -58,24 +58,24 @@ miss:
 
 RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
 {
-	void **top, ***words;
+	void **top, ***tops;
 	uintptr_t seen;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[words], [%[index]]\n\t"
-		"ldr %[words], [%[table], %[words], lsl #3]\n\t"
-		"ldr %[seen], [%[words], #-8]\n\t"
+		"ldr %w[tops], [%[index]]\n\t"
+		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
+		"ldr %[seen], [%[tops], #-8]\n\t"
 		"cmp %[seen], %[tag]\n\t"
 		"b.ne %l[miss]\n\t"
-		"ldr %[top], [%[words], %[word], lsl #3]\n\t"
+		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[seen], [%[top]]\n\t"
 		"cmn %[seen], #1\n\t"
 		"b.eq %l[miss]\n\t"
 		"str %[object], [%[top]], #8\n\t"
-		"str %[top], [%[words], %[word], lsl #3]\n" // commit
+		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
-		: [top] "=&r"(top), [words] "=&r"(words), [seen] "=&r"(seen)
+		: [top] "=&r"(top), [tops] "=&r"(tops), [seen] "=&r"(seen)
 		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [tag] "r"(tag),
 		  [word] "r"(word), [object] "r"(object)
 		: "memory", "cc"

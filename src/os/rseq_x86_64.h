@@ -38,20 +38,20 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 
 RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 {
-	void *taken, **top, ***words;
+	void *taken, **top, ***tops;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:(%[index]), %k[words]\n\t"
-		"movq (%[table], %[words], 8), %[words]\n\t"
-		"movq (%[words], %[word], 8), %[top]\n\t"
+		"movl %%fs:(%[index]), %k[tops]\n\t"
+		"movq (%[table], %[tops], 8), %[tops]\n\t"
+		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"movq -8(%[top]), %[taken]\n\t"
 		"testq %[taken], %[taken]\n\t"
 		"je %l[miss]\n\t"
 		"subq $8, %[top]\n\t"
-		"movq %[top], (%[words], %[word], 8)\n" // commit
+		"movq %[top], (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top), [words] "=&r"(words)
+		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
 		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
@@ -63,22 +63,22 @@ miss:
 
 RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
 {
-	void **top, ***words;
+	void **top, ***tops;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:(%[index]), %k[words]\n\t"
-		"movq (%[table], %[words], 8), %[words]\n\t"
-		"cmpq %[tag], -8(%[words])\n\t"
+		"movl %%fs:(%[index]), %k[tops]\n\t"
+		"movq (%[table], %[tops], 8), %[tops]\n\t"
+		"cmpq %[tag], -8(%[tops])\n\t"
 		"jne %l[miss]\n\t"
-		"movq (%[words], %[word], 8), %[top]\n\t"
+		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"cmpq $-1, (%[top])\n\t"
 		"je %l[miss]\n\t"
 		"movq %[object], (%[top])\n\t"
 		"addq $8, %[top]\n\t"
-		"movq %[top], (%[words], %[word], 8)\n" // commit
+		"movq %[top], (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
-		: [top] "=&r"(top), [words] "=&r"(words)
+		: [top] "=&r"(top), [tops] "=&r"(tops)
 		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [tag] "r"(tag), [word] "r"(word),
 		  [object] "r"(object)
 		: "memory", "cc"

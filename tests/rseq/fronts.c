@@ -1,0 +1,177 @@
+// Tests malloc on fronts of processors (VMAG_CONF=front:cpu) where they are disturbed most: threads hop between processors and
+// free what others allocated, while the main thread empties all fronts, reads statistics and forks; children allocate too.
+//
+// Contents follow from an object's address, so that one handed out twice does not verify. Then what is left: nothing
+// after malloc_trim, and hundreds of threads that wait hold no more than the processors' fronts do.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+#include "../support/pattern.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { SECONDS = 2, THREADS = 6, SLOTS = 512, HOP_EVERY = 500, WAITING = 256, OBJECTS = 200, MOST_SIZE = 3000, MEBIBYTE = 1 << 20 };
+
+struct object {
+    size_t size;
+    unsigned char bytes[];
+};
+
+static struct object *_Atomic slots[SLOTS];
+static _Atomic bool over;
+static _Atomic long operations;
+
+static uint64_t next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static struct object *make(size_t size) {
+    struct object *object = malloc(sizeof *object + size);
+
+    CHECK(object != NULL);
+    object->size = size;
+    pattern_fill(object->bytes, size, (uintptr_t)object);
+    return object;
+}
+
+static void drop(struct object *object) {
+    if (object == NULL)
+        return;
+    pattern_verify(object->bytes, object->size, (uintptr_t)object);
+    free(object);
+}
+
+static void hop(unsigned to) {
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(to, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void churn(uint64_t *state) {
+    size_t size = next(state) % 8 == 0 ? next(state) % 40000 : next(state) % MOST_SIZE;
+
+    drop(atomic_exchange(&slots[next(state) % SLOTS], next(state) % 3 == 0 ? NULL : make(size)));
+}
+
+static void *work(void *argument) {
+    uint64_t state = 88172645463325252u + (uintptr_t)argument;
+    unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    long done = 0;
+
+    for (; !over; done++) {
+        churn(&state);
+        if (done % HOP_EVERY == 0)
+            hop((unsigned)next(&state) % cpus);
+    }
+    operations += done;
+    return NULL;
+}
+
+static void fork_one(void) {
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        uint64_t state = 7;
+
+        alarm(20);
+        for (int i = 0; i < 2000; i++)
+            churn(&state);
+        malloc_trim(0);
+        _exit(0);
+    }
+    CHECK(child > 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
+static void test_disturbed(void) {
+    pthread_t threads[THREADS];
+    time_t end = time(NULL) + SECONDS;
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+    while (time(NULL) < end) {
+        malloc_trim(0);
+        mallinfo2();
+        fork_one();
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        drop(atomic_exchange(&slots[i], NULL));
+    malloc_trim(0);
+    CHECK_LT(mallinfo2().uordblks, MEBIBYTE);
+    printf("%ld operations\n", (long)operations);
+}
+
+// ---- many threads that wait
+
+static pthread_barrier_t barrier;
+
+static void *wait_with_magazines(void *unused) {
+    void *objects[OBJECTS];
+
+    for (size_t i = 0; i < OBJECTS; i++)
+        objects[i] = malloc(16 + i * 5);
+    for (size_t i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static size_t cached(void) {
+    char text[2048], *at;
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    CHECK_EQ(malloc_info(0, file), 0);
+    fclose(file);
+    at = strstr(text, "\"cached\" size=\"");
+    CHECK(at != NULL);
+    return strtoul(at + strlen("\"cached\" size=\""), NULL, 10);
+}
+
+static void test_many_wait(void) {
+    static pthread_t threads[WAITING];
+    pthread_attr_t attributes;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * 1024);
+    pthread_barrier_init(&barrier, NULL, WAITING + 1);
+    for (int i = 0; i < WAITING; i++)
+        CHECK_EQ(pthread_create(&threads[i], &attributes, wait_with_magazines, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    printf("%zu bytes cached with %d threads\n", cached(), WAITING);
+    CHECK_LT(cached(), 6 * MEBIBYTE);
+    malloc_trim(0);
+    CHECK_LT(cached(), MEBIBYTE / 16); // although none of them did anything; asking allocates
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < WAITING; i++)
+        pthread_join(threads[i], NULL);
+}
+
+extern const unsigned __rseq_size __attribute__((weak)); // glibc's
+
+int main(void) {
+    const char *options = getenv("VMAG_CONF");
+
+    if (options == NULL || strstr(options, "front:cpu") == NULL || &__rseq_size == NULL || __rseq_size == 0)
+        say("not on fronts of processors, only the disturbances are tested");
+    else
+        test_many_wait();
+    test_disturbed();
+    return 0;
+}
