@@ -30,7 +30,7 @@ void root_publish(void)
 		.classes = CLASSES,
 		.slab_classes = SLAB_CLASSES,
 		.page_map = address(&page_map),
-		.page_map_end = address(&page_map_end),
+		.page_map_end = address(page_map_region_end_at()),
 		.run_tables = address(&page_map_tables),
 		.first_chunk = address(page_map_first_chunk_at()),
 		.mappings = address(os_mappings),

@@ -200,7 +200,7 @@ static void settle(struct walk *walk, size_t resident, enum row rest)
 
 static bool is_heap(const struct os_area *area)
 {
-	return page_map != NULL && area->start >= page_map_first_chunk() && area->end <= page_map_end << LG_GRANULE;
+	return page_map != NULL && area->start >= page_map_first_chunk() && area->end <= page_map_first_chunk() + page_map_chunk_bytes();
 }
 
 static bool walk_area(struct walk *walk, const struct os_area *area)

@@ -247,7 +247,7 @@ static _Noreturn void report_not_ours(const void *object, const char *call)
 
 	if (run != NULL)
 		guard_report(call, object, "not the start of an object", 0);
-	if (granule_of(object) < page_map_end && granule_of(object) >= page_map_first_chunk() >> LG_GRANULE)
+	if ((uintptr_t)object - page_map_first_chunk() < page_map_chunk_bytes())
 		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
 	guard_report(call, object, "not an object of this heap: another allocator's, or no allocation at all", 0);
 }

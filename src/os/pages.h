@@ -25,11 +25,17 @@ struct os_mapping {
 extern struct os_mapping os_mappings[OS_MAPPINGS_MOST];
 extern _Atomic unsigned os_mappings_count; // entries in use lie below
 
+// Notes a mapping that was made in another way.
+void os_pages_note(void *start, size_t size);
+
 // New zeroed memory exactly at `address`; false when the place is taken or there is no memory.
 bool os_pages_map_at(void *address, size_t size);
 
 // Read-only zero pages wherever the kernel likes: they cost neither memory nor commit charge.
 void *os_pages_reserve(size_t size);
+
+// The same exactly at `address`; false when the place is taken, does not exist, or there is no address space.
+bool os_pages_reserve_at(void *address, size_t size);
 
 // Makes part of a reservation writable.
 bool os_pages_commit(void *address, size_t size);

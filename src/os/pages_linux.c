@@ -47,7 +47,7 @@ struct os_mapping os_mappings[OS_MAPPINGS_MOST];
 _Atomic unsigned os_mappings_count;
 
 // The first free entry; without a lock, so that fork and signals find the table whole.
-static void mapping_note(void *start, size_t size)
+void os_pages_note(void *start, size_t size)
 {
 	for (unsigned i = 0; i < OS_MAPPINGS_MOST; i++) {
 		uintptr_t none = 0;
@@ -78,13 +78,13 @@ void *os_pages_map(size_t size)
 	void *start = map(NULL, size, READ_WRITE, PRIVATE);
 
 	if (start != NULL)
-		mapping_note(start, size);
+		os_pages_note(start, size);
 	return start;
 }
 
-bool os_pages_map_at(void *address, size_t size)
+static bool map_exactly(void *address, size_t size, int protection)
 {
-	void *p = map(address, size, READ_WRITE, PRIVATE | MAP_FIXED_NOREPLACE);
+	void *p = map(address, size, protection, PRIVATE | MAP_FIXED_NOREPLACE);
 
 	// Kernels before 4.17 take the address as a wish only.
 	if (p != NULL && p != address) {
@@ -93,6 +93,16 @@ bool os_pages_map_at(void *address, size_t size)
 		return false;
 	}
 	return p != NULL;
+}
+
+bool os_pages_map_at(void *address, size_t size)
+{
+	return map_exactly(address, size, READ_WRITE);
+}
+
+bool os_pages_reserve_at(void *address, size_t size)
+{
+	return map_exactly(address, size, PROT_READ);
 }
 
 void *os_pages_reserve(size_t size)

@@ -18,7 +18,14 @@ enum {
 	LG_REGION_LEAST = 33,   // 8 GiB: 4 MiB of map
 	LG_REGION_PER_RAM = 4,  // sixteen times the machine's memory
 	COMMIT_STEP = 64 * 1024, // bytes of map, for 128 MiB of heap
+	LG_ADDRESSES = 48,      // of a process, on any processor served
+	LG_PLACE = 45,          // where a map that may grow to cover them all has room: far from all that the kernel places
+	LG_PLACES = 12,         // how many such places, apart by
+	LG_APART = 32,          // bytes
+	PLACES_TRIED = 4,
 };
+#define WHOLE_MAP_BYTES (sizeof(uint16_t) << (LG_ADDRESSES - LG_GRANULE))
+#define WHOLE_TABLES_BYTES (sizeof(run_table) << (LG_ADDRESSES - LG_CHUNK))
 
 uint16_t *page_map;
 size_t page_map_end;
@@ -26,8 +33,15 @@ run_table *page_map_tables;
 
 static struct {
 	struct mutex lock;
-	uintptr_t committed_end; // of the writable part of the map; under lock
+	// Under lock.
+	uintptr_t committed_end; // of the writable part of the region's map
+	bool is_whole;           // the map covers all addresses
+	// Constant after page_map_init.
+	bool may_grow; // the map and the tables are at a place with room for that
 	uintptr_t first_chunk;
+	size_t region_end; // granules
+	// Atomic.
+	_Atomic size_t first_granule; // with a table
 } rest = { .lock = MUTEX_INIT(RANK_PAGE_MAP) };
 
 // A process that may use little address space gets a region, and so a map, that fits.
@@ -57,33 +71,64 @@ static bool can_map(uintptr_t chunk)
 	return true;
 }
 
+// The map and the tables where both may grow later, one behind the other.
+static bool place_with_room(size_t granules)
+{
+	for (int i = 0; i < PLACES_TRIED; i++) {
+		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (os_random() % (1u << LG_PLACES) << LG_APART);
+		run_table *tables = (run_table *)(place + WHOLE_MAP_BYTES);
+		uintptr_t start = round_down((uintptr_t)&tables[rest.first_chunk >> LG_CHUNK], os_page_size());
+		uintptr_t end = round_up((uintptr_t)&tables[granules >> (LG_CHUNK - LG_GRANULE)], os_page_size());
+
+		if (!os_pages_reserve_at((void *)place, granules * sizeof *page_map))
+			continue;
+		if (os_pages_map_at((void *)start, end - start)) {
+			os_pages_note((void *)start, end - start);
+			page_map = (uint16_t *)place;
+			page_map_tables = tables;
+			return true;
+		}
+		os_pages_unmap((void *)place, granules * sizeof *page_map);
+	}
+	return false;
+}
+
+// Wherever the kernel likes.
+static bool place_anywhere(size_t granules)
+{
+	uint16_t *map = os_pages_reserve(granules * sizeof *map);
+	size_t first = rest.first_chunk >> LG_CHUNK;
+	run_table *tables = map == NULL ? NULL : base_alloc_pages(((granules >> (LG_CHUNK - LG_GRANULE)) - first) * sizeof *tables);
+
+	if (tables == NULL) {
+		if (map != NULL)
+			os_pages_unmap(map, granules * sizeof *map);
+		return false;
+	}
+	page_map = map;
+	page_map_tables = tables - first;
+	return true;
+}
+
 static bool region_make(unsigned lg_region)
 {
 	size_t region = (size_t)1 << lg_region, granules = region >> LG_GRANULE;
-	uint16_t *map = os_pages_reserve(granules * sizeof *map);
 
-	if (map == NULL)
-		return false;
 	rest.first_chunk = random_first_chunk(region);
-	if (!can_map(rest.first_chunk) || !can_map(region - CHUNK_BYTES)) {
-		os_pages_unmap(map, granules * sizeof *map);
+	if (!can_map(rest.first_chunk) || !can_map(region - CHUNK_BYTES))
 		return false;
-	}
-	run_table *tables = base_alloc_pages(((region - rest.first_chunk) >> LG_CHUNK) * sizeof *tables);
-	if (tables == NULL) {
-		os_pages_unmap(map, granules * sizeof *map);
+	rest.may_grow = place_with_room(granules);
+	if (!rest.may_grow && !place_anywhere(granules))
 		return false;
-	}
-	rest.committed_end = round_down((uintptr_t)&map[rest.first_chunk >> LG_GRANULE], os_page_size());
-	page_map_tables = tables - (rest.first_chunk >> LG_CHUNK);
-	page_map = map;
-	page_map_end = granules;
+	rest.first_granule = rest.first_chunk >> LG_GRANULE;
+	rest.committed_end = round_down((uintptr_t)&page_map[rest.first_granule], os_page_size());
+	rest.region_end = page_map_end = granules;
 	return true;
 }
 
 bool page_map_init(void)
 {
-	if (page_map != NULL)
+	if (page_map_end != 0)
 		return true;
 	for (unsigned lg_region = lg_region_wanted(); lg_region >= LG_REGION_LEAST; lg_region--)
 		if (region_make(lg_region))
@@ -96,6 +141,11 @@ uintptr_t page_map_first_chunk(void)
 	return rest.first_chunk;
 }
 
+const size_t *page_map_region_end_at(void)
+{
+	return &rest.region_end;
+}
+
 const uintptr_t *page_map_first_chunk_at(void)
 {
 	return &rest.first_chunk;
@@ -103,7 +153,7 @@ const uintptr_t *page_map_first_chunk_at(void)
 
 size_t page_map_chunk_bytes(void)
 {
-	return (page_map_end << LG_GRANULE) - rest.first_chunk;
+	return (rest.region_end << LG_GRANULE) - rest.first_chunk;
 }
 
 bool page_map_commit(uintptr_t start, size_t size)
@@ -111,7 +161,7 @@ bool page_map_commit(uintptr_t start, size_t size)
 	uintptr_t end = (uintptr_t)&page_map[granule_of((void *)(start + size - 1)) + 1];
 	bool done = true;
 
-	end = min_size(round_up(end, COMMIT_STEP), (uintptr_t)&page_map[page_map_end]);
+	end = min_size(round_up(end, COMMIT_STEP), (uintptr_t)&page_map[rest.region_end]);
 	// The one lock that is held across a system call: once for 128 MiB of heap.
 	mutex_lock(&rest.lock);
 	if (end > rest.committed_end) {
@@ -123,12 +173,60 @@ bool page_map_commit(uintptr_t start, size_t size)
 	return done;
 }
 
+static bool is_in_region(uintptr_t start, size_t size)
+{
+	return start >= rest.first_chunk && size <= page_map_chunk_bytes() &&
+	       start - rest.first_chunk <= page_map_chunk_bytes() - size;
+}
+
+static bool reserve_between(const void *start, const void *end)
+{
+	uintptr_t first = round_up((uintptr_t)start, os_page_size()), last = round_down((uintptr_t)end, os_page_size());
+
+	return first == last || os_pages_reserve_at((void *)first, last - first);
+}
+
+// Makes the map cover all addresses, with zero pages. What was mapped when it did not work stays, and is in nobody's way.
+static bool grow_whole(void)
+{
+	size_t first = rest.first_chunk >> LG_CHUNK, end = rest.region_end >> (LG_CHUNK - LG_GRANULE);
+	char *whole_end = (char *)page_map + WHOLE_MAP_BYTES;
+
+	if (!rest.may_grow)
+		return false;
+	rest.may_grow = reserve_between(&page_map[rest.region_end], whole_end) &&
+			reserve_between(page_map_tables, (void *)round_down((uintptr_t)&page_map_tables[first], os_page_size())) &&
+			reserve_between((void *)round_up((uintptr_t)&page_map_tables[end], os_page_size()),
+					(char *)page_map_tables + WHOLE_TABLES_BYTES);
+	if (!rest.may_grow)
+		return false;
+	rest.is_whole = true;
+	atomic_store(&rest.first_granule, 0);
+	__atomic_store_n(&page_map_end, WHOLE_MAP_BYTES / sizeof *page_map, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool commit_around(const void *start, const void *end, size_t step)
+{
+	uintptr_t first = round_down((uintptr_t)start, step), last = round_up((uintptr_t)end, step);
+
+	return os_pages_commit((void *)first, last - first);
+}
+
 bool page_map_cover(uintptr_t start, size_t size)
 {
-	if (start < rest.first_chunk || size > (page_map_end << LG_GRANULE) - rest.first_chunk ||
-	    start > (page_map_end << LG_GRANULE) - size)
+	bool done;
+
+	if (is_in_region(start, size))
+		return page_map_commit(start, size);
+	if (start >> LG_ADDRESSES != 0 || (start + size - 1) >> LG_ADDRESSES != 0)
 		return false;
-	return page_map_commit(start, size);
+	mutex_lock(&rest.lock);
+	done = (rest.is_whole || grow_whole()) &&
+	       commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], COMMIT_STEP) &&
+	       commit_around(&page_map_tables[start >> LG_CHUNK], &page_map_tables[(start + size) >> LG_CHUNK], os_page_size());
+	mutex_unlock(&rest.lock);
+	return done;
 }
 
 static run_table *table_of(size_t granule)
@@ -186,7 +284,7 @@ struct run *page_map_run(const void *address)
 	size_t granule = granule_of(address);
 	run_pointer *table;
 
-	if (granule >= page_map_end || granule < rest.first_chunk >> LG_GRANULE)
+	if (granule >= page_map_end || granule < rest.first_granule)
 		return NULL;
 	table = atomic_load_explicit(table_of(granule), memory_order_acquire);
 	return table == NULL ? NULL : atomic_load_explicit(&table[granule % RUNS_A_CHUNK], memory_order_acquire);

@@ -31,22 +31,26 @@ enum { LG_GRANULE = 12, LG_CHUNK = 21 };
 struct run;
 
 extern uint16_t *page_map HIDDEN;   // NULL before first use
-extern size_t page_map_end HIDDEN; // granules in the region; 0 before first use
+extern size_t page_map_end HIDDEN; // granules in the map, at least those of the region; 0 before first use
 
 // Finds a place for the region and maps the map, read-only at first. False: no address space; it may be called again.
 bool page_map_init(void);
 
-// Where chunks begin, and the bytes of the region from there on.
+// Where chunks begin, and the bytes of the region from there on. (page_map_end is the region's end unless page_map_cover has
+// made the map larger.)
 uintptr_t page_map_first_chunk(void);
 size_t page_map_chunk_bytes(void);
 
 // Where the first of these is kept, for readers in other processes (include/vmag/format.h).
 const uintptr_t *page_map_first_chunk_at(void);
+const size_t *page_map_region_end_at(void);
 
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 
-// The same for memory that hooks of the program gave, which may lie anywhere. False: the map cannot be there, or no memory.
+// The same for memory that hooks of the program gave, which may lie anywhere in the process. The first time outside the region
+// the map grows to cover all addresses: 129 GiB of address space, of which only what is used is memory. False: there was no
+// room for such a map (RLIMIT_AS; an emulator), or no memory.
 bool page_map_cover(uintptr_t start, size_t size);
 
 static inline size_t granule_of(const void *address)

@@ -305,6 +305,51 @@ static void misplaced_refused(void) {
     end();
 }
 
+// Memory wherever the kernel likes: the map grows to cover it; elsewhere nothing changes.
+static void *elsewhere(extent_hooks_t *own, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
+    CHECK(own != NULL && new_addr == NULL && !*zero && *commit);
+    called(ALLOC, arena);
+    char *start = mmap(NULL, size + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(start != MAP_FAILED);
+    start = (char *)round_up((uintptr_t)start, align);
+    range_add((uintptr_t)start, size, false);
+    return start;
+}
+
+static bool take_elsewhere(extent_hooks_t *own, void *start, size_t size, bool committed, unsigned arena) {
+    CHECK(own != NULL && committed);
+    called(DALLOC, arena);
+    range_drop(range_at(start, size));
+    return munmap(start, size) != 0;
+}
+
+static void anywhere(void) {
+    extent_hooks_t far = {.alloc = elsewhere, .dalloc = take_elsewhere};
+    size_t granules = page_map_end;
+    static const char foreign[] = "not of the heap";
+
+    for (int round = 0; round < 3; round++) {
+        begin();
+        arena_set_hooks(arena_of(book.arena), &far);
+        char *small = take(100), *large = take(3 << 20), *aligned = mallocx(100000, MALLOCX_ARENA(book.arena) | MALLOCX_ALIGN(8 << 20));
+        CHECK((uintptr_t)small >> LG_GRANULE > granules && page_map_end > granules);
+        CHECK((uintptr_t)aligned % (8 << 20) == 0);
+        CHECK(malloc_usable_size(small) == 112 && malloc_usable_size(large) == 3 << 20);
+        free(small);
+        large = realloc(large, 1 << 20);
+        large = rallocx(large, 6 << 20, MALLOCX_ARENA(book.arena));
+        CHECK(large[0] == 0x5c && large[(1 << 20) - 1] == 0x5c);
+        exercise();
+        if (round == 1)
+            CHECK_EQ(arena_reset(book.arena), 0);
+        end();
+        CHECK(page_map_word(small) == 0 && page_map_run(large) == NULL);
+        CHECK(page_map_word(foreign) == 0 && page_map_run(foreign) == NULL && page_map_run(NULL) == NULL);
+        free(malloc(100));
+        free(malloc(1 << 20));
+    }
+}
+
 int main(void) {
     free(malloc(1));
     given_and_taken_back();
@@ -313,5 +358,6 @@ int main(void) {
     no_more();
     alloc_alone();
     misplaced_refused();
+    anywhere();
     return 0;
 }
