@@ -14,6 +14,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,12 +41,12 @@ void extents_init(struct extents *extents);
 
 static inline bool extents_are_ours(const struct extents *extents)
 {
-	return __atomic_load_n(&extents->hooks, __ATOMIC_ACQUIRE) == NULL;
+	return atomic_load_explicit(&extents->hooks, memory_order_acquire) == NULL;
 }
 
 static inline bool extents_are_zero(const struct extents *extents)
 {
-	return !__atomic_load_n(&extents->had_hooks, __ATOMIC_RELAXED);
+	return !atomic_load_explicit(&extents->had_hooks, memory_order_relaxed);
 }
 
 // The hooks in use, the default ones included; setting returns the ones before. Extents in use stay, and go to the new hooks.

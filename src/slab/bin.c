@@ -238,7 +238,7 @@ static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct sl
 
 	for (done = 0; done < count && lies_in(slab, &bin->shape, rounds[done]); done++) {
 		long index = slab_index(slab, &bin->shape, rounds[done]);
-		uint64_t bit = 1ull << index % 64;
+		uint64_t bit = 1ull << (index & 63);
 
 		if (UNLIKELY(index < 0 || (slab->bitmap[index / 64] & bit) != 0))
 			break;

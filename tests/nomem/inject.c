@@ -91,7 +91,10 @@ static const char *name_of(long number) {
 
 static void at_system_call(struct run *run, pid_t thread) {
     struct __ptrace_syscall_info information;
-    CHECK_GT(ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof information, &information), 0);
+    long size = ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof information, &information);
+    if (size < 0 && errno == ESRCH) // the process has ended meanwhile, and this thread of it with it
+        return;
+    CHECK_GT(size, 0);
     long number = (long)information.seccomp.nr;
     if (number == SYS_prctl) {
         if (information.seccomp.args[0] == WINDOW_OPEN)
