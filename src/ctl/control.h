@@ -104,4 +104,7 @@ control_handler read_quantum, read_page, read_tcache_max, read_nbins, read_nhbin
 control_handler read_bin_slab_size, read_bin_nshards, read_nlextents, read_lextent_size;
 control_handler own_arenas_create, own_arenas_lookup, own_arenas_create_ext, own_batch_alloc;
 control_handler own_utilization_query, own_utilization_batch_query;
+control_handler change_prof_active, change_prof_gdump, change_prof_thread_active_init, change_thread_prof_active;
+control_handler read_prof_interval, read_prof_lg_sample, own_prof_dump, own_prof_prefix, own_prof_reset, own_thread_prof_name;
+control_handler read_prof_stats, change_prof_backtrace_hook, change_prof_dump_hook;
 control_handler read_total, read_arena, read_bin, read_lextent, read_dss;

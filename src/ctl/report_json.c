@@ -95,6 +95,19 @@ static void controls_below(struct report *report, const char *object, const char
 	close_object(report);
 }
 
+// The settings of the profiler, when it was asked for.
+static void profiler(struct report *report)
+{
+	static const char *const names[] = { "prof.thread_active_init", "prof.active", "prof.gdump", "prof.interval", "prof.lg_sample" };
+
+	open_object(report, "prof");
+	for (size_t i = 0; i < control_count; i++)
+		for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
+			if (strcmp(control_rows[i].name, names[j]) == 0)
+				control(report, &control_rows[i]);
+	close_object(report);
+}
+
 static void classes(struct report *report)
 {
 	open_object(report, "arenas");
@@ -265,6 +278,8 @@ void report_json(struct report *report)
 		string(report, "version", JEMALLOC_VERSION);
 		controls_below(report, "config", "config.");
 		controls_below(report, "opt", "opt.");
+		if (options.prof)
+			profiler(report);
 		classes(report);
 	}
 	totals(report);

@@ -222,6 +222,8 @@ int dump_into(const char *path)
 		dump_end();
 	}
 	os_file_close(out.fd);
+	if (alone && atomic_load(&profile_dumped_hook) != NULL)
+		atomic_load(&profile_dumped_hook)(path);
 	errno = saved;
 	return alone ? out.error : EAGAIN;
 }

@@ -215,6 +215,26 @@ static uint32_t count_one(const struct tally *key)
 	return number;
 }
 
+static void own_backtrace(void **frames, unsigned *count, unsigned most)
+{
+	*count = (unsigned)os_stack_capture((uintptr_t *)frames, most, profile_settings.unwinder);
+}
+
+profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
+profile_dumped *_Atomic profile_dumped_hook;
+
+// By our own unwinder unless the program has another one.
+static size_t backtrace(uintptr_t frames[STACK_DEPTH])
+{
+	profile_backtrace *hook = atomic_load_explicit(&profile_backtrace_hook, memory_order_relaxed);
+	unsigned depth = 0;
+
+	if (hook == own_backtrace)
+		return os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+	hook((void **)frames, &depth, STACK_DEPTH);
+	return min_size(depth, STACK_DEPTH);
+}
+
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena)
 {
 	uintptr_t frames[STACK_DEPTH];
@@ -223,7 +243,7 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 	size_t depth;
 
 	self->busy = true; // the system's unwinder may allocate
-	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+	depth = backtrace(frames);
 	self->busy = false;
 	if (self->thread == 0)
 		profile_name(self, NULL);

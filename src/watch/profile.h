@@ -78,6 +78,12 @@ const char *profile_name_of(const struct profile_thread *self);
 // Writes heap_v2 text (watch/heap_v2.h) into a new file of that name; NULL: <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
 int profile_dump(const char *path);
 
+// Called in place of our unwinder, with room for `most` return addresses, innermost first; and after a dump, with its path.
+typedef void profile_backtrace(void **frames, unsigned *count, unsigned most);
+typedef void profile_dumped(const char *path);
+extern profile_backtrace *_Atomic profile_backtrace_hook; // at first one of our own
+extern profile_dumped *_Atomic profile_dumped_hook;       // NULL: none
+
 // At exit: the final dump <prefix>.<pid>.<n>.f.heap and the line about leaks, where they were asked for.
 void profile_final(void);
 
