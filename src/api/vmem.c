@@ -42,7 +42,7 @@ EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 
 	if (size - 1 >= arena->qcache_max)
 		return (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
-	object = cache_front_pop(quantum_cache(arena, size));
+	object = quantum_pop(arena, size);
 	return LIKELY(object != NULL) ? object : quantum_alloc(arena, size, flags, "vmag_vmem_alloc");
 }
 
@@ -50,7 +50,7 @@ EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
 {
 	if (size - 1 >= arena->qcache_max)
 		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
-	else if (UNLIKELY(quantum_needs_care(arena) || address == NULL || !cache_front_push(quantum_cache(arena, size), address)))
+	else if (UNLIKELY(!quantum_push(arena, address, size)))
 		quantum_free(arena, address, size, "vmag_vmem_free");
 }
 

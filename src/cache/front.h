@@ -31,32 +31,42 @@ struct cache_front {
 };
 
 // NULL: a miss.
-static inline void *cache_front_pop(const struct vmag_cache *cache)
+static inline void *cache_front_pop_of(unsigned id)
 {
 	void ***tops = cache_words.tops, **top, *object;
 
-	if (UNLIKELY(cache->id >= cache_words.count))
+	if (UNLIKELY(id >= cache_words.count))
 		return NULL;
-	top = tops[cache->id];
+	top = tops[id];
 	object = top[-1];
 	if (LIKELY(object != NULL))
-		tops[cache->id] = top - 1;
+		tops[id] = top - 1;
 	return object;
 }
 
+static inline void *cache_front_pop(const struct vmag_cache *cache)
+{
+	return cache_front_pop_of(cache->id);
+}
+
 // False: a miss. The object is not NULL.
-static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
+static inline bool cache_front_push_of(unsigned id, void *object)
 {
 	void ***tops = cache_words.tops, **top;
 
-	if (UNLIKELY(cache->id >= cache_words.count))
+	if (UNLIKELY(id >= cache_words.count))
 		return false;
-	top = tops[cache->id];
+	top = tops[id];
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
 	*top = object;
-	tops[cache->id] = top + 1;
+	tops[id] = top + 1;
 	return true;
+}
+
+static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
+{
+	return cache_front_push_of(cache->id, object);
 }
 
 // This thread's front of the cache. NULL: no memory, the thread is past its end, or the cache has no magazines.

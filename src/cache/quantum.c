@@ -44,11 +44,16 @@ bool quantum_create(struct vmag_vmem *arena)
 {
 	size_t quantum = (size_t)1 << arena->lg_quantum;
 
-	for (size_t size = quantum; size <= arena->qcache_max; size += quantum)
-		if ((arena->quantum[size / quantum - 1] = create_one(arena, size)) == NULL) {
+	for (unsigned i = 0; i < arena->qcache_max / quantum; i++) {
+		struct vmag_cache *cache = create_one(arena, (i + 1) * quantum);
+
+		if (cache == NULL) {
 			quantum_destroy(arena);
 			return false;
 		}
+		arena->quantum[i] = cache;
+		arena->quantum_id[i] = cache->id;
+	}
 	return true;
 }
 
@@ -58,6 +63,12 @@ void quantum_destroy(struct vmag_vmem *arena)
 		cache_destroy(arena->quantum[i], "vmag_vmem_destroy");
 		arena->quantum[i] = NULL;
 	}
+}
+
+static void count_direct(struct vmag_vmem *arena, int by)
+{
+	atomic_fetch_add(&arena->direct, (uint32_t)by);
+	atomic_fetch_add(&arena->care, (uint32_t)by);
 }
 
 struct request {
@@ -75,7 +86,7 @@ static uintptr_t attempt(void *request_)
 	uintptr_t start = object != NULL ? (uintptr_t)object : resource_try(arena, request->size, request->flags);
 
 	if (object == NULL && start != 0)
-		atomic_fetch_add(&arena->direct, 1);
+		count_direct(arena, 1);
 	return start;
 }
 
@@ -98,7 +109,7 @@ void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const cha
 	bool direct = is_direct(arena, address, size);
 
 	if (direct || address == NULL) { // NULL is told there
-		atomic_fetch_sub(&arena->direct, direct);
+		count_direct(arena, direct ? -1 : 0);
 		resource_free(arena, (uintptr_t)address, size, call);
 		return;
 	}

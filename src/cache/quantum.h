@@ -27,9 +27,14 @@ static inline struct vmag_cache *quantum_cache(const struct vmag_vmem *arena, si
 void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
 void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call);
 
-// True: freeing must not take the short way.
-static inline bool quantum_needs_care(struct vmag_vmem *arena)
+// NULL, false: a miss. Sizes from 1 to qcache_max.
+static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
 {
-	return (atomic_load_explicit(&arena->waiters, memory_order_relaxed) |
-		atomic_load_explicit(&arena->direct, memory_order_relaxed)) != 0;
+	return cache_front_pop_of(arena->quantum_id[(size - 1) >> arena->lg_quantum]);
+}
+
+static inline bool quantum_push(struct vmag_vmem *arena, void *address, size_t size)
+{
+	return address != NULL && atomic_load_explicit(&arena->care, memory_order_relaxed) == 0 &&
+	       cache_front_push_of(arena->quantum_id[(size - 1) >> arena->lg_quantum], address);
 }

@@ -259,8 +259,10 @@ uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags)
 
 static void count_waiter(struct vmag_vmem *arena, int by)
 {
-	for (; arena != NULL; arena = arena->source)
+	for (; arena != NULL; arena = arena->source) {
+		atomic_fetch_add(&arena->care, (uint32_t)by);
 		atomic_fetch_add(&arena->waiters, (uint32_t)by);
+	}
 }
 
 // Until it is there.
@@ -346,6 +348,7 @@ void resources_fork_done(bool child)
 		if (child) {
 			vmem_cursors_forget_others(&arena->segments);
 			atomic_store(&arena->waiters, 0);
+			atomic_store(&arena->care, atomic_load(&arena->direct));
 			arena->pins = 0;
 		}
 		mutex_fork_unlock(&arena->segments.lock);

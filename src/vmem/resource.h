@@ -32,10 +32,12 @@ struct vmag_vmem {
 	struct vmag_vmem *root; // source of source of … this one
 	unsigned lg_quantum;
 	size_t qcache_max; // 0: no quantum caches
-	void *quantum[RESOURCE_QUANTUM_CACHES]; // object caches, of the floor above, by number of quanta − 1
+	unsigned quantum_id[RESOURCE_QUANTUM_CACHES]; // of the object caches of the floor above, by number of quanta − 1
+	void *quantum[RESOURCE_QUANTUM_CACHES];
 	// Atomic, and rarely written.
 	_Atomic uint32_t waiters;
 	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
+	_Atomic uint32_t care;   // the sum of the two: freeing must not take the short way
 
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;
