@@ -8,6 +8,7 @@
 #include "conf/options.h"
 #include "heap/cpu_front.h"
 #include "heap/front.h"
+#include "heap/holes.h"
 #include "os/clock.h"
 
 enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024 };
@@ -91,11 +92,12 @@ bool reclaim_step(uint64_t now_ms)
 		left |= reclaim_garbage(arena) > 0;
 	}
 	left |= caches_step(now_ms);
+	left |= holes_step(now_ms);
 	magazines_trim(false, now_ms);
 	return left || magazines_dirty_bytes() > 0;
 }
 
-bool reclaim_arena(struct arena *arena)
+static bool give_back(struct arena *arena)
 {
 	bool given;
 
@@ -105,6 +107,13 @@ bool reclaim_arena(struct arena *arena)
 	given = pages_purge(&arena->pages, 0);
 	arena_leave(arena);
 	return given;
+}
+
+bool reclaim_arena(struct arena *arena)
+{
+	bool given = give_back(arena);
+
+	return holes_give(arena) > 0 || given;
 }
 
 void reclaim_decay(struct arena *arena, uint64_t now_ms)
@@ -121,7 +130,8 @@ bool reclaim_everything(void)
 	cpu_fronts_flush();
 	for (unsigned i = 0; i < arenas_end(); i++)
 		if (arena_of(i) != NULL)
-			given |= reclaim_arena(arena_of(i));
+			given |= give_back(arena_of(i));
+	given |= holes_give(NULL) > 0;
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
 	return given;

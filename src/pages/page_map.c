@@ -156,6 +156,13 @@ size_t page_map_chunk_bytes(void)
 	return (rest.region_end << LG_GRANULE) - rest.first_chunk;
 }
 
+uintptr_t page_map_last_chunk_end(void)
+{
+	size_t granules = (rest.committed_end - (uintptr_t)page_map) / sizeof *page_map;
+
+	return max_size(granules << LG_GRANULE, rest.first_chunk);
+}
+
 bool page_map_commit(uintptr_t start, size_t size)
 {
 	uintptr_t end = (uintptr_t)&page_map[granule_of((void *)(start + size - 1)) + 1];

@@ -45,6 +45,9 @@ size_t page_map_chunk_bytes(void);
 const uintptr_t *page_map_first_chunk_at(void);
 const size_t *page_map_region_end_at(void);
 
+// Where no chunk has been beyond.
+uintptr_t page_map_last_chunk_end(void);
+
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 

@@ -71,6 +71,11 @@ static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
 	return true;
 }
 
+bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+{
+	return purge_run(pages, start, size);
+}
+
 ssize_t pages_decay_ms(const struct pages *pages)
 {
 	ssize_t ms = atomic_load_explicit(&pages->dirty_decay_ms, memory_order_relaxed);

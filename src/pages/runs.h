@@ -54,6 +54,9 @@ bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_
 // A run whose pages were moved away: zero pages, to be freed as clean ones.
 void pages_free_clean(struct pages *pages, uintptr_t start, size_t size);
 
+// Gives pages inside an allocated run back: they stay the caller's, zero and not resident. False: the system would not.
+bool pages_give(struct pages *pages, uintptr_t start, size_t size);
+
 // Purges until at most `most` bytes are dirty; true when anything was given back.
 bool pages_purge(struct pages *pages, size_t most);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "os/pages.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
 
@@ -35,12 +36,21 @@ static struct slab *slab_of_node(struct heap_node *node)
 	return (struct slab *)(void *)node;
 }
 
+// Buffers between two addresses come into use: their pages will be resident again.
+static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr_t first, uintptr_t end)
+{
+	size_t from = (first - run_start(&slab->run)) / os_page_size(), to = (end - 1 - run_start(&slab->run)) / os_page_size();
+
+	slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
+}
+
 // Takes up to `count` buffers in address order, written downwards from `end`. Returns how many.
 static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
 	size_t word = slab->run.first_word, left = min_size(count, slab->run.free_count);
 
 	slab->run.free_count -= (uint32_t)left;
+	slab->run.taken = true;
 	for (count = left; left > 0; word++) {
 		uint64_t bits = slab->bitmap[word];
 		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
@@ -50,6 +60,8 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 		slab->bitmap[word] = bits;
 		slab->run.first_word = (uint32_t)word;
 	}
+	if (UNLIKELY(slab->run.given != 0))
+		pages_come_back(slab, (uintptr_t)end[count - 1], (uintptr_t)end[0] + shape->size);
 	return count;
 }
 

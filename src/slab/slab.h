@@ -31,7 +31,11 @@ struct run {
 	};
 	uint16_t arena;
 	uint8_t size_class;    // of a large run that is kept in magazines, else 0
-	uint32_t sample;       // of a large run: its tally in the profile (watch/profile.h), 0: not sampled
+	bool taken;            // of a slab: buffers were taken since its holes were last looked for
+	union {
+		uint32_t sample; // of a large run: its tally in the profile (watch/profile.h), 0: not sampled
+		uint32_t given;  // of a slab: pages that went back to the system and were not used again, a bit each
+	};
 };
 
 // With a bitmap of one word a slab is one cache line.

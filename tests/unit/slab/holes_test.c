@@ -1,0 +1,160 @@
+// Tests slab/holes.h: free pages of partial slabs are no longer resident, what is used keeps its contents, the bin's figures agree,
+// slabs just used are passed over, and threads that fill and drain meanwhile lose nothing.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "slab/holes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "heap/arena.h"
+#include "heap/heap.h"
+#include "os/pages.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { ARENA = 200, OBJECTS = 4000, BATCH = 50, TURNS = 3000 };
+
+static struct pages pages;
+static struct bin bin;
+static unsigned char *objects[OBJECTS];
+static struct random random_source = { 1994 };
+
+static void bin_make(unsigned class) {
+    pages_init(&pages, "holes test");
+    bin_init(&bin, slab_shape_for(class_size(class)), &pages, ARENA, (uint16_t)arena_word(ARENA, class));
+}
+
+static void *take(void) {
+    void *object;
+
+    while (bin_fill(&bin, &object, 1) == 0)
+        CHECK(bin_grow(&bin));
+    return object;
+}
+
+static void put(void *object) {
+    size_t done;
+
+    CHECK(bin_drain(&bin, &object, 1, &done) == BIN_OK);
+}
+
+static size_t resident_pages(void) {
+    uintptr_t first = UINTPTR_MAX, end = 0;
+    size_t resident = 0, page = os_page_size();
+
+    for (int i = 0; i < OBJECTS; i++) {
+        uintptr_t at = (uintptr_t)objects[i];
+
+        first = at < first ? at : first;
+        end = at > end ? at : end;
+    }
+    for (uintptr_t at = first / page * page; at <= end; at += page) {
+        unsigned char in_memory;
+
+        if (mincore((void *)at, page, &in_memory) == 0)
+            resident += in_memory & 1;
+    }
+    return resident;
+}
+
+static size_t give_all(bool always, bool *later) {
+    size_t given = 0;
+
+    *later = false;
+    for (uintptr_t at = page_map_first_chunk(); at < page_map_last_chunk_end(); at += GRANULE_BYTES)
+        given += bin_give_holes(&bin, at, always, later);
+    return given;
+}
+
+static void survivors_keep_their_contents(unsigned class) {
+    size_t size = class_size(class), before, given, after;
+    bool later;
+
+    bin_make(class);
+    for (int i = 0; i < OBJECTS; i++)
+        memset(objects[i] = take(), i, size);
+    for (int i = 0; i < OBJECTS; i++)
+        if (i % 20 != 0)
+            put(objects[i]);
+    before = resident_pages();
+    CHECK(bin_has_holes(&bin));
+    CHECK_EQ(give_all(false, &later), 0); // all were just used
+    CHECK(later);
+    given = give_all(false, &later);
+    after = resident_pages();
+    CHECK(given > 0 && before - after == given / os_page_size());
+    CHECK_EQ(give_all(true, &later), 0); // once is enough
+    bin_check(&bin);
+    for (int i = 0; i < OBJECTS; i += 20)
+        for (size_t at = 0; at < size; at++)
+            CHECK(objects[i][at] == (unsigned char)i);
+    for (int i = 0; i < OBJECTS; i++)
+        if (i % 20 != 0)
+            memset(objects[i] = take(), i, size);
+    bin_check(&bin);
+    CHECK(resident_pages() >= before);
+    for (int i = 0; i < OBJECTS; i++)
+        put(objects[i]);
+    bin_check(&bin);
+    CHECK(bin.filled == bin.drained);
+    bin_trim(&bin, true);
+    pages_purge(&pages, 0);
+}
+
+static _Atomic bool stop;
+
+static void *give_again_and_again(void *unused) {
+    bool later;
+
+    while (!atomic_load(&stop))
+        give_all(true, &later);
+    return unused;
+}
+
+static void threads_lose_nothing(void) {
+    unsigned class = size_class(1000);
+    size_t size = class_size(class);
+    pthread_t thread;
+
+    bin_make(class);
+    for (int i = 0; i < OBJECTS; i++)
+        memset(objects[i] = take(), i, size);
+    pthread_create(&thread, NULL, give_again_and_again, NULL);
+    for (int turn = 0; turn < TURNS; turn++) {
+        int picked[BATCH];
+
+        for (int i = 0; i < BATCH; i++) {
+            int at = picked[i] = (int)random_below(&random_source, OBJECTS);
+
+            if (objects[at] == NULL)
+                continue;
+            CHECK(objects[at][0] == (unsigned char)at && objects[at][size - 1] == (unsigned char)at);
+            put(objects[at]);
+            objects[at] = NULL;
+        }
+        if (turn % 100 < 60)
+            continue; // the heap shrinks for a while, then grows
+        for (int at = 0; at < OBJECTS; at++)
+            if (objects[at] == NULL && random_below(&random_source, 10) == 0)
+                memset(objects[at] = take(), at, size);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    for (int at = 0; at < OBJECTS; at++)
+        if (objects[at] != NULL)
+            put(objects[at]);
+    bin_check(&bin);
+    CHECK(bin.filled == bin.drained);
+}
+
+int main(void) {
+    CHECK(heap_ready());
+    survivors_keep_their_contents(size_class(1000));
+    survivors_keep_their_contents(size_class(200));
+    survivors_keep_their_contents(size_class(9000));
+    threads_lose_nothing();
+    return 0;
+}
