@@ -514,6 +514,6 @@ void heap_fork_done(bool child)
 	fronts_fork_done(child);
 	explicit_caches_fork_done(child);
 	guard_fork_done();
-	mutex_fork_unlock(&first_use);
 	mutex_fork_end();
+	mutex_fork_unlock(&first_use);
 }
