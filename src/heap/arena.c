@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "pages/page_map.h"
+#include "pages/sources.h"
 #include "util/assert.h"
 
 enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
@@ -455,6 +456,7 @@ void arenas_fork_prepare(void)
 	caches_fork_lock_pages();
 	magazines_fork_lock_pages();
 	for_each_arena(extents_fork_lock);
+	sources_fork_prepare();
 }
 
 static void fork_unlock(struct arena *arena)
@@ -485,6 +487,7 @@ void arenas_fork_done(bool child)
 {
 	magazines_fork_done();
 	caches_fork_done(child);
+	sources_fork_done();
 	for_each_arena(fork_unlock);
 	if (child)
 		for_each_arena(begin_in_child);

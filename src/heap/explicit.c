@@ -12,6 +12,7 @@
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
+#include "pages/sources.h"
 
 enum { NOT_SET = -2 };
 static const ssize_t decay_most = (ssize_t)1 << 47; // ms: no step overflows
@@ -122,13 +123,16 @@ int arena_reset(unsigned id)
 int arena_destroy(unsigned id)
 {
 	struct arena *arena = begin_reset(id, 0);
+	struct extent_hooks_s *hooks;
 
 	if (arena == NULL)
 		return EFAULT;
 	forget_magazines(arena);
 	atomic_store(&arena->pages.dirty_decay_ms, -1); // unused spans are given back whole, not purged before
 	forget_runs(arena);
+	hooks = arena_hooks(arena);
 	pages_reset(&arena->pages);
+	source_end(hooks);
 	arena_reopen(arena, ARENA_DESTROYED);
 	return 0;
 }

@@ -172,13 +172,15 @@ static void *resize_or_move(void *object, size_t old_size, size_t size, size_t a
 	return heap_resize(align <= os_page_size() && is_plain(flags) ? heap_own_arena() : NULL, object, old_size, size);
 }
 
+// All that could be used is kept, and not just what was asked for: what lies behind may be zeroes of an earlier call.
 static void *copy_to(void *object, size_t old_size, size_t size, int flags)
 {
+	size_t usable = heap_size_for(align_of(flags), size);
 	void *fresh = heap_mallocx(size, flags & ~ZERO);
 
 	if (fresh == NULL)
 		return NULL;
-	memcpy(fresh, object, old_size < size ? old_size : size);
+	memcpy(fresh, object, min_size(old_size, debugging() ? size : usable));
 	heap_dallocx(object, flags, "rallocx");
 	return fresh;
 }

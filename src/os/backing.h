@@ -1,0 +1,31 @@
+// Backing: memory that is a file, huge pages or a NUMA node's; mapped at addresses of our choice.
+//
+// Functions that return bool set errno when they return false.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// An open file: by path, to read and write, made if need be; in memory only; a duplicate. −1: errno says why.
+int os_backing_open(const char *path);
+int os_backing_open_memory(const char *name);
+int os_backing_duplicate(int file);
+
+// Its size; 0 also when it cannot be told.
+uint64_t os_backing_size(int file);
+
+// Sees to it that the file has [offset, offset + size), on its device if that can be promised, so that no write to the mapping
+// fails later.
+bool os_backing_extend(int file, uint64_t offset, uint64_t size);
+
+// Makes a hole that reads as zero and takes no space.
+bool os_backing_punch(int file, uint64_t offset, uint64_t size);
+
+// Maps a part of a file, shared; or huge pages of the system's pool. False: the place is taken, or there is none.
+bool os_backing_map_at(void *address, size_t size, int file, uint64_t offset);
+bool os_backing_map_huge_at(void *address, size_t size);
+
+// Wants the pages of a mapping from one node, by preference or strictly.
+bool os_backing_bind(void *address, size_t size, unsigned node, bool strict);

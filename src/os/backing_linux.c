@@ -1,0 +1,93 @@
+// Backing on Linux: shared mappings, memfd_create, MAP_HUGETLB, mbind.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MFD_CLOEXEC
+#define MFD_CLOEXEC 1u
+#endif
+
+enum { READ_WRITE = PROT_READ | PROT_WRITE };
+enum { NODES_MOST = 1024, BITS = sizeof(unsigned long) * 8 };
+enum { POLICY_PREFERRED = 1, POLICY_BIND = 2 }; // of linux/mempolicy.h
+
+int os_backing_open(const char *path)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+int os_backing_open_memory(const char *name)
+{
+	return (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC);
+}
+
+int os_backing_duplicate(int file)
+{
+	return fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
+uint64_t os_backing_size(int file)
+{
+	struct stat status;
+
+	return fstat(file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
+}
+
+bool os_backing_extend(int file, uint64_t offset, uint64_t size)
+{
+	if (fallocate(file, 0, (off_t)offset, (off_t)size) == 0)
+		return true;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return false;
+	return os_backing_size(file) >= offset + size || ftruncate(file, (off_t)(offset + size)) == 0;
+}
+
+bool os_backing_punch(int file, uint64_t offset, uint64_t size)
+{
+	return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0;
+}
+
+static bool map_at(void *address, size_t size, int flags, int file, uint64_t offset)
+{
+	void *p = mmap(address, size, READ_WRITE, flags | MAP_FIXED_NOREPLACE, file, (off_t)offset);
+
+	if (p != MAP_FAILED && p != address) { // kernels before 4.17
+		munmap(p, size);
+		errno = EEXIST;
+		return false;
+	}
+	return p != MAP_FAILED;
+}
+
+bool os_backing_map_at(void *address, size_t size, int file, uint64_t offset)
+{
+	return map_at(address, size, MAP_SHARED, file, offset);
+}
+
+bool os_backing_map_huge_at(void *address, size_t size)
+{
+	return map_at(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+}
+
+bool os_backing_bind(void *address, size_t size, unsigned node, bool strict)
+{
+	unsigned long nodes[NODES_MOST / BITS] = { 0 };
+
+	if (node >= NODES_MOST) {
+		errno = EINVAL;
+		return false;
+	}
+	nodes[node / BITS] |= 1ul << node % BITS;
+	return syscall(SYS_mbind, address, size, strict ? POLICY_BIND : POLICY_PREFERRED, nodes, (unsigned long)NODES_MOST + 1, 0) == 0;
+}
