@@ -16,3 +16,10 @@ if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
               ${CMAKE_CURRENT_SOURCE_DIR}/vmem/examples/${example}.out ${argument_of_${example}})
   endforeach()
 endif()
+
+# The n-th memory system call fails, for all n.
+if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
+  vmag_test_program(vmem_inject vmem/inject.c LIBRARIES vmag)
+  vmag_test(vmem.nth_call slow 120 nomem_inject $<TARGET_FILE:vmem_inject>)
+  vmag_test(vmem.nth_call_onward slow 120 nomem_inject --onward $<TARGET_FILE:vmem_inject>)
+endif()
