@@ -156,26 +156,33 @@ struct vmem_segment *vmem_fit_constrained(struct vmem *arena, enum vmem_kind kin
 	return NULL;
 }
 
-// The free segment with a place whose distance from the rotor, around the arena by address, is the least.
-static struct vmem_segment *nearest(struct vmem *arena, size_t size, const struct vmem_constraint *c, uintptr_t *start)
+// The first place in a segment from the rotor on, if the segment holds the rotor; else, or if there is none, from its start on.
+static uintptr_t place_from_rotor(const struct vmem *arena, const struct vmem_segment *segment, size_t size,
+				  const struct vmem_constraint *c)
+{
+	uintptr_t rotor = arena->rotor.address, place = 0;
+
+	if (segment->start < rotor && rotor - segment->start < segment->size)
+		place = place_in(arena, segment, rotor, size, c);
+	return place != 0 ? place : place_in(arena, segment, segment->start, size, c);
+}
+
+// Of one kind: the free segment with a place whose distance from the rotor, around all integers, is less than that of `best`.
+static struct vmem_segment *nearer(struct vmem *arena, unsigned kind, size_t size, const struct vmem_constraint *c,
+				   struct vmem_segment *best, uintptr_t *start)
 {
 	uintptr_t rotor = arena->rotor.address;
-	struct vmem_segment *best = NULL;
 
-	for (unsigned kind = 0; kind < VMEM_KINDS; kind++)
-		for (unsigned i = list_from(arena, kind, list_index(arena, size)); i < VMEM_LISTS; i = list_from(arena, kind, i + 1))
-			for (struct vmem_segment *at = arena->lists[kind][i].first; at != NULL; at = at->list_next) {
-				bool holds_rotor = at->start < rotor && rotor - at->start < at->size;
-				uintptr_t place = holds_rotor ? place_in(arena, at, rotor, size, c) : 0;
+	for (unsigned i = list_from(arena, kind, list_index(arena, size)); i < VMEM_LISTS; i = list_from(arena, kind, i + 1))
+		for (struct vmem_segment *at = arena->lists[kind][i].first; at != NULL; at = at->list_next) {
+			uintptr_t place = place_from_rotor(arena, at, size, c);
 
-				if (place == 0)
-					place = place_in(arena, at, at->start, size, c);
-				if (place != 0 && (best == NULL || place - rotor < *start - rotor)) {
-					best = at;
-					*start = place;
-				}
-				arena->searches++;
+			if (place != 0 && (best == NULL || place - rotor < *start - rotor)) {
+				best = at;
+				*start = place;
 			}
+			arena->searches++;
+		}
 	return best;
 }
 
@@ -199,5 +206,6 @@ struct vmem_segment *vmem_fit_next(struct vmem *arena, size_t size, const struct
 		from = at->start;
 		arena->searches++;
 	}
-	return nearest(arena, size, constraint, start);
+	at = nearer(arena, VMEM_CLEAN, size, constraint, NULL, start);
+	return nearer(arena, VMEM_DIRTY, size, constraint, at, start);
 }
