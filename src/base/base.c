@@ -11,7 +11,7 @@
 #include "util/assert.h"
 #include "util/bits.h"
 
-enum { BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 1024 * 1024, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_MOST = 2048 };
+enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_MOST = 2048 };
 
 struct free_object {
 	struct free_object *next;
@@ -22,13 +22,13 @@ static struct {
 	// Under lock.
 	char *at;  // rest of the newest block
 	char *end;
-	size_t next_block; // grows with what is in use, so that blocks stay few
+	unsigned lg_growth; // of the next block: it grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
 	struct base_range ranges[RANGES_MOST]; // what was mapped; more are not noted
 	size_t range_count;
 	// Atomic, for statistics.
 	_Atomic size_t mapped;
-} base = { .lock = MUTEX_INIT(RANK_BASE), .next_block = BLOCK_BYTES };
+} base = { .lock = MUTEX_INIT(RANK_BASE) };
 
 static void *list_pop(size_t size)
 {
@@ -64,7 +64,7 @@ static void block_install(char *block, size_t size)
 		list_push(base.at, round_down(rest, CACHE_LINE));
 	base.at = block;
 	base.end = block + size;
-	base.next_block = min_size(base.next_block * 2, LARGEST_BLOCK_BYTES);
+	base.lg_growth += base.lg_growth < LG_GROWTH_MOST;
 }
 
 void *base_alloc(size_t size)
@@ -74,7 +74,7 @@ void *base_alloc(size_t size)
 	for (;;) {
 		mutex_lock(&base.lock);
 		void *object = list_pop(size);
-		size_t wanted = base.next_block;
+		size_t wanted = (size_t)BLOCK_BYTES << base.lg_growth;
 
 		if (object == NULL)
 			object = block_cut(size);

@@ -52,7 +52,12 @@ void mutex_unlock_slow(struct mutex *mutex);
 void mutex_rank_push(uint32_t rank);
 void mutex_rank_pop(uint32_t rank);
 
+// Without the check of ranks all zero, so that what a module keeps behind its lock lies in pages that nobody has touched.
+#ifdef VMAG_DEBUG
 #define MUTEX_INIT(rank) { 0, rank }
+#else
+#define MUTEX_INIT(rank) { 0, 0 }
+#endif
 
 static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
 {
