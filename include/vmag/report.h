@@ -29,7 +29,8 @@ enum { VMAG_REPORT_TEXT, VMAG_REPORT_JSON };
 // ENOMEM. Does not allocate from the heap. Other threads may run; then figures are of slightly different moments.
 int vmag_umem_report(int fd, const char *request, int format);
 
-// The same at the end of the process: VMAG_UMEM_REPORT=REQUEST[,json][,PATH] in the environment; without a path on stderr.
+// The same at the end of the process: VMAG_UMEM_REPORT=REQUEST[,json][,PATH] in the environment; without a path on stderr. In the
+// path %p is the number of the process, and what is there is added to.
 
 #ifdef __cplusplus
 }

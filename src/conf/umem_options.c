@@ -62,7 +62,7 @@ static const struct item logging_items[] = {
 static const struct item option_items[] = {
 	{ "concurrency", FIELD(concurrency), 0, ITEM_SIZED, 240 },
 	{ "nomagazines", FIELD(no_magazines), 1, ITEM_PLAIN, 0 },
-	{ "perthread_cache", FIELD(no_thread_cache), 0, ITEM_SIZED, SIZE_MAX }, // its size; turned round below
+	{ "perthread_cache", NULL, 0, ITEM_SIZED, SIZE_MAX },
 	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },
 	{ "backend", NULL, 0, ITEM_WORD, 0 },
 	{ "allocator", NULL, 0, ITEM_WORD, 0 },
@@ -183,12 +183,7 @@ static const char *variable_or(const char *variable, const char *(*program)(void
 
 void umem_options_read(void)
 {
-	const char *list;
-
 	read_items("UMEM_DEBUG", variable_or("UMEM_DEBUG", _umem_debug_init), debug_items);
 	read_items("UMEM_LOGGING", variable_or("UMEM_LOGGING", _umem_logging_init), logging_items);
-	umem_options.no_thread_cache = 1;
-	list = variable_or("UMEM_OPTIONS", _umem_options_init);
-	read_items("UMEM_OPTIONS", list, option_items);
-	umem_options.no_thread_cache = umem_options.no_thread_cache == 0;
+	read_items("UMEM_OPTIONS", variable_or("UMEM_OPTIONS", _umem_options_init), option_items);
 }

@@ -26,7 +26,6 @@ struct umem_options {
 	// UMEM_OPTIONS.
 	size_t concurrency;   // arenas; 0: not said
 	size_t no_magazines;
-	size_t no_thread_cache;
 	size_t reap_interval; // seconds between two reaps that umem_reap asks for
 };
 

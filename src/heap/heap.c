@@ -41,7 +41,7 @@ static void close_doors_by_options(void)
 		doors_close(DOOR_CPU);
 	if (options.junk != JUNK_NEVER || options.zero || options.zero_size_null)
 		doors_close(DOOR_FILL);
-	if (!options.tcache)
+	if (!options.tcache || umem_options.no_magazines)
 		doors_close(DOOR_NOCACHE);
 }
 
@@ -61,6 +61,8 @@ bool heap_ready(void)
 			caches_init(heap_trim, reclaim_expect_bytes);
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 			umem_options_read();
+			if (umem_options.concurrency != 0)
+				options.narenas = (unsigned)umem_options.concurrency;
 			debug_begin();
 			close_doors_by_options();
 			sampling_init();

@@ -19,7 +19,7 @@
 #include "umem/nofail.h"
 #include "util/format.h"
 
-enum { SLAB_HEADER = 56, UMC_KNOWN = UMC_NOTOUCH | UMC_NODEBUG | UMC_NOMAGAZINE | UMC_NOHASH };
+enum { SLAB_HEADER = 56 };
 
 // What object caches call; the flags are libumem's, whose constructors always get UMEM_DEFAULT.
 static int construct(void *object, void *argument, int flags)
@@ -60,7 +60,9 @@ static void raw_free(void *source, void *block, size_t size)
 
 static int flags_below(int flags)
 {
-	return (flags & UMC_NOTOUCH ? VMAG_CACHE_NOTOUCH : 0) | (flags & UMC_NOMAGAZINE ? VMAG_CACHE_NOMAGAZINE : 0);
+	bool bare = (flags & UMC_NOMAGAZINE) || umem_options.no_magazines;
+
+	return (flags & UMC_NOTOUCH ? VMAG_CACHE_NOTOUCH : 0) | (bare ? VMAG_CACHE_NOMAGAZINE : 0);
 }
 
 static bool create_plain(struct umem_cache *cache, const char *name, vmem_t *source, int flags)

@@ -120,6 +120,22 @@ static void complain(const char *request, int error)
 	os_stderr_write(line, (size_t)(text.at - line));
 }
 
+// The path with %p replaced by the number of the process.
+static int open_path(const char *path)
+{
+	char name[1024];
+	struct text text = text_into(name, sizeof name - 1);
+
+	for (; *path != '\0'; path++)
+		if (path[0] == '%' && path[1] == 'p') {
+			text_add(&text, "%d", (int)getpid());
+			path++;
+		} else
+			text_add(&text, "%c", *path);
+	*text.at = '\0';
+	return open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
 // REQUEST[,json][,PATH]
 static void report_at_exit(const char *value)
 {
@@ -133,7 +149,7 @@ static void report_at_exit(const char *value)
 	if (json)
 		rest += rest[4] == ',' ? 5 : 4;
 	if (*rest != '\0')
-		file = open(rest, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		file = open_path(rest);
 	error = file < 0 ? EIO : report_to(file, request, json);
 	if (error != 0)
 		complain(value, error);

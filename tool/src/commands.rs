@@ -7,3 +7,4 @@ pub mod export;
 pub mod heap;
 pub mod leaks;
 pub mod run;
+pub mod umem;

@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use clap::{Parser, Subcommand};
+use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{diff, explain, export, heap, leaks, run};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
@@ -23,6 +24,18 @@ enum Commands {
     Leaks(leaks::Arguments),
     Diff(diff::Arguments),
     Export(export::Arguments),
+    /// Run a program and say at its end what every cache and arena holds
+    Umastat(umem::Arguments),
+    /// Run a program and say at its end what it lost, by the stack that allocated it
+    Findleaks(umem::Arguments),
+    /// Run a program and say at its end who holds most, by the stack that allocated it
+    Umausers(umem::Arguments),
+    /// Run a program and describe its object caches at the end
+    UmemCache(umem::Arguments),
+    /// Run a program and describe its arenas at the end
+    Vmem(umem::Arguments),
+    /// Run a program and list its last allocations and frees
+    UmemLog(umem::Arguments),
 }
 
 fn main() {
@@ -37,6 +50,12 @@ fn main() {
         Commands::Leaks(arguments) => leaks::run(&arguments),
         Commands::Diff(arguments) => diff::run(&arguments),
         Commands::Export(arguments) => export::run(&arguments),
+        Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),
+        Commands::Findleaks(arguments) => umem::run(&arguments, Request::Findleaks),
+        Commands::Umausers(arguments) => umem::run(&arguments, Request::Umausers),
+        Commands::UmemCache(arguments) => umem::run(&arguments, Request::UmemCache),
+        Commands::Vmem(arguments) => umem::run(&arguments, Request::Vmem),
+        Commands::UmemLog(arguments) => umem::run(&arguments, Request::UmemLog),
     };
     match result {
         Ok(Status::Exited(code)) => std::process::exit(code),

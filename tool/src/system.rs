@@ -11,3 +11,9 @@ pub use processes::{
     poll_child, prepare_child, process_group_of,
 };
 pub use signals::{Arrival, Signals, die_of, send, signal_name, suffer};
+
+/// Sets a variable of the environment that commands inherit. To be called before anything else runs in this process.
+pub fn set_variable(name: &str, value: &std::ffi::OsStr) {
+    // SAFETY: the tool has one thread.
+    unsafe { std::env::set_var(name, value) }
+}

@@ -6,3 +6,4 @@ mod explain;
 mod run;
 mod signals;
 mod support;
+mod umem;

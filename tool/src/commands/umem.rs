@@ -1,0 +1,190 @@
+//! `vmag umastat`, `findleaks`, `umausers`, `umem-cache`, `vmem`, `umem-log`: libumem's reports on a command, at its end.
+//!
+//! The library writes the report when the command's process ends by exit(3) (VMAG_UMEM_REPORT, docs/umem.md); each process
+//! into a file of its own, of which the command's is shown.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
+use crate::launch::Launcher;
+use crate::measure::{Streams, Subject};
+use crate::output::say;
+use crate::system::{self, Status};
+use clap::Args;
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag findleaks -- ./program             what the program lost, by the stack that allocated it
+  vmag umastat --json=s.json -- make      every cache and arena at the end, as JSON in a file
+  UMEM_DEBUG=default vmag umausers -- ./program
+
+The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \
+umausers and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING=transaction, unless you set them. Stacks go as far \
+as the program has frame pointers (-fno-omit-frame-pointer); names need -rdynamic. A process that runs already cannot be \
+asked from outside; it can ask itself with vmag_umem_report.
+
+Exit status: the command's own. 125: vmag failed, or there was no report.";
+
+/// What of libumem's reports is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Umastat,
+    Findleaks,
+    Umausers,
+    UmemCache,
+    Vmem,
+    UmemLog,
+}
+
+impl Request {
+    fn name(self) -> &'static str {
+        match self {
+            Request::Umastat => "umastat",
+            Request::Findleaks => "findleaks",
+            Request::Umausers => "umausers",
+            Request::UmemCache => "umem_cache",
+            Request::Vmem => "vmem",
+            Request::UmemLog => "umem_log",
+        }
+    }
+
+    fn needs_debugging(self) -> bool {
+        matches!(self, Request::Findleaks | Request::Umausers | Request::UmemLog)
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Give it as JSON: on standard error in place of the text, or in FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// Show the reports of all processes that the command started, not only of its own
+    #[arg(long)]
+    all: bool,
+
+    /// The library to preload
+    #[arg(long, value_name = "PATH")]
+    lib: Option<PathBuf>,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    words: Vec<OsString>,
+}
+
+pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
+    let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
+    let folder = tempfile::Builder::new()
+        .prefix("vmag-umem-")
+        .tempdir()
+        .map_err(no_folder)?;
+    ask(request, folder.path(), arguments.json.is_some());
+    let measured = subject.run_on_vmag(&mut Launcher::new()?, Streams::Ours)?;
+    let status = measured.ended.status;
+    let reports = reports_in(folder.path(), (!arguments.all).then_some(measured.ended.pid));
+    if reports.is_empty() {
+        say(no_report(&subject, measured.served.by_vmag));
+        say("\n");
+        return Ok(if status == Status::Exited(0) {
+            Status::Exited(EXIT_TOOL_FAILED)
+        } else {
+            status
+        });
+    }
+    show(arguments, &reports)?;
+    Ok(status)
+}
+
+/// The command inherits what it is asked for.
+fn ask(request: Request, folder: &Path, json: bool) {
+    let format = if json { ",json," } else { "," };
+    let mut value = OsString::from(request.name());
+    value.push(format);
+    value.push(folder.join("report.%p"));
+    system::set_variable("VMAG_UMEM_REPORT", &value);
+    if request.needs_debugging() {
+        set_default("UMEM_DEBUG", "audit");
+    }
+    if request == Request::UmemLog {
+        set_default("UMEM_LOGGING", "transaction");
+    }
+}
+
+fn set_default(name: &str, value: &str) {
+    if std::env::var_os(name).is_none_or(|value| value.is_empty()) {
+        system::set_variable(name, OsStr::new(value));
+    }
+}
+
+/// What the processes wrote, by process number; of one process, or of all.
+fn reports_in(folder: &Path, wanted: Option<i32>) -> Vec<String> {
+    let mut found: Vec<(i32, String)> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.path().extension()?.to_str()?.parse().ok()?;
+            let text = fs::read(entry.path()).ok()?;
+            Some((pid, String::from_utf8_lossy(&text).into_owned()))
+        })
+        .filter(|(pid, _)| wanted.is_none_or(|wanted| wanted == *pid))
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
+fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
+    if arguments.json.is_none() {
+        reports.iter().for_each(say);
+        return Ok(());
+    }
+    let mut text = String::new();
+    for line in reports.iter().flat_map(|report| report.lines()) {
+        let value: Value = serde_json::from_str(line).map_err(not_json)?;
+        text += &format!("{value:#}\n");
+    }
+    match &arguments.json {
+        Some(Some(path)) => fs::write(path, text).map_err(|error| {
+            ToolError::new(
+                format!("cannot write {}", path.display()),
+                error,
+                "name a file that can be written with --json=FILE",
+            )
+        }),
+        _ => {
+            say(text);
+            Ok(())
+        }
+    }
+}
+
+fn no_report(subject: &Subject, by_vmag: bool) -> ToolError {
+    if !by_vmag {
+        return subject.not_served();
+    }
+    ToolError::new(
+        "there is no report",
+        "the command's process did not end by exit(3): it was killed, or it called _exit",
+        "let it end by itself, or call vmag_umem_report in it",
+    )
+}
+
+fn no_folder(error: std::io::Error) -> ToolError {
+    ToolError::new(
+        "cannot make a folder for the report",
+        error,
+        "look at TMPDIR, and whether it is full",
+    )
+}
+
+fn not_json(error: serde_json::Error) -> ToolError {
+    ToolError::new(
+        "the library's report is not JSON",
+        error,
+        "vmag and libvmag.so must be of the same version",
+    )
+}
