@@ -13,7 +13,7 @@
 enum { FRAMES = 15, MOST_FRAMES = 64, CONTENTS = 256, LOG = 64 * 1024, VERIFY = 1024, HELD = 8 * 1024 * 1024, LITE = 8 };
 
 struct umem_options umem_options = {
-	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10
+	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10, .thread_cache = SIZE_MAX
 };
 
 // What a program may define; absent ones are NULL.
@@ -62,7 +62,7 @@ static const struct item logging_items[] = {
 static const struct item option_items[] = {
 	{ "concurrency", FIELD(concurrency), 0, ITEM_SIZED, 240 },
 	{ "nomagazines", FIELD(no_magazines), 1, ITEM_PLAIN, 0 },
-	{ "perthread_cache", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "perthread_cache", FIELD(thread_cache), 0, ITEM_SIZED, SIZE_MAX },
 	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },
 	{ "backend", NULL, 0, ITEM_WORD, 0 },
 	{ "allocator", NULL, 0, ITEM_WORD, 0 },

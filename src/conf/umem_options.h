@@ -26,6 +26,7 @@ struct umem_options {
 	// UMEM_OPTIONS.
 	size_t concurrency;   // arenas; 0: not said
 	size_t no_magazines;
+	size_t thread_cache; // 0: fronts are of processors
 	size_t reap_interval; // seconds between two reaps that umem_reap asks for
 };
 

@@ -45,6 +45,15 @@ static void close_doors_by_options(void)
 		doors_close(DOOR_NOCACHE);
 }
 
+static void take_umem_options(void)
+{
+	umem_options_read();
+	if (umem_options.concurrency != 0)
+		options.narenas = (unsigned)umem_options.concurrency;
+	if (umem_options.thread_cache == 0)
+		options.front = FRONT_CPU;
+}
+
 bool heap_ready(void)
 {
 	bool done = atomic_load_explicit(&ready, memory_order_acquire);
@@ -60,9 +69,7 @@ bool heap_ready(void)
 			magazines_init();
 			caches_init(heap_trim, reclaim_expect_bytes);
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
-			umem_options_read();
-			if (umem_options.concurrency != 0)
-				options.narenas = (unsigned)umem_options.concurrency;
+			take_umem_options();
 			debug_begin();
 			close_doors_by_options();
 			sampling_init();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/front.h"
 #include "conf/umem_options.h"
 #include "guard/pattern.h"
 #include "guard/report.h"
@@ -190,13 +191,22 @@ static void *alloc_once(struct umem_cache *cache)
 	return alloc_guarded(cache);
 }
 
+static __attribute__((noinline)) void *alloc_slow(struct umem_cache *cache, int flags)
+{
+	void *object;
+
+	do
+		object = alloc_once(cache);
+	while (object == NULL && nofail_retry(flags));
+	return object;
+}
+
+// A guarded cache has no magazines below it: there is never a hit.
 EXPORT void *umem_cache_alloc(umem_cache_t *cache, int flags)
 {
-	void *object = alloc_once(cache);
+	void *object = cache_front_pop(cache->objects);
 
-	while (UNLIKELY(object == NULL) && nofail_retry(flags))
-		object = alloc_once(cache);
-	return object;
+	return LIKELY(object != NULL) ? object : alloc_slow(cache, flags);
 }
 
 static void free_guarded(struct umem_cache *cache, void *object)
@@ -208,12 +218,18 @@ static void free_guarded(struct umem_cache *cache, void *object)
 	guard_free(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free");
 }
 
-EXPORT void umem_cache_free(umem_cache_t *cache, void *object)
+static __attribute__((noinline)) void free_slow(struct umem_cache *cache, void *object)
 {
 	if (cache->guarded)
 		free_guarded(cache, object);
 	else
 		vmag_cache_free(cache->objects, object);
+}
+
+EXPORT void umem_cache_free(umem_cache_t *cache, void *object)
+{
+	if (UNLIKELY(object == NULL || !cache_front_push(cache->objects, object)))
+		free_slow(cache, object);
 }
 
 // As libumem: at most once in an interval.
