@@ -25,7 +25,7 @@ unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
 struct text;
 
-// Adds "function+0x12 (file)". Asks the loader, so for reports only.
+// Adds "function+0x12 (file)". Asks the loader and reads the file's symbols, so for reports only.
 void os_stack_name(struct text *text, uintptr_t address);
 
 // The address of the instruction that a signal's context is of; 0: unknown.

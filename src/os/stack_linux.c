@@ -14,6 +14,7 @@
 #include <unwind.h>
 
 #include "util/bits.h"
+#include "os/symbol.h"
 #include "util/format.h"
 
 enum { PROBE_PAGE = 4096, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
@@ -135,6 +136,8 @@ int os_thread_number(void)
 
 void os_stack_name(struct text *text, uintptr_t address)
 {
+	char name[128];
+	uintptr_t offset;
 	Dl_info info;
 
 	// The address is that of the instruction behind the call, which may belong to the next function.
@@ -142,6 +145,8 @@ void os_stack_name(struct text *text, uintptr_t address)
 		text_add(text, "0x%lx", (unsigned long)address);
 	else if (info.dli_sname != NULL)
 		text_add(text, "%s+0x%lx (%s)", info.dli_sname, (unsigned long)(address - (uintptr_t)info.dli_saddr), info.dli_fname);
+	else if (os_symbol_find(info.dli_fname, address - 1, (uintptr_t)info.dli_fbase, name, sizeof name, &offset))
+		text_add(text, "%s+0x%lx (%s)", name, (unsigned long)offset + 1, info.dli_fname);
 	else
 		text_add(text, "%s+0x%lx", info.dli_fname, (unsigned long)(address - (uintptr_t)info.dli_fbase));
 }

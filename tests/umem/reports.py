@@ -24,6 +24,7 @@ def check_leaks(report):
     for group in report["groups"]:
         assert "umem_lose" in group["stack"][0], group["stack"]
         assert len(group["stack"]) >= 2, "only one frame"
+        assert group["stack"][0].startswith("lose_pairs+"), group["stack"]
 
 
 def at_exit(program, debug="default"):

@@ -79,3 +79,12 @@ set_tests_properties(umem.program_options PROPERTIES PASS_REGULAR_EXPRESSION "fr
 vmag_test(umem.preloaded quick 120 ${PYTHON} ${UMEM}/preloaded.py $<TARGET_FILE:vmag>)
 vmag_test(umem.alias quick 60 ${PYTHON} ${UMEM}/alias.py $<TARGET_FILE_DIR:vmag> ${CMAKE_SOURCE_DIR}/include ${UMEM}/port_programs.c
           ${CMAKE_CURRENT_BINARY_DIR}/umem-alias)
+vmag_test_program(umem_noabort umem/noabort.c LIBRARIES vmag)
+vmag_test(umem.noabort quick 30 umem_noabort)
+set_tests_properties(umem.noabort PROPERTIES ENVIRONMENT "UMEM_DEBUG=guards,noabort" PASS_REGULAR_EXPRESSION "faults reported: 3")
+
+# Only an ordinary build has the fast path that is bound.
+if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  vmag_test_program(umem_fast_path umem/fast_path.c LIBRARIES vmag)
+  vmag_test(umem.fast_path slow 120 ${PYTHON} ${UMEM}/fast_path.py $<TARGET_FILE:umem_fast_path>)
+endif()

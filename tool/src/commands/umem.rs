@@ -23,7 +23,7 @@ Examples:
 
 The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \
 umausers and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING=transaction, unless you set them. Stacks go as far \
-as the program has frame pointers (-fno-omit-frame-pointer); names need -rdynamic. A process that runs already cannot be \
+as the program has frame pointers (-fno-omit-frame-pointer). A process that runs already cannot be \
 asked from outside; it can ask itself with vmag_umem_report.
 
 Exit status: the command's own. 125: vmag failed, or there was no report.";
