@@ -96,8 +96,10 @@ size_t guard_copy_all(struct guarded *copies, size_t most);
 // The record of the buffer that an address lies in, live or freed, into `copy` with its frames. False: none.
 enum { GUARD_FRAMES_MOST = 64 };
 struct guarded_copy {
-	struct guarded record;
-	uintptr_t frames[2 * GUARD_FRAMES_MOST];
+	union {
+		struct guarded record;
+		char room[sizeof(struct guarded) + 2 * GUARD_FRAMES_MOST * sizeof(uintptr_t)];
+	};
 };
 bool guard_find(uintptr_t address, struct guarded_copy *copy);
 // The record of the buffer that begins there. False: none.
