@@ -44,3 +44,8 @@ endif()
 # The example of composed arenas is built and run.
 vmag_test_program(example_composed ${CMAKE_SOURCE_DIR}/examples/composed.c LIBRARIES vmag)
 vmag_test(cache.example_composed quick 30 example_composed)
+
+# Ten seconds of doing nothing.
+vmag_test_program(cache_idle cache/idle.c LIBRARIES vmag)
+target_link_options(cache_idle PRIVATE -Wl,--no-as-needed)
+vmag_test(cache.idle slow 60 cache_idle)
