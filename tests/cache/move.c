@@ -147,6 +147,13 @@ static void answers(void) {
     CHECK_EQ(stats().in_use, 0);
 }
 
+// A sparse slab that is the lowest has nowhere to go.
+static void alone(void) {
+    set(0), set(1), set(2);
+    CHECK_EQ(vmag_cache_consolidate(cache), 0);
+    clear_all();
+}
+
 static _Atomic int running = 1;
 
 static void *churn(void *seed) {
@@ -191,6 +198,7 @@ int main(void) {
     CHECK_EQ(vmag_cache_consolidate(cache), 0);
     vmag_cache_set_move(cache, move);
     answers();
+    alone();
     under_threads();
     vmag_cache_destroy(cache);
     CHECK_EQ(balance, 0);

@@ -122,7 +122,6 @@ static vmag_cache_t *create(void) {
     return vmag_cache_create("shared", sizeof(struct object), 64, construct, destruct, NULL, &balance, NULL, 0);
 }
 
-// A thread that has magazines of a cache is alive while it is destroyed, and another is just ending.
 static pthread_barrier_t barrier;
 static sem_t go;
 
@@ -132,6 +131,27 @@ static void *holder_ends(void *unused) {
     return unused;
 }
 
+// Many threads live at once and end with a few objects each: what they leave fills magazines.
+enum { CROWD = 60 };
+
+static void crowd(void) {
+    static pthread_t threads[CROWD];
+    struct vmag_cache_stats stats;
+
+    vmag_cache_reap(constructed);
+    pthread_barrier_init(&barrier, NULL, CROWD);
+    for (int i = 0; i < CROWD; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, holder_ends, NULL), 0);
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    vmag_cache_stats(constructed, &stats, sizeof stats);
+    say("a crowd: %zu objects cached in %zu magazines", stats.cached, stats.full_magazines);
+    CHECK_EQ(stats.cached, CROWD);
+    CHECK_LE(stats.full_magazines, CROWD / 12 + 3);
+}
+
+// A thread that has magazines of a cache is alive while it is destroyed, and another is just ending.
 static void *holder_stays(void *unused) {
     put(get());
     pthread_barrier_wait(&barrier);
@@ -181,6 +201,7 @@ int main(void) {
     CHECK_EQ(stats.in_use, 0);
     say("storms: %zu objects cached in %zu magazines, %zu slabs", stats.cached, stats.full_magazines, stats.slabs);
     CHECK_LE(stats.full_magazines, 64); // partial magazines are poured together
+    crowd();
     vmag_cache_destroy(constructed);
     CHECK_EQ(balance, 0);
     destroy_under_threads();
