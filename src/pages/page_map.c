@@ -220,6 +220,11 @@ static bool commit_around(const void *start, const void *end, size_t step)
 	return os_pages_commit((void *)first, last - first);
 }
 
+bool page_map_commit_apart(uintptr_t start, size_t size)
+{
+	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size());
+}
+
 bool page_map_cover(uintptr_t start, size_t size)
 {
 	bool done;

@@ -51,6 +51,9 @@ uintptr_t page_map_last_chunk_end(void);
 // Makes the map writable for [start, start + size). False: no memory.
 bool page_map_commit(uintptr_t start, size_t size);
 
+// The same for a piece alone, of memory that may lie far above what is in use.
+bool page_map_commit_apart(uintptr_t start, size_t size);
+
 // The same for memory that hooks of the program gave, which may lie anywhere in the process. The first time outside the region
 // the map grows to cover all addresses: 129 GiB of address space, of which only what is used is memory. False: there was no
 // room for such a map (RLIMIT_AS; an emulator), or no memory.

@@ -93,7 +93,7 @@ static void *file_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 	start = (void *)vmem_segment_alloc(&source->window, size).start;
 	if (start == NULL)
 		return NULL;
-	if (!os_backing_extend(source->file, offset_of(source, start), size) ||
+	if (!page_map_commit_apart((uintptr_t)start, size) || !os_backing_extend(source->file, offset_of(source, start), size) ||
 	    !os_backing_map_at(start, size, source->file, offset_of(source, start))) {
 		vmem_segment_free(&source->window, (uintptr_t)start, size, VMEM_CLEAN);
 		return NULL;
@@ -121,18 +121,29 @@ static bool file_purge(extent_hooks_t *hooks, void *start, size_t size, size_t o
 	return !os_backing_punch(source->file, offset_of(source, start) + offset, length);
 }
 
-// As large a part of the region as there is, up to an eighth. False: not even the least.
+// The highest free piece of the region of that size, at a multiple of it from the end.
+static uintptr_t highest(size_t size)
+{
+	uintptr_t start = 0, end = page_map_first_chunk() + page_map_chunk_bytes();
+
+	for (unsigned i = 1; i <= 1u << LG_WINDOW_PART && start == 0; i++) {
+		struct vmem_constraint there = { .least = end - i * size, .most = end - (i - 1) * size };
+
+		start = vmem_segment_xalloc(&heap_arena, size, &there, heap_arena.policy, 0).start;
+	}
+	return start;
+}
+
+// As large a part of the region as there is, up to an eighth, far above the chunks that come and go. False: not even the least.
 static bool window_take(struct source *source)
 {
-	for (size_t size = round_down(page_map_chunk_bytes() >> LG_WINDOW_PART, CHUNK_BYTES); size >= WINDOW_LEAST;
-	     size = round_down(size / 2, CHUNK_BYTES)) {
-		source->base = vmem_segment_alloc(&heap_arena, size).start;
-		source->window_bytes = size;
-		if (source->base != 0 && page_map_commit(source->base, size))
+	size_t size = round_down(page_map_chunk_bytes() >> LG_WINDOW_PART, CHUNK_BYTES);
+
+	for (; size >= WINDOW_LEAST; size = round_down(size / 2, CHUNK_BYTES))
+		if ((source->base = highest(size)) != 0) {
+			source->window_bytes = size;
 			return true;
-		if (source->base != 0)
-			vmem_segment_free(&heap_arena, source->base, size, VMEM_CLEAN);
-	}
+		}
 	errno = ENOMEM;
 	return false;
 }

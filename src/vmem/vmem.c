@@ -250,21 +250,24 @@ bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size)
 	return span != NULL;
 }
 
-uintptr_t vmem_span_around(struct vmem *arena, uintptr_t start, size_t *size)
+uintptr_t vmem_span_around(struct vmem *arena, uintptr_t address, size_t *size)
 {
-	uintptr_t span = 0;
+	uintptr_t start = 0;
 
 	mutex_lock(&arena->lock);
-	const struct vmem_segment *at = *hash_find(arena, start);
+	const struct vmem_segment *span = *hash_find(arena, address);
 
-	while (at != NULL && at->type != SEGMENT_SPAN)
-		at = at->prev;
-	if (at != NULL) {
-		span = at->start;
-		*size = at->size;
+	while (span != NULL && span->type != SEGMENT_SPAN)
+		span = span->prev;
+	if (span == NULL)
+		for (span = arena->spans; span != NULL && !is_within(span, address, 1);)
+			span = span->list_next;
+	if (span != NULL) {
+		start = span->start;
+		*size = span->size;
 	}
 	mutex_unlock(&arena->lock);
-	return span;
+	return start;
 }
 
 static bool is_unused_import(const struct vmem_segment *span)

@@ -149,8 +149,8 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 // after it was purged. start 0: there is none.
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
 
-// The span around an allocated segment; 0: there is no such segment.
-uintptr_t vmem_span_around(struct vmem *arena, uintptr_t start, size_t *size);
+// The span around an address, 0: there is none. Quick for the start of an allocated segment; else it may look at every span.
+uintptr_t vmem_span_around(struct vmem *arena, uintptr_t address, size_t *size);
 
 // Returns imported spans without allocated segments to their source, whatever their kind.
 void vmem_return_spans(struct vmem *arena);

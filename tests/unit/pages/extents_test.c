@@ -198,6 +198,24 @@ static void given_and_taken_back(void) {
     end();
 }
 
+// Free pages inside slabs go through the hooks too.
+static void holes_purged(void) {
+    static void *objects[400];
+
+    begin();
+    for (int i = 0; i < 400; i++)
+        objects[i] = take(1024);
+    for (int i = 0; i < 400; i++)
+        if (i % 40 != 0)
+            free(objects[i]);
+    book.calls[PURGE_FORCED] = 0;
+    arena_purge(arena_of(book.arena));
+    CHECK_GT(book.calls[PURGE_FORCED], 0);
+    for (int i = 0; i < 400; i += 40)
+        CHECK(*(unsigned char *)objects[i] == 0x5c);
+    end();
+}
+
 // dalloc refuses: kept decommitted, cut, committed and used again, joined, and destroyed in the end.
 static void kept(void) {
     begin();
@@ -353,6 +371,7 @@ static void anywhere(void) {
 int main(void) {
     free(malloc(1));
     given_and_taken_back();
+    holes_purged();
     kept();
     each_refuses();
     no_more();
