@@ -13,6 +13,7 @@
 #include "heap/counted.h"
 #include "heap/cpu_fast.h"
 #include "heap/fast.h"
+#include "heap/medium.h"
 #include "life/life.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -33,8 +34,10 @@ __attribute__((destructor(101))) static void exiting(void)
 
 static __attribute__((noinline)) void *malloc_slow(size_t size)
 {
-	void *object = counted_malloc(size);
+	void *object = medium_malloc(size);
 
+	if (object == NULL)
+		object = counted_malloc(size);
 	if (object != NULL)
 		return object;
 	words.caller = NULL;

@@ -12,6 +12,7 @@
 #include "heap/counted.h"
 #include "heap/cpu_fast.h"
 #include "heap/fast.h"
+#include "heap/medium.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -67,8 +68,10 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 
 static __attribute__((noinline)) void *new_slow_way(size_t size)
 {
-	void *object = counted_malloc(size);
+	void *object = medium_malloc(size);
 
+	if (object == NULL)
+		object = counted_malloc(size);
 	return object != NULL ? object : new_slow(size, 0, true);
 }
 
@@ -88,8 +91,10 @@ void *operators_new_nothrow(size_t size, size_t align)
 
 static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 {
-	void *object = counted_malloc(size);
+	void *object = medium_malloc(size);
 
+	if (object == NULL)
+		object = counted_malloc(size);
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
 

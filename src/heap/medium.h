@@ -1,0 +1,20 @@
+// Medium objects, beyond the table of the fast path and still kept in magazines: served first thing at a miss.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "heap/front.h"
+
+// NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
+static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
+{
+	if (size - SMALL_MOST - 1 >= MAGAZINE_MOST - SMALL_MOST)
+		return NULL;
+	unsigned class = size_class_large(size);
+	void **top = words.top[class], *object = top[-1];
+
+	if (UNLIKELY(object == NULL))
+		return NULL;
+	words.top[class] = --top;
+	*top = (void *)(words.word + class);
+	return object;
+}
