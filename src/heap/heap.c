@@ -130,16 +130,23 @@ static void *alloc_one(unsigned class)
 	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;
 }
 
+static void *alloc_by_thread(struct front *front, unsigned class)
+{
+	void *object = front_pop(front, class);
+
+	while (object == NULL && front_refill(front, class))
+		object = front_pop(front, class);
+	return object;
+}
+
 // Before an allocation fails, all that can be given back is, and it is tried once more.
 static void *alloc_class(unsigned class)
 {
 	struct front *front = caching_front();
-	void *object = front != NULL ? front_pop(front, class) : NULL;
+	void *object = NULL;
 
-	if (UNLIKELY(by_cpu()))
-		object = cpu_front_alloc(class);
-	while (object == NULL && front != NULL && !by_cpu() && front_refill(front, class))
-		object = front_pop(front, class);
+	if (LIKELY(front != NULL))
+		object = by_cpu() ? cpu_front_alloc(class) : alloc_by_thread(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
 	if (object == NULL && heap_trim())
@@ -223,7 +230,6 @@ static void *calloc_run(size_t size, unsigned class)
 
 	if (!sampled && class < CLASSES && UNLIKELY(by_cpu()))
 		object = cpu_front_take(class);
-
 	if (sampled)
 		object = alloc_sampled(class_size(class), 0, &zeroed);
 	else if (object == NULL)

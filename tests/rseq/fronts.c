@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { SECONDS = 2, THREADS = 6, SLOTS = 512, HOP_EVERY = 500, WAITING = 256, OBJECTS = 200, MOST_SIZE = 3000, MEBIBYTE = 1 << 20 };
+enum { SECONDS = 2, THREADS = 6, SLOTS = 512, HOP_EVERY = 500, WAITING = 512, OBJECTS = 200, MOST_SIZE = 3000, MEBIBYTE = 1 << 20 };
 
 struct object {
     size_t size;
