@@ -24,13 +24,11 @@
 
 #include "util/bits.h"
 
-// Constant after os_rseq_init. Distances from the thread pointer.
-struct os_rseq {
-	ptrdiff_t area;  // of the registered area
-	ptrdiff_t index; // of the number in it: mm_cid where there is one, else cpu_id
-};
+// The distance of the registered area from the thread pointer; constant after os_rseq_init.
+extern ptrdiff_t os_rseq_area HIDDEN;
 
-extern struct os_rseq os_rseq HIDDEN;
+// In the area: the processor's number, and where the thread's descriptor is told.
+enum { RSEQ_CPU_ID = 4, RSEQ_CS = 8 };
 
 // Looks for the area, tests it and registers for os_rseq_fence. False: sequences must not be used. Once, calls the system;
 // may sleep for some microseconds.
@@ -68,5 +66,5 @@ bool os_rseq_fence(void);
 // The number of this thread's processor at this moment; negative: the thread is not registered.
 static inline int rseq_number(void)
 {
-	return *(volatile int *)rseq_field(os_rseq.index);
+	return *(volatile int *)rseq_field(os_rseq_area + RSEQ_CPU_ID);
 }

@@ -38,7 +38,7 @@ RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[tops], [%[index]]\n\t"
+		"ldr %w[tops], [%[area], #4]\n\t"
 		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
 		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[taken], [%[top], #-8]\n\t"
@@ -47,7 +47,7 @@ RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
 		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [word] "r"(word)
+		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
 	*object = taken;
@@ -63,7 +63,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[tops], [%[index]]\n\t"
+		"ldr %w[tops], [%[area], #4]\n\t"
 		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
 		"ldr %[seen], [%[tops], #-8]\n\t"
 		"cmp %[seen], %[tag]\n\t"
@@ -76,7 +76,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
 		: [top] "=&r"(top), [tops] "=&r"(tops), [seen] "=&r"(seen)
-		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [table] "r"(table), [tag] "r"(tag),
+		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [tag] "r"(tag),
 		  [word] "r"(word), [object] "r"(object)
 		: "memory", "cc"
 		: miss);
@@ -91,14 +91,14 @@ RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[was]")
-		"ldr %w[was], [%[index]]\n\t"
+		"ldr %w[was], [%[area], #4]\n\t"
 		"cmp %w[was], %w[number]\n\t"
 		"b.ne %l[elsewhere]\n\t"
 		"ldr %[was], [%[at]]\n\t"
 		"str %[fresh], [%[at]]\n" // commit
 		RSEQ_END
 		: [was] "=&r"(was)
-		: [area] "r"(rseq_field(os_rseq.area)), [index] "r"(rseq_field(os_rseq.index)), [number] "r"(number), [at] "r"(at),
+		: [area] "r"(rseq_field(os_rseq_area)), [number] "r"(number), [at] "r"(at),
 		  [fresh] "r"(fresh)
 		: "memory", "cc"
 		: elsewhere);

@@ -10,15 +10,14 @@
 
 #include "os/file.h"
 
-// struct rseq of the kernel's interface.
-enum { CPU_ID = 4, RSEQ_CS = 8, MM_CID = 24, SIZE_WITH_CPU_ID = 20, SIZE_WITH_MM_CID = 28 };
+enum { AREA_BYTES = 20 }; // at least, of the kernel's first interface
 
 // membarrier(2).
 enum { QUERY = 0, PRIVATE_EXPEDITED_RSEQ = 1 << 7, REGISTER_PRIVATE_EXPEDITED_RSEQ = 1 << 8 };
 
 enum { NUMBERS_MOST = 8192, LOOKS = 16 };
 
-struct os_rseq os_rseq;
+ptrdiff_t os_rseq_area;
 
 // glibc's, since 2.35; nobody else's.
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -27,10 +26,9 @@ extern const unsigned __rseq_size __attribute__((weak));
 static bool find_area(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
-	if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size < SIZE_WITH_CPU_ID)
+	if (&__rseq_offset == NULL || &__rseq_size == NULL || __rseq_size < AREA_BYTES)
 		return false;
-	os_rseq.area = __rseq_offset;
-	os_rseq.index = __rseq_offset + (__rseq_size >= SIZE_WITH_MM_CID ? MM_CID : CPU_ID);
+	os_rseq_area = __rseq_offset;
 	return true;
 #else
 	return false;
@@ -43,8 +41,8 @@ static bool number_is_true(void)
 	for (int look = 0; look < LOOKS; look++) {
 		unsigned cpu = UINT32_MAX;
 
-		if (syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 && cpu == *(volatile unsigned *)rseq_field(os_rseq.area + CPU_ID))
-			return rseq_number() >= 0;
+		if (syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 && cpu == (unsigned)rseq_number())
+			return true;
 	}
 	return false;
 }
@@ -62,7 +60,7 @@ static bool kernel_reads_descriptors(void)
 	rseq_exchange(rseq_number(), &nothing[1], nothing[1], &old);
 	for (int look = 0; look < LOOKS; look++) {
 		syscall(SYS_nanosleep, &moment, NULL);
-		if (*(volatile uint64_t *)rseq_field(os_rseq.area + RSEQ_CS) == 0)
+		if (*(volatile uint64_t *)rseq_field(os_rseq_area + RSEQ_CS) == 0)
 			return true;
 	}
 	return false;

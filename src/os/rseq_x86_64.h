@@ -42,7 +42,7 @@ RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:(%[index]), %k[tops]\n\t"
+		"movl %%fs:4(%[area]), %k[tops]\n\t"
 		"movq (%[table], %[tops], 8), %[tops]\n\t"
 		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"movq -8(%[top]), %[taken]\n\t"
@@ -52,7 +52,7 @@ RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 		"movq %[top], (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
 		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [word] "r"(word)
+		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
 	*object = taken;
@@ -67,7 +67,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:(%[index]), %k[tops]\n\t"
+		"movl %%fs:4(%[area]), %k[tops]\n\t"
 		"movq (%[table], %[tops], 8), %[tops]\n\t"
 		"cmpq %[tag], -8(%[tops])\n\t"
 		"jne %l[miss]\n\t"
@@ -79,7 +79,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 		"movq %[top], (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
 		: [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [table] "r"(table), [tag] "r"(tag), [word] "r"(word),
+		: [area] "r"(os_rseq_area), [table] "r"(table), [tag] "r"(tag), [word] "r"(word),
 		  [object] "r"(object)
 		: "memory", "cc"
 		: miss);
@@ -94,13 +94,13 @@ RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[was]")
-		"cmpl %[number], %%fs:(%[index])\n\t"
+		"cmpl %[number], %%fs:4(%[area])\n\t"
 		"jne %l[elsewhere]\n\t"
 		"movq (%[at]), %[was]\n\t"
 		"movq %[fresh], (%[at])\n" // commit
 		RSEQ_END
 		: [was] "=&r"(was)
-		: [area] "r"(os_rseq.area), [index] "r"(os_rseq.index), [number] "r"(number), [at] "r"(at), [fresh] "r"(fresh)
+		: [area] "r"(os_rseq_area), [number] "r"(number), [at] "r"(at), [fresh] "r"(fresh)
 		: "memory", "cc"
 		: elsewhere);
 	*old = was;

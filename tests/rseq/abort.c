@@ -168,7 +168,7 @@ static bool interrupt_at(pid_t child, enum operation operation, uintptr_t addres
     CHECK_EQ(instruction_pointer(child), address);
     meddle(what);
     if (without_kernel) {
-        uintptr_t field = (uintptr_t)rseq_field(os_rseq.area + 8); // the same address as in the child
+        uintptr_t field = (uintptr_t)rseq_field(os_rseq_area + RSEQ_CS); // the same address as in the child
 
         CHECK_EQ(ptrace(PTRACE_POKEDATA, child, field, 0), 0);
     } else {

@@ -11,7 +11,6 @@ foreach(name storm abort)
   target_compile_definitions(rseq_${name} PRIVATE _GNU_SOURCE)
   vmag_test(rseq.${name} quick 60 rseq_${name})
 endforeach()
-vmag_test(rseq.storm.mm_cid quick 60 rseq_storm mm_cid)
 
 # On fronts of processors: a test of their own, and some of other families. Without restartable sequences the first says so.
 vmag_test_program(rseq_fronts rseq/fronts.c LIBRARIES vmag)

@@ -26,8 +26,7 @@ static void **const *table_of[2];
 #define TABLE ((void ***const *)(uintptr_t)table_of)
 
 static void set_up(void) {
-    os_rseq.area = (char *)&own_area - (char *)rseq_field(0);
-    os_rseq.index = (char *)&own_area.cpu_id - (char *)rseq_field(0);
+    os_rseq_area = (char *)&own_area - (char *)rseq_field(0);
     own_area.cpu_id = HERE;
     for (int cpu = 0; cpu < 2; cpu++) {
         words[cpu].tag = TAG;
