@@ -50,6 +50,7 @@ bench need library:libmimalloc.so           libmimalloc2.0|libmimalloc3|libmimal
 bench need library:libtcmalloc_minimal.so.4 libtcmalloc-minimal4|libtcmalloc-minimal4t64
 bench need library:libtbbmalloc_proxy.so    libtbbmalloc2
 bench need command:time                     time
+bench wish library:libJudy.so.1             libjudydebian1
 TABLE
 }
 

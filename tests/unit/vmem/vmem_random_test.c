@@ -120,6 +120,7 @@ static void many_segments(void) {
     for (size_t i = 0; i < SEGMENTS; i++)
         CHECK((starts[i] = vmem_segment_alloc(&arena, 2).start) != 0);
     CHECK(vmem_segment_alloc(&arena, 1).start == 0);
+    CHECK(SEGMENTS <= 2 << arena.lg_buckets && SEGMENTS * 8 >= 1 << arena.lg_buckets);
     vmem_check(&arena);
     for (size_t i = SEGMENTS - 1; i > 0; i--) {
         size_t other = random_below(&random_source, i + 1);
@@ -131,6 +132,7 @@ static void many_segments(void) {
     for (size_t i = 0; i < SEGMENTS; i++)
         CHECK(vmem_segment_free(&arena, starts[i], 2, VMEM_CLEAN) && !vmem_segment_free(&arena, starts[i], 2, VMEM_CLEAN));
     vmem_check(&arena);
+    CHECK_LE(arena.lg_buckets, 6); // and it has shrunk
     CHECK_EQ(vmem_segment_alloc(&arena, SEGMENTS * 2).start, 1);
 }
 
