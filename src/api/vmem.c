@@ -38,20 +38,22 @@ EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int f
 
 EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 {
-	void *object;
+	void *object = quantum_pop(arena, size);
 
-	if (size - 1 >= arena->qcache_max)
-		return (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
-	object = quantum_pop(arena, size);
-	return LIKELY(object != NULL) ? object : quantum_alloc(arena, size, flags, "vmag_vmem_alloc");
+	if (LIKELY(object != NULL))
+		return object;
+	return size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
+					      (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
 }
 
 EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
 {
-	if (size - 1 >= arena->qcache_max)
-		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
-	else if (UNLIKELY(!quantum_push(arena, address, size)))
+	if (LIKELY(quantum_push(arena, address, size)))
+		return;
+	if (size - 1 < arena->qcache_max)
 		quantum_free(arena, address, size, "vmag_vmem_free");
+	else
+		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
 }
 
 // Why no placement at all could satisfy the constraint; NULL: some could.

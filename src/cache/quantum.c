@@ -68,7 +68,7 @@ void quantum_destroy(struct vmag_vmem *arena)
 static void count_direct(struct vmag_vmem *arena, int by)
 {
 	atomic_fetch_add(&arena->direct, (uint32_t)by);
-	atomic_fetch_add(&arena->care, (uint32_t)by);
+	resource_take_care(arena, by);
 }
 
 struct request {
@@ -109,7 +109,8 @@ void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const cha
 	bool direct = is_direct(arena, address, size);
 
 	if (direct || address == NULL) { // NULL is told there
-		count_direct(arena, direct ? -1 : 0);
+		if (direct)
+			count_direct(arena, -1);
 		resource_free(arena, (uintptr_t)address, size, call);
 		return;
 	}

@@ -27,14 +27,14 @@ static inline struct vmag_cache *quantum_cache(const struct vmag_vmem *arena, si
 void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
 void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call);
 
-// NULL, false: a miss. Sizes from 1 to qcache_max.
+// NULL, false: a miss, or not the business of quantum caches.
 static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
 {
-	return cache_front_pop_of(arena->quantum_id[(size - 1) >> arena->lg_quantum]);
+	return size - 1 < arena->qcache_max ? cache_front_pop_of(arena->quantum_id[(size - 1) >> arena->lg_quantum]) : NULL;
 }
 
 static inline bool quantum_push(struct vmag_vmem *arena, void *address, size_t size)
 {
-	return address != NULL && atomic_load_explicit(&arena->care, memory_order_relaxed) == 0 &&
+	return size - 1 < atomic_load_explicit(&arena->short_free_max, memory_order_relaxed) && address != NULL &&
 	       cache_front_push_of(arena->quantum_id[(size - 1) >> arena->lg_quantum], address);
 }

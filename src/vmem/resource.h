@@ -37,7 +37,8 @@ struct vmag_vmem {
 	// Atomic, and rarely written.
 	_Atomic uint32_t waiters;
 	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
-	_Atomic uint32_t care;   // the sum of the two: freeing must not take the short way
+	_Atomic uint32_t care;   // the sum of the two
+	_Atomic size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way
 
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;
@@ -70,6 +71,9 @@ uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags);
 // allocates in this arena and counts what is in use.
 uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*attempt)(void *context), void *context, size_t size, int flags,
 			  const char *call);
+
+// Adds to `care`.
+void resource_take_care(struct vmag_vmem *arena, int by);
 
 // Wakes who sleeps: something may be there now.
 void resource_tell(struct vmag_vmem *arena);
