@@ -45,6 +45,7 @@ test  need library:libjemalloc.so.2         libjemalloc2
 test  need command:valgrind                 valgrind
 test  wish command:jeprof                   libjemalloc-dev
 test  need command:strace                   strace
+test  wish library:libjemalloc.so.2         libjemalloc2
 bench need library:libjemalloc.so.2         libjemalloc2
 bench need library:libmimalloc.so           libmimalloc2.0|libmimalloc3|libmimalloc2
 bench need library:libtcmalloc_minimal.so.4 libtcmalloc-minimal4|libtcmalloc-minimal4t64

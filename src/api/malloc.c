@@ -59,14 +59,27 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 		heap_free_sized(object, 0, size, "free_sized");
 }
 
+static __attribute__((noinline)) void *malloc_tallied(size_t size)
+{
+	return tallied_malloc(size, malloc_slow);
+}
+
+static __attribute__((noinline)) void free_tallied(void *object)
+{
+	tallied_free(object, free_slow);
+}
+
 CPU_FAST void *malloc_miss(size_t size)
 {
-	return cpu_fast_malloc(size, malloc_slow);
+	return words.door == DOOR_COUNT ? malloc_tallied(size) : cpu_fast_malloc(size, malloc_slow);
 }
 
 CPU_FAST void free_miss(void *object)
 {
-	cpu_fast_free(object, free_slow);
+	if (words.door == DOOR_COUNT)
+		free_tallied(object);
+	else
+		cpu_fast_free(object, free_slow);
 }
 
 static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)

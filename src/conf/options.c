@@ -44,7 +44,7 @@ const struct option option_table[] = {
 	{ #n, #t, #value, NULL, say, (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t) },
 #define CLIPPED(n, t, value, low, high, say) \
 	{ #n, #t, #value, NULL, say, (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t), .clipped = true },
-#define WORDS(n, value, list, say) { #n, "words", #value, list, say, 0, 0, PLACE(n), .kind = OPTION_WORDS },
+#define WORDS(n, value, list, say) { #n, "word", #value, list, say, 0, 0, PLACE(n), .kind = OPTION_WORDS },
 #define RATIO(n, value, high, say) { #n, "ratio", #value, NULL, say, 0, high, PLACE(n), .kind = OPTION_RATIO },
 #define TEXT(n, value, bytes, say) { #n, "text", value, NULL, say, 0, (bytes) - 1, PLACE(n), .kind = OPTION_TEXT },
 #include "conf/options.def"

@@ -103,7 +103,7 @@ bool options_take_letters(const char *source, const char *string);
 // Where an option's value comes from; "default" when no source named it.
 const char *option_source(const struct option *option);
 
-// The table: a line of tab-separated fields for each option: name, type, value, default, source, meaning.
+// The table: a line of tab-separated fields for each option: name, type, value, source, limits, meaning.
 void options_print(void (*put)(void *argument, const char *line), void *argument);
 
 // The value of an environment variable, NULL when unset or when the process runs with raised privileges.

@@ -325,6 +325,21 @@ void options_read(void)
 		abort();
 }
 
+static void add_limits(struct text *text, const struct option *option)
+{
+	if (option->kind == OPTION_TEXT)
+		text_add(text, "at most %ld characters", (long)option->most);
+	else if (option->kind == OPTION_RATIO)
+		text_add(text, "0 to %ld", (long)(option->most >> 16));
+	else if (option->kind == OPTION_WORDS)
+		for (const char *c = option->words; *c != '\0'; c++)
+			text_add(text, *c == '|' ? ", " : "%c", *c);
+	else if (option->kind != OPTION_BOOL && option->most == INT64_MAX)
+		text_add(text, "from %ld%s", (long)option->least, option->clipped ? ", clipped" : "");
+	else if (option->kind != OPTION_BOOL)
+		text_add(text, "%ld to %ld%s", (long)option->least, (long)option->most, option->clipped ? ", clipped" : "");
+}
+
 void options_print(void (*put)(void *argument, const char *line), void *argument)
 {
 	for (size_t i = 0; i < option_count; i++) {
@@ -332,9 +347,11 @@ void options_print(void (*put)(void *argument, const char *line), void *argument
 		char line[1024];
 		struct text text = text_into(line, sizeof line - 2);
 
-		text_add(&text, "%s\t%s\t", option->name, option->kind == OPTION_WORDS ? option->words : option->type);
+		text_add(&text, "%s\t%s\t", option->name, option->type);
 		option_print(&text, option);
-		text_add(&text, "\t%s\t%s", option_source(option), option->meaning);
+		text_add(&text, "\t%s\t", option_source(option));
+		add_limits(&text, option);
+		text_add(&text, "\t%s", option->meaning);
 		*text.at++ = '\n';
 		*text.at = '\0';
 		put(argument, line);

@@ -3,6 +3,7 @@
 // First thing at a miss, where it serves nearly all operations then. The tops are the front's own. Whatever is not the
 // common case, and an allocation into which a point of the profile falls, is left to the slow path, which also notices
 // that the door is to be opened or closed for something else: at the next point at the latest.
+// Beside it the same for the exact counters of a thread, which has no points to fall into.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -45,4 +46,43 @@ static inline __attribute__((always_inline)) bool counted_free(void *object)
 	*top = object;
 	front->kept[word_class(word)] = top + 1;
 	return true;
+}
+
+// While the door is closed for nothing but the exact counters of the thread. `slow`: what is not the common case.
+static inline __attribute__((always_inline)) void *tallied_malloc(size_t size, void *(*slow)(size_t))
+{
+	if (UNLIKELY(size > SMALL_MOST))
+		return slow(size);
+	struct front *front = words.front;
+	uintptr_t class = size_class_table[size];
+	void **top = front->kept[class];
+	void *object = top[-1];
+
+	if (UNLIKELY(object == NULL))
+		return slow(size);
+	front->allocated += size_class_bytes[class];
+	front->kept[class] = --top;
+	*top = (void *)(front->word + class);
+	return object;
+}
+
+static inline __attribute__((always_inline)) void tallied_free(void *object, void (*slow)(void *))
+{
+	size_t granule = granule_of(object);
+
+	if (UNLIKELY(granule >= page_map_end)) {
+		slow(object);
+		return;
+	}
+	struct front *front = words.front;
+	uintptr_t word = page_map[granule];
+	void **top = front->kept[word_class(word)];
+
+	if (UNLIKELY((uintptr_t)*top != word)) {
+		slow(object);
+		return;
+	}
+	front->freed += size_class_bytes[word_class(word)];
+	*top = object;
+	front->kept[word_class(word)] = top + 1;
 }

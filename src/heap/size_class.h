@@ -26,8 +26,8 @@ enum {
 // By bytes asked for, 0 … SMALL_MOST.
 extern const uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
 
-// Bytes of an object of a class of that table.
-extern const uint16_t size_class_bytes[] HIDDEN;
+// Bytes of an object of a class that is kept in magazines, without a calculation.
+extern const uint32_t size_class_bytes[CLASSES] HIDDEN;
 
 // The class number of any size ≥ 129, also beyond CLASSES.
 static inline unsigned size_class_large(size_t size)

@@ -10,6 +10,11 @@ vmag_test_program(ctl_report ctl/report.c LIBRARIES vmag)
 target_include_directories(ctl_report PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.report quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/report.py $<TARGET_FILE:ctl_report>)
 
+vmag_test_program(ctl_cost ${CMAKE_SOURCE_DIR}/bench/statistics.c)
+vmag_test(ctl.cost slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/cost.py $<TARGET_FILE:ctl_cost> $<TARGET_FILE:vmag>)
+
+vmag_test(ctl.documents quick 30 ${PYTHON} ${CMAKE_SOURCE_DIR}/man/generate.py $<TARGET_FILE:vmag> --check)
+
 vmag_test(ctl.names quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.py $<TARGET_FILE:vmag>
           ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.tsv $<TARGET_FILE:ctl_values_shared>)
 set_tests_properties(ctl.names PROPERTIES ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:vmag>")

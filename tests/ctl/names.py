@@ -136,7 +136,7 @@ def main(path, list_path, values):
     print(f"{len(rows)} names, {len(library.controls)} controls")
 
 
-def check_option(library, name, kind, value, _source, _meaning):
+def check_option(library, name, kind, value, _source, _limits, _meaning):
     size = SIZES[library.controls["opt." + name][0]]
     error, got, _ = library.call("opt." + name, size)
     expect(f"opt.{name}", error, 0)

@@ -6,5 +6,6 @@ pub mod explain;
 pub mod export;
 pub mod heap;
 pub mod leaks;
+pub mod options;
 pub mod run;
 pub mod umem;

@@ -1,0 +1,36 @@
+# Reading all statistics of a process with 64 arenas and 100 threads costs no more than with jemalloc 5.3. `cost.py PROGRAM LIBRARY`.
+# SPDX-License-Identifier: BSD-2-Clause
+import glob
+import os
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def run(program, library):
+    environment = {**os.environ, "LD_PRELOAD": library, "MALLOC_CONF": "narenas:64"}
+    done = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True, timeout=100)
+    if done.returncode != 0:
+        print(f"{library} has no mallctl")
+        sys.exit(SKIPPED)
+    return {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
+
+
+def main(program, library):
+    jemalloc = glob.glob("/usr/lib/*/libjemalloc.so.2") + glob.glob("/usr/lib/libjemalloc.so.2")
+    if not jemalloc:
+        print("libjemalloc.so.2 is missing")
+        sys.exit(SKIPPED)
+    least = {}
+    for _ in range(2):
+        for name in (library, jemalloc[0]):
+            for figure, number in run(program, name).items():
+                least[name, figure] = min(number, least.get((name, figure), number))
+    for figure in ("epoch", "bins", "lines", "json"):
+        ours, theirs = least[library, figure], least[jemalloc[0], figure]
+        print(f"{figure}: {ours} ns, jemalloc {theirs} ns")
+        assert ours <= theirs, figure
+
+
+main(*sys.argv[1:])
