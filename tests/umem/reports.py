@@ -59,6 +59,14 @@ def main(program, library):
     whatis = json.loads(run([program, "whatis"]).stdout)
     assert "slab" in whatis["is"] or "heap" in whatis["is"], whatis
 
+    logs = {"UMEM_DEBUG": "audit,contents=16", "UMEM_LOGGING": "transaction=1M,contents,fail"}
+    entries = json.loads(run([program, "umem_log contents 5"], **logs).stdout)["entries"]
+    assert any(entry["size"] == 123 and entry["event"] == "free" and len(entry["contents"]) == 32 for entry in entries), entries
+    entries = json.loads(run([program, "umem_log 3"], **logs).stdout)["entries"]
+    assert len(entries) == 3 and entries[0]["age_ns"] <= entries[2]["age_ns"], entries
+    segments = json.loads(run([program, "vmem"]).stdout)
+    assert segments["report"] == "vmem" and isinstance(segments["arenas"], list)
+
     for name in NAMES:
         text = run([program], UMEM_DEBUG="audit", UMEM_LOGGING="transaction", VMAG_UMEM_REPORT=name).stderr
         assert len(text.splitlines()) >= 1, f"{name} as text says nothing"
