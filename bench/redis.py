@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""redis-server on vmag and on the jemalloc that it is linked to, interleaved: throughput, CPU time, memory.
+"""redis-server on vmag in the place of the jemalloc that it is linked to, and on that, interleaved: throughput, CPU time, memory.
 
 Each round starts a fresh server for each side, by turns. The clients are redis-benchmark's, over a Unix socket. What the server's process
 spends of CPU time for a request is the steadier number: the throughput is also the clients' and the machine's. Memory is
@@ -29,13 +29,15 @@ return n"""
 
 
 class Server:
-    """A server without persistence on a socket of its own; its memory belongs to the allocator that was asked for."""
+    """A server without persistence on a socket of its own; its memory belongs to the allocator that was asked for.
 
-    def __init__(self, library, folder):
+    `libraries`: the folder where vmag is found as libjemalloc.so.2; None: the system's jemalloc serves."""
+
+    def __init__(self, libraries, folder):
         self.socket = os.path.join(folder, "socket")
-        environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
-        if library:
-            environment["LD_PRELOAD"] = str(library)
+        environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        if libraries:
+            environment["LD_LIBRARY_PATH"] = str(libraries)
         words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", folder]
         self.process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
         while not os.path.exists(self.socket):
@@ -43,7 +45,8 @@ class Server:
                 sys.exit("redis: the server ended at once")
             time.sleep(0.05)
         maps = pathlib.Path(f"/proc/{self.process.pid}/maps").read_text()
-        if library and pathlib.Path(library).name not in maps or not library and "libjemalloc" not in maps:
+        place = f"{libraries}/libjemalloc.so.2" if libraries else "/libjemalloc.so.2"
+        if place not in maps or maps.count("libjemalloc.so.2") != maps.count(place):
             sys.exit("redis: the server does not run on the allocator asked for")
 
     def cpu_seconds(self):
@@ -71,10 +74,10 @@ class Server:
         self.process.wait()
 
 
-def one_run(library, options):
+def one_run(libraries, options):
     result = {}
     with tempfile.TemporaryDirectory(prefix="vmag-redis-") as folder:
-        server = Server(library, folder)
+        server = Server(libraries, folder)
         try:
             for test in TESTS:
                 result[test + " requests/s"], result[test + " server µs/request"] = server.benchmark(test, options)
@@ -94,7 +97,7 @@ def measure(sides, options):
         for side in names if number % 2 == 0 else reversed(names):
             print(f"\rround {number + 1} of {options.rounds}, {side}   ", end="", file=sys.stderr, flush=True)
             results[side].append(one_run(sides[side], options))
-    print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
+    print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
     return results
 
 
@@ -125,7 +128,8 @@ def main():
             sys.exit(f"redis: {program} is not installed: scripts/setup.sh test")
     with tempfile.TemporaryDirectory(prefix="vmag-redis-library-") as folder:
         # A copy, so that a build meanwhile does not change what is measured.
-        sides = {"vmag": shutil.copy(options.library, folder), "jemalloc": None}
+        shutil.copy(options.library, os.path.join(folder, "libjemalloc.so.2"))
+        sides = {"vmag": folder, "jemalloc": None}
         results = measure(sides, options)
     table(results)
     if options.json:

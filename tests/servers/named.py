@@ -22,7 +22,7 @@ key "k" {{ algorithm hmac-sha256; secret "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"; }};
 options {{ default-key "k"; default-server 127.0.0.1; default-port {control}; }};
 """
 ZONE = "$TTL 60\n@ IN SOA ns.test. admin.test. {serial} 60 60 60 60\n@ IN NS ns.test.\nns IN A 127.0.0.1\n"
-NAMES = 3000
+NAMES = 1000
 
 
 def write(folder, name, text):

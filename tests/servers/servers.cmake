@@ -2,6 +2,21 @@
 # programs that look for jemalloc. Each proves which allocator ran.
 # SPDX-License-Identifier: BSD-2-Clause
 
-foreach(name nginx mariadb postgres varnish)
-  vmag_test(servers.${name}.preload slow 150 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/servers/${name}.py $<TARGET_FILE:vmag> preload)
+set(SERVERS ${CMAKE_CURRENT_SOURCE_DIR}/servers)
+foreach(name nginx mariadb postgres varnish named redis)
+  vmag_test(servers.${name}.preload slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> preload)
 endforeach()
+# These are linked with libjemalloc.so.2 in Debian.
+foreach(name varnish named redis)
+  vmag_test(servers.${name}.alias slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> alias)
+endforeach()
+
+vmag_test(servers.rust slow 300 ${PYTHON} ${SERVERS}/rust.py $<TARGET_FILE:vmag> ${SERVERS}/rust ${CMAKE_BINARY_DIR}/rust-program)
+
+if(VMAG_TESTS_CXX)
+  vmag_test_program(servers_detect servers/detect.cpp LIBRARIES vmag)
+  vmag_test_program(servers_detect_preloaded servers/detect.cpp)
+  vmag_test(servers.detect quick 60 servers_detect)
+  vmag_test(servers.detect.preloaded quick 60 servers_detect_preloaded)
+  set_tests_properties(servers.detect.preloaded PROPERTIES ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:vmag>")
+endif()

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
-use crate::explain::Ledger;
+use crate::explain::{Ledger, Row};
 use crate::launch::Launcher;
 use crate::measure::{Streams, Subject};
 use crate::output::{explained, say};
@@ -109,8 +109,11 @@ impl Peak {
             return;
         };
         // A little more at the end, when all was freed, must not hide what was held at the peak.
-        let before = self.ledger.as_ref().map_or(0, |ledger| ledger.resident.total());
-        if ledger.resident.total() > before + before / 64 {
+        let figures = |ledger: &Ledger| (ledger.resident.total(), ledger.resident.of(Row::Live));
+        let (resident, live) = figures(&ledger);
+        let (resident_before, live_before) = self.ledger.as_ref().map_or((0, 0), figures);
+        let slack = if live > live_before { 0 } else { resident_before / 32 };
+        if resident > resident_before + slack {
             self.ledger = Some(ledger);
         }
         self.pages = pages;
