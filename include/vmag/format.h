@@ -29,20 +29,11 @@ struct vmag_root {
 	uint64_t first_chunk;    // uint64_t: address below which no chunk is
 	uint64_t mappings;       // array of { uint64_t start, bytes }: the library's own memory
 	uint64_t mappings_count; // uint32_t
-	uint64_t arenas;         // array of pointers
-	uint64_t arenas_count;   // uint32_t
-	uint64_t fronts;         // pointer to the first
 	uint64_t magazine_bins, magazine_bins_end; // bins in here hold magazines; other bins without a word are object caches
 	// Offsets in structures.
 	uint32_t run_start, run_bin, run_bytes; // uint64_t, pointer, uint64_t
 	uint32_t slab_bitmap;                   // array of uint64_t
 	uint32_t bin_size, bin_slab_bytes, bin_buffers; // uint64_t, uint64_t, uint32_t
-	uint32_t arena_bins, bin_stride;        // one a class
-	uint32_t arena_depots, depot_stride;    // one a class
-	uint32_t depot_rounds;                  // uint64_t
-	uint32_t front_next;                    // pointer
-	uint32_t front_loaded;                  // array of pointers to magazines, one a class
-	uint32_t front_previous_rounds;         // array of uint8_t, one a class
 	uint32_t magazine_capacity;             // uint16_t
 	uint32_t magazine_slots;                // array of pointers; what is below 2^16 is an empty slot
 	char library_version[16];

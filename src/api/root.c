@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "heap/front.h"
+#include "heap/size_class.h"
+#include "magazine/magazine.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
+#include "slab/bin.h"
 #include "vmag/format.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -35,9 +37,6 @@ void root_publish(void)
 		.first_chunk = address(page_map_first_chunk_at()),
 		.mappings = address(os_mappings),
 		.mappings_count = address(&os_mappings_count),
-		.arenas = address(arenas_table_at()),
-		.arenas_count = address(arenas_end_at()),
-		.fronts = address(fronts_first_at()),
 		.magazine_bins = address(magazines_bins_at()),
 		.magazine_bins_end = address(magazines_bins_at() + MAGAZINE_SIZES),
 		.run_start = offsetof(struct run, node.key),
@@ -47,14 +46,6 @@ void root_publish(void)
 		.bin_size = offsetof(struct bin, shape.size),
 		.bin_slab_bytes = offsetof(struct bin, shape.slab_bytes),
 		.bin_buffers = offsetof(struct bin, shape.buffers),
-		.arena_bins = offsetof(struct arena, bins),
-		.bin_stride = sizeof(struct bin),
-		.arena_depots = offsetof(struct arena, depots),
-		.depot_stride = sizeof(struct depot),
-		.depot_rounds = offsetof(struct depot, rounds),
-		.front_next = offsetof(struct front, next),
-		.front_loaded = offsetof(struct front, loaded),
-		.front_previous_rounds = offsetof(struct front, previous_rounds),
 		.magazine_capacity = offsetof(struct magazine, capacity),
 		.magazine_slots = offsetof(struct magazine, round),
 		.library_version = VMAG_VERSION,

@@ -149,16 +149,6 @@ struct arena *arena_of(unsigned id)
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
 }
 
-const void *arenas_table_at(void)
-{
-	return arenas.by_id;
-}
-
-const void *arenas_end_at(void)
-{
-	return &arenas.end;
-}
-
 unsigned arenas_end(void)
 {
 	return atomic_load_explicit(&arenas.end, memory_order_acquire);

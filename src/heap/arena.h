@@ -94,10 +94,6 @@ void arena_unbind(struct arena *arena);
 bool arena_enter(struct arena *arena);
 void arena_leave(struct arena *arena);
 
-// Where these two are kept, for readers in other processes (include/vmag/format.h).
-const void *arenas_table_at(void);
-const void *arenas_end_at(void);
-
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);
 

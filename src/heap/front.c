@@ -740,11 +740,6 @@ uint8_t fronts_door(void)
 	return fronts.door;
 }
 
-const void *fronts_first_at(void)
-{
-	return &fronts.first;
-}
-
 unsigned fronts_live(void)
 {
 	return fronts.count;

@@ -130,9 +130,6 @@ void fronts_count(size_t rounds[CLASSES]);
 void fronts_cached(size_t bytes[ARENAS_MOST][2]);
 unsigned fronts_live(void);
 
-// Where the list of fronts begins, for readers in other processes (include/vmag/format.h).
-const void *fronts_first_at(void);
-
 // Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);

@@ -114,7 +114,7 @@ def check_redis(library, vmag):
 
 
 def check_command(library, vmag):
-    program = "x = bytearray(b'x') * (40 << 20)\nimport time\ntime.sleep(0.3)"
+    program = "x = bytearray(b'x') * (40 << 20)\nimport time\ntime.sleep(2)"
     result = subprocess.run([vmag, "explain", "--json", "--lib", library, "--", sys.executable, "-c", program],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert result.returncode == 0, result.stderr

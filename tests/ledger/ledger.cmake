@@ -1,4 +1,4 @@
-# ctl.ledger.*: vmag_ledger sums, and each row moves by what the program does to it.
+# ctl.ledger.*: vmag_ledger sums, and each row moves by what the program does to it; explain.*: so does what the command tells.
 # SPDX-License-Identifier: BSD-2-Clause
 
 foreach(kind shared static)
@@ -12,9 +12,13 @@ foreach(kind shared static)
   set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:20000,thp:never")
 endforeach()
 
+vmag_test_program(ledger_busy ledger/busy.c LIBRARIES vmag)
+target_include_directories(ledger_busy PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(ctl.ledger.busy quick 120 ledger_busy)
+
 if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
   vmag_test_program(ledger_self ledger/self.c LIBRARIES vmag)
   target_include_directories(ledger_self PRIVATE ${CMAKE_SOURCE_DIR}/include)
-  vmag_test(ctl.explain quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ledger/explain.py $<TARGET_FILE:vmag>
+  vmag_test(explain.known quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ledger/explain.py $<TARGET_FILE:vmag>
             ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:ledger_self>)
 endif()

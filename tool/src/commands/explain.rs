@@ -26,12 +26,13 @@ where the kernel keeps processes from looking into each other (kernel.yama.ptrac
 told. The rows always sum to what is resident. Estimates are named so. A process without vmag is explained as far as \
 the kernel knows it.
 
-With a command, its memory is looked at every 20 milliseconds, and explained when it has grown, for at most a \
+With a command, its memory is looked at every 20 milliseconds, and explained when it has grown, for about a \
 twentieth of the time; the explanation comes on standard error at the end, and the exit status is the command's.";
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How many times as long as an explanation took until the next one.
+/// How many times as long as an explanation took until the next one, but not longer than so.
 const REST_FOR_A_LOOK: u32 = 19;
+const REST_AT_MOST: Duration = Duration::from_millis(300);
 
 /// Say where the resident memory of a process is.
 #[derive(Args)]
@@ -117,7 +118,7 @@ impl Peak {
             self.ledger = Some(ledger);
         }
         self.pages = pages;
-        self.next_look = Some(Instant::now() + start.elapsed() * REST_FOR_A_LOOK);
+        self.next_look = Some(Instant::now() + (start.elapsed() * REST_FOR_A_LOOK).min(REST_AT_MOST));
     }
 }
 

@@ -9,8 +9,6 @@ use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
 const RUN_BYTES: usize = 64;
-/// A list longer than this is taken for torn.
-const FRONTS_MAX: usize = 1 << 20;
 const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
 
 /// How the slabs of a bin are cut.
@@ -45,6 +43,8 @@ pub struct Heap {
     large_runs: u64,
     large_end: u64,
     large_class: usize,
+    /// The slab of magazines whose rounds were counted last.
+    last_magazines: u64,
     pub torn: u64,
 }
 
@@ -67,13 +67,12 @@ impl Heap {
             large_runs: 0,
             large_end: 0,
             large_class: 0,
+            last_magazines: 0,
             torn: 0,
             memory,
             root,
         };
         heap.read_mappings();
-        heap.read_arenas();
-        heap.read_fronts();
         Some(heap)
     }
 
@@ -96,58 +95,33 @@ impl Heap {
             .extend(used.map(|entry| (entry[0], entry[0] + entry[1], Row::Base)));
     }
 
-    fn read_arenas(&mut self) {
-        let count = self.memory.u32(self.root.arenas_count).unwrap_or(0) as usize;
-        let arenas = self.memory.u64s(self.root.arenas, count).unwrap_or_default();
-        // Some numbers have not been used yet.
-        for arena in arenas.into_iter().filter(|&arena| arena != 0) {
-            for class in 1..self.root.classes {
-                let index = class as u64;
-                if class < self.root.slab_classes {
-                    let bin = arena + self.root.arena_bins + index * self.root.bin_stride;
-                    self.sizes[class] = self.shape(bin).map_or(0, |shape| shape.size);
-                }
-                let depot = arena + self.root.arena_depots + index * self.root.depot_stride;
-                self.rounds[class] += self.memory.u64(depot + self.root.depot_rounds).unwrap_or(0);
+    /// The rounds of all magazines of a slab, whoever holds them: a round is an address, an empty slot a small number.
+    fn count_rounds(&mut self, run: u64) {
+        let Some(slab) = self.slab(run) else { return };
+        let Some(bytes) = self.memory.bytes(slab.start, slab.shape.slab_bytes as usize) else {
+            return;
+        };
+        let size = slab.shape.size as usize;
+        for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
+            let magazine = &bytes[index as usize * size..][..size];
+            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
+            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
+            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
+            let rounds: Vec<u64> = slots.filter(|slot| *slot >= EMPTY_SLOTS_BELOW).collect();
+            if let Some(class) = rounds.first().and_then(|round| self.class_of(*round)) {
+                self.rounds[class] += rounds.len() as u64;
             }
         }
     }
 
-    /// The rounds of a loaded magazine are counted in its slots: an empty one holds a small number.
-    fn read_fronts(&mut self) {
-        let mut front = self.memory.u64(self.root.fronts).unwrap_or(0);
-        for _ in 0..FRONTS_MAX {
-            if front == 0 {
-                return;
-            }
-            let loaded = self.memory.u64s(front + self.root.front_loaded, self.root.classes);
-            let previous = self
-                .memory
-                .bytes(front + self.root.front_previous_rounds, self.root.classes);
-            let (Some(loaded), Some(previous)) = (loaded, previous) else {
-                break;
-            };
-            for class in 1..self.root.classes {
-                self.rounds[class] += u64::from(previous[class]) + self.rounds_in(loaded[class]);
-            }
-            match self.memory.u64(front + self.root.front_next) {
-                Some(next) => front = next,
-                None => break,
-            }
+    /// Of an object of the heap; those of object caches have none.
+    fn class_of(&self, object: u64) -> Option<usize> {
+        let granule = object >> self.root.lg_granule;
+        if granule >= self.granules {
+            return None;
         }
-        self.torn += 1;
-    }
-
-    fn rounds_in(&self, magazine: u64) -> u64 {
-        if magazine == 0 {
-            return 0;
-        }
-        let head = self.memory.bytes(magazine, self.root.magazine_capacity + 2);
-        let capacity = head.map_or(0, |head| u16_in(&head, self.root.magazine_capacity));
-        let slots = self.memory.u64s(magazine + self.root.magazine_slots, capacity.into());
-        slots.map_or(0, |slots| {
-            slots.iter().filter(|slot| **slot >= EMPTY_SLOTS_BELOW).count() as u64
-        })
+        let word = self.memory.bytes(self.page_map + granule * 2, 2)?;
+        Some(usize::from(u16_in(&word, 0) & 0xff)).filter(|class| (1..self.root.classes).contains(class))
     }
 
     fn shape(&mut self, bin: u64) -> Option<Shape> {
@@ -206,6 +180,7 @@ impl Heap {
                     counted.add(page, Row::Holes, holes);
                     counted.add(page, Row::SlabEnds, ends);
                     counted.add(page, Row::Live, granule_bytes - holes - ends);
+                    self.sizes[class] = slab.as_ref().map_or(self.sizes[class], |slab| slab.shape.size);
                     self.live[class] += granule_bytes - holes - ends;
                 }
                 continue;
@@ -218,6 +193,10 @@ impl Heap {
                 self.live[self.large_class] += if page == Page::Absent { 0 } else { granule_bytes };
             } else {
                 let row = *owners.entry(run).or_insert_with(|| self.owner(run));
+                if row == Row::Magazines && page != Page::Absent && self.last_magazines != run {
+                    self.last_magazines = run;
+                    self.count_rounds(run);
+                }
                 counted.add(page, row, granule_bytes);
             }
         }
@@ -246,7 +225,7 @@ impl Heap {
     fn owner(&mut self, run: u64) -> Row {
         let bin = self.memory.u64(run + self.root.run_bin as u64);
         match bin {
-            Some(bin) if (self.root.magazine_bins..self.root.magazine_bins_end).contains(&bin) => Row::Magazines,
+            Some(bin) if self.root.magazine_bins.contains(&bin) => Row::Magazines,
             _ => Row::Caches,
         }
     }
@@ -308,6 +287,10 @@ impl Heap {
 }
 
 impl Slab {
+    fn is_free(&self, index: u64) -> bool {
+        self.bitmap[(index / 64) as usize] >> (index % 64) & 1 == 1
+    }
+
     /// Bytes of free buffers, and behind the last buffer, in the granule at an address.
     fn unused(&self, at: u64, granule_bytes: u64) -> (u64, u64) {
         let Some(from) = at.checked_sub(self.start).filter(|from| *from < self.shape.slab_bytes) else {
@@ -316,9 +299,8 @@ impl Slab {
         let (to, size) = (from + granule_bytes, self.shape.size);
         let ends = to - (self.shape.buffers * size).clamp(from, to);
         let buffers = (from / size)..self.shape.buffers.min(to.div_ceil(size));
-        let is_free = |index: &u64| self.bitmap[(index / 64) as usize] >> (index % 64) & 1 == 1;
         let overlap = |index: u64| ((index + 1) * size).min(to) - (index * size).max(from);
-        (buffers.filter(is_free).map(overlap).sum(), ends)
+        (buffers.filter(|index| self.is_free(*index)).map(overlap).sum(), ends)
     }
 }
 

@@ -5,6 +5,7 @@
 use super::areas::Area;
 use super::memory::{Memory, u32_in, u64_in};
 use crate::image;
+use std::ops::Range;
 use std::path::PathBuf;
 
 const SYMBOL: &str = "vmag_root";
@@ -24,11 +25,7 @@ pub struct Root {
     pub first_chunk: u64,
     pub mappings: u64,
     pub mappings_count: u64,
-    pub arenas: u64,
-    pub arenas_count: u64,
-    pub fronts: u64,
-    pub magazine_bins: u64,
-    pub magazine_bins_end: u64,
+    pub magazine_bins: Range<u64>,
     pub run_start: usize,
     pub run_bin: usize,
     pub run_bytes: usize,
@@ -36,16 +33,8 @@ pub struct Root {
     pub bin_size: usize,
     pub bin_slab_bytes: usize,
     pub bin_buffers: usize,
-    pub arena_bins: u64,
-    pub bin_stride: u64,
-    pub arena_depots: u64,
-    pub depot_stride: u64,
-    pub depot_rounds: u64,
-    pub front_next: u64,
-    pub front_loaded: u64,
-    pub front_previous_rounds: u64,
     pub magazine_capacity: usize,
-    pub magazine_slots: u64,
+    pub magazine_slots: usize,
     pub library_version: String,
 }
 
@@ -100,71 +89,38 @@ fn read(pid: i32, address: u64) -> Found {
     }
 }
 
-const ROOT_BYTES: usize = 8 + 6 * 4 + 11 * 8 + 17 * 4 + 16;
+/// Where the addresses, the offsets and the version begin, and the end.
+const ADDRESSES: usize = 32;
+const OFFSETS: usize = ADDRESSES + 8 * 8;
+const LIBRARY_VERSION: usize = OFFSETS + 9 * 4;
+const ROOT_BYTES: usize = LIBRARY_VERSION + 16;
 
 fn parse(bytes: &[u8]) -> Root {
-    let mut at = 16;
-    let mut short = || {
-        at += 4;
-        u32_in(bytes, at - 4)
-    };
-    let (lg_granule, lg_chunk) = (short(), short());
-    let (classes, slab_classes) = (short() as usize, short() as usize);
-    let mut at = 32;
-    let mut long = || {
-        at += 8;
-        u64_in(bytes, at - 8)
-    };
-    let addresses: [u64; 11] = std::array::from_fn(|_| long());
-    let offset = |index: usize| u32_in(bytes, 32 + 88 + index * 4);
-    let version = &bytes[32 + 88 + 17 * 4..][..16];
-    let version = version.split(|byte| *byte == 0).next().unwrap_or_default();
-    let [
-        page_map,
-        page_map_end,
-        run_tables,
-        first_chunk,
-        mappings,
-        mappings_count,
-        arenas,
-        arenas_count,
-        fronts,
-        magazine_bins,
-        magazine_bins_end,
-    ] = addresses;
+    let number = |index: usize| u32_in(bytes, 16 + index * 4);
+    let address = |index: usize| u64_in(bytes, ADDRESSES + index * 8);
+    let offset = |index: usize| u32_in(bytes, OFFSETS + index * 4) as usize;
+    let version = bytes[LIBRARY_VERSION..ROOT_BYTES].split(|byte| *byte == 0).next();
     Root {
-        lg_granule,
-        lg_chunk,
-        classes,
-        slab_classes,
-        page_map,
-        page_map_end,
-        run_tables,
-        first_chunk,
-        mappings,
-        mappings_count,
-        arenas,
-        arenas_count,
-        fronts,
-        magazine_bins,
-        magazine_bins_end,
-        run_start: offset(0) as usize,
-        run_bin: offset(1) as usize,
-        run_bytes: offset(2) as usize,
-        slab_bitmap: offset(3) as usize,
-        bin_size: offset(4) as usize,
-        bin_slab_bytes: offset(5) as usize,
-        bin_buffers: offset(6) as usize,
-        arena_bins: offset(7).into(),
-        bin_stride: offset(8).into(),
-        arena_depots: offset(9).into(),
-        depot_stride: offset(10).into(),
-        depot_rounds: offset(11).into(),
-        front_next: offset(12).into(),
-        front_loaded: offset(13).into(),
-        front_previous_rounds: offset(14).into(),
-        magazine_capacity: offset(15) as usize,
-        magazine_slots: offset(16).into(),
-        library_version: String::from_utf8_lossy(version).into_owned(),
+        lg_granule: number(0),
+        lg_chunk: number(1),
+        classes: number(2) as usize,
+        slab_classes: number(3) as usize,
+        page_map: address(0),
+        page_map_end: address(1),
+        run_tables: address(2),
+        first_chunk: address(3),
+        mappings: address(4),
+        mappings_count: address(5),
+        magazine_bins: address(6)..address(7),
+        run_start: offset(0),
+        run_bin: offset(1),
+        run_bytes: offset(2),
+        slab_bitmap: offset(3),
+        bin_size: offset(4),
+        bin_slab_bytes: offset(5),
+        bin_buffers: offset(6),
+        magazine_capacity: offset(7),
+        magazine_slots: offset(8),
+        library_version: String::from_utf8_lossy(version.unwrap_or_default()).into_owned(),
     }
 }
