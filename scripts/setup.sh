@@ -44,6 +44,7 @@ test  need command:musl-gcc                 musl-tools
 test  need library:libjemalloc.so.2         libjemalloc2
 test  need command:valgrind                 valgrind
 test  wish command:jeprof                   libjemalloc-dev
+test  wish command:chromium                 chromium
 test  need command:strace                   strace
 test  wish library:libjemalloc.so.2         libjemalloc2
 bench need library:libjemalloc.so.2         libjemalloc2

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "watch/trace.h"
 
 enum { JUNK_ALLOCATED = 0xa5, JUNK_FREED = 0x5a }; // 2006: J
 
@@ -75,6 +76,8 @@ void door_allocated(struct front *front, void *object, size_t size)
 		front->allocated += size;
 	if (front->words->door & DOOR_PEAK)
 		note_peak(front);
+	if (front->words->door & DOOR_TRACE)
+		trace_allocated(&front->tracer, object, size);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, 0, size);
 }
@@ -83,6 +86,8 @@ void door_freeing(struct front *front, void *object, size_t size)
 {
 	if (front->words->door & DOOR_COUNT)
 		front->freed += size;
+	if (front->words->door & DOOR_TRACE)
+		trace_freed(&front->tracer, object);
 	if (front->words->door & DOOR_FILL && options.junk & JUNK_FREE)
 		memset(object, JUNK_FREED, size);
 }
@@ -95,6 +100,8 @@ void door_resized(struct front *front, void *object, size_t old_size, size_t siz
 	}
 	if (front->words->door & DOOR_PEAK)
 		note_peak(front);
+	if (front->words->door & DOOR_TRACE)
+		trace_resized(&front->tracer, object, size);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, old_size, size);
 }

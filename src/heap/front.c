@@ -16,6 +16,7 @@
 #include "os/thread.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
+#include "watch/trace.h"
 
 enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
@@ -648,6 +649,7 @@ void front_end(void *value)
 	front_flush(front);
 	forget_capacities(front);
 	front_close_words(front);
+	trace_thread_end(&front->tracer);
 	words.ended = true;
 	words.door = 0;
 	words.front = NULL;

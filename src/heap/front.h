@@ -43,6 +43,7 @@ struct front {
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct profile_thread profile; // while the door is closed for DOOR_SAMPLE
+	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t misses;

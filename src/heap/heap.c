@@ -26,6 +26,7 @@
 #include "pages/chunks.h"
 #include "pages/page_map.h"
 #include "vmem/resource.h"
+#include "watch/trace.h"
 
 enum { RUN_LEAST = 16 * 1024 };
 
@@ -466,6 +467,8 @@ void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new
 	if (!large_resize(object, new_size))
 		moved = arena == NULL ? NULL : large_move(arena, object, new_size);
 	resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
+	if (moved != NULL && moved != object && UNLIKELY((words.door & DOOR_TRACE) != 0))
+		trace_freed(&words.front->tracer, object);
 	if (moved != NULL && UNLIKELY(words.door != 0))
 		door_resized(words.front, moved, old_size, new_size);
 	return moved;
@@ -509,6 +512,7 @@ void heap_fork_prepare(void)
 	explicit_caches_fork_prepare();
 	fronts_fork_prepare();
 	cpu_fronts_fork_prepare();
+	trace_fork_prepare();
 	profile_fork_prepare();
 	arenas_fork_prepare();
 	mutex_fork_lock(&heap_arena.lock);
@@ -525,6 +529,7 @@ void heap_fork_done(bool child)
 	mutex_fork_unlock(&heap_arena.lock);
 	arenas_fork_done(child);
 	profile_fork_done(child);
+	trace_fork_done(child, words.front == NULL ? NULL : words.front->tracer);
 	cpu_fronts_fork_done(child);
 	fronts_fork_done(child);
 	explicit_caches_fork_done(child);

@@ -1,12 +1,14 @@
-// Sampling on and off.
+// Sampling and tracing on and off.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/sampling.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "conf/options.h"
 #include "heap/door.h"
 #include "watch/profile.h"
+#include "watch/trace.h"
 
 void sampling_init(void)
 {
@@ -25,6 +27,8 @@ void sampling_init(void)
 	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);
 	if (wanted && options.prof_active)
 		sampling_set(true);
+	if (options.trace[0] != '\0')
+		tracing_start(options.trace, options.trace_bytes, options.trace_ring);
 }
 
 bool sampling_set(bool active)
@@ -66,4 +70,24 @@ void sampling_thread_name(const char *name)
 const char *sampling_thread_name_get(void)
 {
 	return words.front == NULL ? "" : profile_name_of(&words.front->profile);
+}
+
+static _Atomic bool tracing; // also when the trace has come to its limit
+
+bool tracing_start(const char *prefix, uint64_t most_bytes, bool ring)
+{
+	if (!trace_start(prefix, most_bytes, ring))
+		return false;
+	atomic_store(&tracing, true);
+	doors_close(DOOR_TRACE);
+	return true;
+}
+
+void tracing_stop(void)
+{
+	if (atomic_load(&tracing) == false)
+		return;
+	atomic_store(&tracing, false);
+	doors_open(DOOR_TRACE);
+	trace_stop();
 }

@@ -1,4 +1,4 @@
-// Sampling on and off: the profile's settings from the options, and the doors of all threads.
+// Sampling and tracing on and off: the profile's settings from the options, and the doors of all threads.
 //
 // While sampling is on, the doors are closed for DOOR_SAMPLE and every operation goes the slow way, where its bytes are
 // counted; off, it costs nothing. What was sampled stays known to the profile after sampling ended. Then, with doors open, a
@@ -7,8 +7,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-// At first use, after the options were read: on when prof and prof_active are.
+// At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
 void sampling_init(void);
 
 // For all threads; returns what it was. Takes the lock of the fronts.
@@ -19,3 +20,7 @@ bool sampling_thread_set(bool active);
 bool sampling_thread_is_on(void);
 void sampling_thread_name(const char *name);
 const char *sampling_thread_name_get(void);
+
+// The event trace (watch/trace.h) of all threads. False: there is one already, or the prefix is too long.
+bool tracing_start(const char *prefix, uint64_t most_bytes, bool ring);
+void tracing_stop(void);

@@ -16,6 +16,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/heap.h"
+#include "heap/sampling.h"
 #include "life/background.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -88,4 +89,5 @@ void life_end(void)
 	if (options.stats_print)
 		report_print(NULL, NULL, options.stats_print_opts);
 	report("exit", true);
+	tracing_stop();
 }

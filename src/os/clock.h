@@ -20,3 +20,18 @@ void os_word_wake_all(_Atomic uint32_t *word);
 
 // Some bytes that differ from process to process.
 uint64_t os_random(void);
+
+// The processor's counter, the cheapest clock there is; what a tick is, comparing it with os_clock_ns tells.
+static inline uint64_t os_ticks(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return os_clock_ns();
+#endif
+}

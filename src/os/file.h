@@ -24,6 +24,8 @@ void os_file_append(const char *path, const char *text, size_t length);
 
 // A new file to write, what was there is cut (mode 0600); −1: errno says why. Writes all; false: errno says why.
 int os_file_create(const char *path);
+int os_file_create_new(const char *path); // EEXIST: there is one already
+bool os_file_write_at(int file, const char *bytes, size_t length, uint64_t offset);
 bool os_file_write(int file, const char *bytes, size_t length);
 
 // Writes all bytes to stderr; gives up at an error.

@@ -65,6 +65,27 @@ int os_file_create(const char *path)
 	return file_open(path, O_WRONLY | O_CREAT | O_TRUNC);
 }
 
+int os_file_create_new(const char *path)
+{
+	return file_open(path, O_WRONLY | O_CREAT | O_EXCL);
+}
+
+bool os_file_write_at(int fd, const char *bytes, size_t length, uint64_t offset)
+{
+	while (length > 0) {
+		ssize_t written = syscall(SYS_pwrite64, fd, bytes, length, offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		bytes += written;
+		length -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	return true;
+}
+
 bool os_file_write(int fd, const char *bytes, size_t length)
 {
 	while (length > 0) {

@@ -23,6 +23,7 @@ enum mutex_rank {
 	RANK_FRONTS,   // list of fronts
 	RANK_CPU_FRONTS, // table of the fronts of processors
 	RANK_CPU_FRONT, // front of a processor
+	RANK_TRACE,    // tracers of threads
 	RANK_STACKS,   // table of call stacks
 	RANK_PROFILE,  // tallies of the sampling profiler
 	RANK_ARENAS,   // table of arenas

@@ -4,5 +4,6 @@
 pub mod collapsed;
 pub mod csv;
 pub mod flame;
+pub mod png;
 pub mod pprof;
 pub mod speedscope;

@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
-use vmag_tool::commands::{diff, explain, export, heap, leaks, options, run};
+use vmag_tool::commands::{diff, explain, export, heap, leaks, map, report, run, trace};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -24,6 +24,9 @@ enum Commands {
     Leaks(leaks::Arguments),
     Diff(diff::Arguments),
     Export(export::Arguments),
+    Trace(trace::Arguments),
+    Map(map::Arguments),
+    Report(report::Arguments),
     Options(options::Arguments),
     /// Run a program and say at its end what every cache and arena holds
     Umastat(umem::Arguments),
@@ -51,6 +54,9 @@ fn main() {
         Commands::Leaks(arguments) => leaks::run(&arguments),
         Commands::Diff(arguments) => diff::run(&arguments),
         Commands::Export(arguments) => export::run(&arguments),
+        Commands::Trace(arguments) => trace::run(&arguments),
+        Commands::Map(arguments) => map::run(&arguments),
+        Commands::Report(arguments) => report::run(&arguments),
         Commands::Options(arguments) => options::run(&arguments),
         Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),
         Commands::Findleaks(arguments) => umem::run(&arguments, Request::Findleaks),

@@ -115,6 +115,75 @@ impl ProfileWanted {
     }
 }
 
+/// An event trace that a run is to leave in a file.
+pub struct TraceWanted {
+    file: PathBuf,
+    folder: TempDir,
+}
+
+impl TraceWanted {
+    /// Beside the file, for traces are large and are to be moved, not copied.
+    pub fn new(file: &Path, most_bytes: u64, ring: bool, asked: &mut Asked) -> Result<TraceWanted> {
+        let beside = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let folder = tempfile::Builder::new()
+            .prefix(".vmag-trace-")
+            .tempdir_in(beside)
+            .map_err(|error| cannot_keep(file, error))?;
+        let path = folder.path().canonicalize().map_err(|error| cannot_keep(file, error))?;
+        asked.options.push(format!("trace:{}", path.join("t").display()));
+        asked.options.push(format!("trace_bytes:{most_bytes}"));
+        asked.options.push(format!("trace_ring:{ring}"));
+        Ok(TraceWanted {
+            file: file.to_path_buf(),
+            folder,
+        })
+    }
+
+    /// Puts the trace of process `pid` where it was wanted; those of its children beside it. The last program that the
+    /// process became wrote the last one.
+    pub fn collect(&self, pid: i32) -> Result<ProfilesWritten> {
+        let mut written = ProfilesWritten {
+            own: None,
+            of_children: Vec::new(),
+        };
+        let entries = fs::read_dir(self.folder.path()).map_err(|error| cannot_keep(&self.file, error))?;
+        let mut names: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        names.sort();
+        for path in names {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(of) = name
+                .strip_prefix("t.")
+                .and_then(|rest| rest.split('.').next()?.parse::<i32>().ok())
+            else {
+                continue;
+            };
+            let to = if of == pid {
+                self.file.clone()
+            } else {
+                numbered(&self.file, of)
+            };
+            fs::rename(&path, &to).map_err(|error| cannot_keep(&self.file, error))?;
+            if of == pid {
+                written.own = Some(to);
+            } else {
+                written.of_children.push(to);
+            }
+        }
+        Ok(written)
+    }
+}
+
+fn cannot_keep(file: &Path, error: io::Error) -> ToolError {
+    ToolError::new(
+        format!("cannot write the trace {}", file.display()),
+        error,
+        "name a file that can be written with --trace=FILE",
+    )
+}
+
 /// "p.heap" of process 7 is "p.7.heap".
 fn numbered(file: &Path, pid: i32) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_os_string();

@@ -6,7 +6,7 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::{Streams, Subject};
 use crate::output::{json, say, text};
-use crate::recorded::{Callers, ProfileWanted};
+use crate::recorded::{Callers, ProfileWanted, ProfilesWritten, TraceWanted};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -66,6 +66,18 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 524_288, requires = "profile")]
     sample_bytes: u64,
 
+    /// Leave an event trace in FILE, for `vmag trace`, `vmag map` and `vmag report`; those of its children beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    trace: Option<PathBuf>,
+
+    /// With --trace: most bytes of the file
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30, requires = "trace")]
+    trace_bytes: u64,
+
+    /// With --trace: keep the newest events when the file is full, not the oldest
+    #[arg(long, requires = "trace")]
+    trace_ring: bool,
+
     /// How callers are found
     #[arg(long, value_enum, default_value = "tables")]
     callers: Callers,
@@ -87,35 +99,51 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         )?),
         None => None,
     };
+    let trace = match &arguments.trace {
+        Some(file) => Some(TraceWanted::new(
+            file,
+            arguments.trace_bytes,
+            arguments.trace_ring,
+            &mut subject.asked,
+        )?),
+        None => None,
+    };
     let mut shown = Shown::open(arguments)?;
     let mut launcher = Launcher::new()?;
     if arguments.compare {
         run_compared(arguments, &subject, &mut launcher, &mut shown)
     } else {
-        run_once(&subject, &mut launcher, &mut shown, profile.as_ref())
+        run_once(&subject, &mut launcher, &mut shown, &Wanted { profile, trace })
     }
 }
 
-fn collect_profile(wanted: &ProfileWanted, pid: i32, shown: &Shown) -> Result<()> {
-    let written = wanted.collect(pid)?;
+/// What the run is to leave behind.
+struct Wanted {
+    profile: Option<ProfileWanted>,
+    trace: Option<TraceWanted>,
+}
+
+/// `name`: of the thing, and the command that shows it.
+fn tell_written(written: &ProfilesWritten, (name, command): (&str, &str), shown: &Shown) {
     let Some(own) = &written.own else {
-        say("vmag: no profile of the command's process: it was killed, called _exit, or became another program\n");
-        return Ok(());
+        say(format_args!(
+            "vmag: no {name} of the command's process: it was killed, called _exit, or became another program\n"
+        ));
+        return;
     };
-    shown.text(|| format!("vmag: profile   {0}; look at it with: vmag heap {0}\n", own.display()));
+    shown.text(|| {
+        format!(
+            "vmag: {name:<9} {0}; look at it with: vmag {command} {0}\n",
+            own.display()
+        )
+    });
     if let Some(child) = written.of_children.first() {
         let (children, beside) = (written.of_children.len(), child.display());
         shown.text(|| format!("vmag:           beside it those of {children} further processes, such as {beside}\n"));
     }
-    Ok(())
 }
 
-fn run_once(
-    subject: &Subject,
-    launcher: &mut Launcher,
-    shown: &mut Shown,
-    profile: Option<&ProfileWanted>,
-) -> Result<Status> {
+fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wanted: &Wanted) -> Result<Status> {
     let measured = subject.run_on_vmag(launcher, Streams::Ours)?;
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
@@ -124,8 +152,11 @@ fn run_once(
         return Ok(not_success(status));
     }
     shown.text(|| text::of_run(&measured));
-    if let Some(profile) = profile {
-        collect_profile(profile, measured.ended.pid, shown)?;
+    if let Some(profile) = &wanted.profile {
+        tell_written(&profile.collect(measured.ended.pid)?, ("profile", "heap"), shown);
+    }
+    if let Some(trace) = &wanted.trace {
+        tell_written(&trace.collect(measured.ended.pid)?, ("trace", "trace"), shown);
     }
     Ok(status)
 }

@@ -1,0 +1,140 @@
+// The profiler through jemalloc's controls: on, off, named, dumped and forgotten while the program runs.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <jemalloc/jemalloc.h>
+#include <pthread.h>
+
+#include "../check.h"
+
+enum { OBJECTS = 2000, BYTES = 20000 };
+
+static char path[512];
+
+static bool get(const char *name) {
+    bool value;
+    size_t size = sizeof value;
+    CHECK_EQ(mallctl(name, &value, &size, NULL, 0), 0);
+    return value;
+}
+
+static void set(const char *name, bool value) {
+    CHECK_EQ(mallctl(name, NULL, NULL, &value, sizeof value), 0);
+}
+
+// The estimate of live bytes in the dump, as the program asked for it.
+static double dumped(void) {
+    const char *name = path;
+    unsigned long objects, bytes;
+    char line[256];
+
+    CHECK_EQ(mallctl("prof.dump", NULL, NULL, &name, sizeof name), 0);
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL && fgets(line, sizeof line, file) != NULL);
+    CHECK(strcmp(line, "heap_v2/1\n") == 0);
+    CHECK(fscanf(file, " t*: %lu: %lu [", &objects, &bytes) == 2);
+    fclose(file);
+    return (double)bytes / ((double)OBJECTS * BYTES);
+}
+
+static void *allocate(void *kept) {
+    for (int i = 0; i < OBJECTS; i++)
+        ((void **)kept)[i] = malloc(BYTES);
+    return kept;
+}
+
+static void release(void **kept) {
+    for (int i = 0; i < OBJECTS; i++)
+        free(kept[i]);
+}
+
+static void *silent(void *kept) {
+    CHECK(get("thread.prof.active"));
+    set("thread.prof.active", false);
+    CHECK(!get("thread.prof.active"));
+    return allocate(kept);
+}
+
+// A dump of that name is there; it is taken away.
+static void unlink_dump(const char *folder, const char *prefix, int number, const char *kind) {
+    char name[512];
+    snprintf(name, sizeof name, "%s/%s.%d.%d.%s.heap", folder, prefix, (int)getpid(), number, kind);
+    CHECK_SAY(unlink(name) == 0, "no dump %s", name);
+}
+
+static void dump_by_prefix(const char *folder) {
+    char prefix[256];
+    const char *name = prefix;
+
+    snprintf(prefix, sizeof prefix, "%s/p", folder);
+    CHECK_EQ(mallctl("prof.prefix", NULL, NULL, &name, sizeof name), 0);
+    CHECK_EQ(mallctl("prof.dump", NULL, NULL, NULL, 0), 0);
+    unlink_dump(folder, "p", 0, "m0");
+}
+
+int main(void) {
+    char folder[] = "/tmp/vmag-controls-XXXXXX";
+    static void *first[OBJECTS], *second[OBJECTS];
+    size_t rate = 16, size = sizeof rate;
+    const char *name;
+    pthread_t thread;
+
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/controls.heap", folder);
+    CHECK(get("config.prof"));
+    CHECK(!get("prof.active"));
+    allocate(first);
+    CHECK_EQ(mallctl("prof.reset", NULL, NULL, &rate, sizeof rate), 0);
+    CHECK_EQ(mallctl("prof.lg_sample", &rate, &size, NULL, 0), 0);
+    CHECK_EQ(rate, 16);
+
+    set("prof.active", true);
+    CHECK(get("prof.active"));
+    CHECK(dumped() < 0.02); // what was there before is not known
+    allocate(second);
+    CHECK_SAY(dumped() > 0.9 && dumped() < 1.1, "%f", dumped());
+    set("prof.active", false);
+    release(first);
+    allocate(first);
+    CHECK(dumped() < 1.1); // not sampled any more
+    release(second);
+    CHECK(dumped() < 0.02); // but known
+
+    set("prof.active", true);
+    pthread_create(&thread, NULL, silent, second);
+    pthread_join(thread, NULL);
+    CHECK(dumped() < 0.02);
+    release(second);
+    allocate(second);
+    CHECK(dumped() > 0.9);
+    CHECK_EQ(mallctl("prof.reset", NULL, NULL, NULL, 0), 0);
+    CHECK(dumped() < 0.02);
+    release(second);
+    CHECK(dumped() < 0.02); // and the frees of what was forgotten do not count
+
+    name = "a worker";
+    CHECK_EQ(mallctl("thread.prof.name", NULL, NULL, (void *)&name, sizeof name), 0);
+    name = NULL;
+    size = sizeof name;
+    CHECK_EQ(mallctl("thread.prof.name", (void *)&name, &size, NULL, 0), 0);
+    CHECK(strcmp(name, "a worker") == 0);
+    name = "a\nworker";
+    CHECK_EQ(mallctl("thread.prof.name", NULL, NULL, (void *)&name, sizeof name), EFAULT);
+    name = "/nowhere/at/all";
+    CHECK_EQ(mallctl("prof.dump", NULL, NULL, (void *)&name, sizeof name), EFAULT);
+    release(first);
+
+    uint64_t interval;
+    size = sizeof interval;
+    CHECK_EQ(mallctl("prof.interval", &interval, &size, NULL, 0), 0);
+    CHECK_EQ(interval, 0);
+    dump_by_prefix(folder);
+    set("prof.thread_active_init", false);
+    CHECK(!get("prof.thread_active_init"));
+    set("prof.gdump", true);
+    set("prof.active", true);
+    free(malloc(512ul << 20)); // more than there ever was
+    unlink_dump(folder, "p", 1, "u0");
+    unlink(path);
+    rmdir(folder);
+    return 0;
+}

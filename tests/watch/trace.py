@@ -1,0 +1,106 @@
+# Event traces: every event is there, threads and forks included; limits hold; what is left after SIGKILL can be read.
+# `trace.py VMAG LIBRARY SITES EVERYTHING`.
+# SPDX-License-Identifier: BSD-2-Clause
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CHUNK = 65536
+
+
+def environment(library, conf):
+    return dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf)
+
+
+def summary_of(vmag, path):
+    return json.loads(subprocess.run([vmag, "trace", "--json", path], capture_output=True, text=True, check=True).stdout)
+
+
+def class_of(summary, size):
+    return next(row for row in summary["classes"] if row["bytes"] == size)
+
+
+def check_counts(vmag, library, sites, folder):
+    path = os.path.join(folder, "large.trace")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--", sites, "large"], check=True,
+                   stdout=subprocess.DEVNULL)
+    summary = summary_of(vmag, path)
+    assert class_of(summary, 1 << 20)["allocations"] == class_of(summary, 1 << 20)["live_at_end"] == 100
+    assert class_of(summary, 5120)["allocations"] == 4000, class_of(summary, 5120)
+    assert summary["events"] < 4300 and summary["damaged_chunks"] == 0 and summary["unknown_frees"] == 0, summary
+    rows = subprocess.run([vmag, "trace", "--events", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(rows) == summary["events"] + 1
+    times = [int(row.split(",")[0]) for row in rows[1:]]
+    assert times == sorted(times)
+    subprocess.run([vmag, "map", path, "-o", os.path.join(folder, "map.png")], check=True)
+    assert open(os.path.join(folder, "map.png"), "rb").read(4) == b"\x89PNG"
+
+    path = os.path.join(folder, "churn.trace")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--", sites, "churn"], check=True,
+                   stdout=subprocess.DEVNULL)
+    row, summary = class_of(summary_of(vmag, path), 64), summary_of(vmag, path)
+    assert row["allocations"] >= 1100000 and row["frees"] >= 1000000 and row["live_at_end"] in range(100000, 100100), row
+    each = summary["file_bytes"] / summary["events"]
+    print(f"{summary['events']} events, {each:.1f} bytes each")
+    assert each < 12
+
+    path = os.path.join(folder, "threads.trace")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--", sites, "threads"], check=True,
+                   stdout=subprocess.DEVNULL)
+    summary = summary_of(vmag, path)
+    assert class_of(summary, 64)["allocations"] in range(160000, 160100), class_of(summary, 64)
+    assert summary["threads"] == 5, summary["threads"]
+
+
+# Forks, threads' ends and dlopen while a trace overwrites itself.
+def check_ring(vmag, library, everything, folder):
+    prefix = os.path.join(folder, "ring")
+    conf = f"trace:{prefix},trace_bytes:{16 * CHUNK},trace_ring:true,prof:true,lg_prof_sample:14"
+    subprocess.run([everything, "3"], check=True, env=environment(library, conf), stderr=subprocess.DEVNULL)
+    files = glob.glob(prefix + ".*.trace")
+    assert files  # children that end by _exit before they filled a chunk leave none
+    assert all(os.path.getsize(path) <= 16 * CHUNK for path in files)
+    largest = max(files, key=os.path.getsize)
+    summary = summary_of(vmag, largest)
+    print(f"{len(files)} files; the largest holds {summary['events']} events of {summary['seconds']:.2f} s")
+    assert summary["oldest_events_missing"] and summary["damaged_chunks"] == 0, summary
+
+
+def check_limit(vmag, library, sites, folder):
+    prefix = os.path.join(folder, "limit")
+    subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{prefix},trace_bytes:{3 * CHUNK}"),
+                   stdout=subprocess.DEVNULL)
+    path = glob.glob(prefix + ".*.trace")[0]
+    assert 2 * CHUNK < os.path.getsize(path) <= 3 * CHUNK
+    summary = summary_of(vmag, path)
+    assert not summary["oldest_events_missing"] and summary["events"] > 20000
+
+
+def check_killed(vmag, library, everything, folder):
+    prefix = os.path.join(folder, "killed")
+    process = subprocess.Popen([everything, "60"], env=environment(library, f"trace:{prefix}"), stderr=subprocess.DEVNULL)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    summary = summary_of(vmag, glob.glob(f"{prefix}.{process.pid}.*.trace")[0])
+    print(f"killed: {summary['events']} events, {summary['damaged_chunks']} damaged chunks")
+    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+
+
+def main(vmag, library, sites, everything):
+    if not os.path.exists(vmag):
+        print(f"SKIPPED: {vmag} is not built (make tool)")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        check_counts(vmag, library, sites, folder)
+        check_limit(vmag, library, sites, folder)
+        check_ring(vmag, library, everything, folder)
+        check_killed(vmag, library, everything, folder)
+
+
+main(*sys.argv[1:])

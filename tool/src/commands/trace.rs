@@ -1,0 +1,203 @@
+//! `vmag trace`: what an event trace says in numbers, or its events one by one.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::commands::heap::deliver;
+use crate::error::{Result, ToolError};
+use crate::output::figures::{bytes, count};
+use crate::progress::Progress;
+use crate::system::Status;
+use crate::trace::{Kind, Trace};
+use crate::trace_view::{self, Summary};
+use clap::Args;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmag run --trace=t.trace -- ./program    make a trace
+  vmag trace t.trace                       what happened, by size
+  vmag trace --json t.trace                the same for a script
+  vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size
+  vmag map t.trace -o t.png                address by time, as a picture
+
+A trace of a process that was killed is read up to its last whole chunks.";
+
+/// Show what an event trace says.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Give the figures as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write all events as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    events: bool,
+
+    /// How many sizes to show
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    top: usize,
+
+    /// Where to write; standard output without it
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status> {
+    let trace = Trace::open(&arguments.trace)?;
+    if arguments.events {
+        write_events(&trace, arguments.output.as_deref())?;
+        return Ok(Status::Exited(0));
+    }
+    let mut progress = Progress::new("reading the trace");
+    let view = trace_view::look(&trace, &mut |part| progress.at(part))?;
+    drop(progress);
+    let out = if arguments.json {
+        format!(
+            "{:#}\n",
+            serde_json::to_value(&view.summary).expect("figures are plain numbers")
+        )
+    } else {
+        as_text(&view.summary, arguments.top)
+    };
+    deliver(out.as_bytes(), arguments.output.as_deref())?;
+    Ok(Status::Exited(0))
+}
+
+fn as_text(summary: &Summary, top: usize) -> String {
+    let mut out = format!(
+        "process {}, {:.3} s, {} threads, {} events ({:.1} bytes each)\n",
+        summary.pid,
+        summary.seconds,
+        summary.threads,
+        count(summary.events),
+        summary.file_bytes as f64 / summary.events.max(1) as f64
+    );
+    let _ = writeln!(
+        out,
+        "allocated {} in {} objects, {} frees, {} resizes",
+        bytes(summary.allocated_bytes),
+        count(summary.allocations),
+        count(summary.frees),
+        count(summary.resizes)
+    );
+    let _ = writeln!(
+        out,
+        "alive     {} at the peak ({:.3} s), {} in {} objects at the end",
+        bytes(summary.peak_live_bytes),
+        summary.peak_seconds,
+        bytes(summary.live_bytes_at_end),
+        count(summary.live_objects_at_end)
+    );
+    if summary.unknown_frees > 0 {
+        let _ = writeln!(
+            out,
+            "{} frees of objects from before the trace",
+            count(summary.unknown_frees)
+        );
+    }
+    if summary.damaged_chunks > 0 {
+        let _ = writeln!(
+            out,
+            "warning: {} damaged chunks were passed over",
+            summary.damaged_chunks
+        );
+    }
+    if summary.oldest_events_missing {
+        out.push_str("the oldest events are not there: the file was full\n");
+    }
+    let _ = writeln!(
+        out,
+        "\n{:>11} {:>13} {:>13} {:>13} {:>13}",
+        "size", "allocated", "freed", "alive", "alive at peak"
+    );
+    let mut classes: Vec<_> = summary.classes.iter().collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.allocations));
+    for class in classes.iter().take(top) {
+        let _ = writeln!(
+            out,
+            "{:>11} {:>13} {:>13} {:>13} {:>13}",
+            bytes(class.bytes),
+            count(class.allocations),
+            count(class.frees),
+            count(class.live_at_end),
+            count(class.peak_live)
+        );
+    }
+    lifetimes(&mut out, summary);
+    out
+}
+
+fn lifetimes(out: &mut String, summary: &Summary) {
+    const STEPS: [(&str, u32); 7] = [
+        ("1 µs", 10),
+        ("10 µs", 13),
+        ("100 µs", 17),
+        ("1 ms", 20),
+        ("100 ms", 27),
+        ("10 s", 33),
+        ("", 64),
+    ];
+    let all: u64 = summary.lifetimes.iter().sum();
+    if all == 0 {
+        return;
+    }
+    out.push_str("\nfreed objects lived\n");
+    let mut from = 0;
+    for (name, until) in STEPS {
+        let until = (until as usize).min(summary.lifetimes.len());
+        let some: u64 = summary.lifetimes[from..until].iter().sum();
+        let share = 100.0 * some as f64 / all as f64;
+        let label = if name.is_empty() {
+            "longer".to_string()
+        } else {
+            format!("up to {name}")
+        };
+        let _ = writeln!(out, "{label:>13} {share:5.1}%  {}", "█".repeat((share / 2.5) as usize));
+        from = until;
+    }
+}
+
+fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
+    let failed = |error: io::Error| {
+        ToolError::new(
+            "cannot write the events",
+            error,
+            "name a file that can be written with -o FILE",
+        )
+    };
+    let to: Box<dyn Write> = match output {
+        Some(path) => Box::new(File::create(path).map_err(failed)?),
+        None => Box::new(io::stdout()),
+    };
+    let mut out = BufWriter::new(to);
+    let mut progress = Progress::new("writing events");
+    let mut failure = writeln!(out, "nanoseconds,thread,event,address,size").err();
+    let write = |event: crate::trace::Event| {
+        let kind = match event.kind {
+            Kind::Alloc => "alloc",
+            Kind::Free => "free",
+            Kind::Resize => "resize",
+        };
+        if failure.is_none() {
+            failure = writeln!(
+                out,
+                "{},{},{kind},{:#x},{}",
+                event.time, event.thread, event.address, event.size
+            )
+            .err();
+        }
+    };
+    trace.for_each(write, |part| progress.at(part)).map_err(failed)?;
+    let failure = failure.or_else(|| out.flush().err());
+    match failure {
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
