@@ -22,6 +22,7 @@
 #include "heap/sampling.h"
 #include "os/clock.h"
 #include "os/pages.h"
+#include "os/probe.h"
 #include "os/thread.h"
 #include "pages/chunks.h"
 #include "pages/page_map.h"
@@ -184,9 +185,10 @@ static void *alloc_sampled(size_t bytes, size_t align, bool *zeroed)
 	uint32_t tally = profile_record(self, bytes, words.front->arena->id);
 	void *object = alloc_run(bytes, align, 0, zeroed);
 
-	if (object != NULL)
+	if (object != NULL) {
 		large_set_sample(object, tally);
-	else if (tally != 0)
+		os_probe_alloc(object, bytes, profile_weighted_bytes(self, bytes));
+	} else if (tally != 0)
 		profile_cancel(tally);
 	profile_look(self, chunks_mapped_bytes());
 	return object;

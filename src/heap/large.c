@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "guard/report.h"
 #include "os/pages.h"
+#include "os/probe.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
 #include "watch/profile.h"
@@ -57,6 +58,12 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
+static void forget_sample(const void *object, uint32_t tally)
+{
+	os_probe_free(object);
+	profile_freed(tally);
+}
+
 void large_free(void *object, const char *call)
 {
 	struct run *run = large_run(object);
@@ -69,7 +76,7 @@ void large_free(void *object, const char *call)
 
 	count(&arena_large_count(arena, run->bytes)->freed);
 	if (UNLIKELY(run->sample != 0))
-		profile_freed(run->sample);
+		forget_sample(object, run->sample);
 	page_map_clear(run_start(run), 1);
 	base_free(run, sizeof *run);
 	pages_free(&arena->pages, (uintptr_t)object, bytes);

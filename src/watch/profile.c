@@ -307,6 +307,13 @@ void profile_reset(unsigned lg_sample)
 		dump_end();
 }
 
+uint64_t profile_weighted_bytes(const struct profile_thread *self, size_t bytes)
+{
+	double rate = (double)(1ul << self->drawn_with);
+
+	return self->drawn_with == 0 ? bytes : (uint64_t)((double)bytes / real_one_minus_exp((double)bytes / rate) + 0.5);
+}
+
 void estimate_add(struct estimate *sum, const struct tally *tally)
 {
 	double rate = (double)(1ul << tally->lg_sample), size = (double)tally->size;

@@ -59,6 +59,9 @@ static inline bool profile_is_hit(struct profile_thread *self, size_t bytes)
 // Tells an allocation with its stack. The tally's number; 0: not recorded. Takes locks, may call the operating system.
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena);
 
+// What an object that was just recorded stands for, in bytes.
+uint64_t profile_weighted_bytes(const struct profile_thread *self, size_t bytes);
+
 // The object was freed; or it never came into being.
 void profile_freed(uint32_t tally);
 void profile_cancel(uint32_t tally);

@@ -99,6 +99,18 @@ def check_leaks_and_diff(tool, sites, path):
     assert "site_large" in tool.run("leaks", small, path)
 
 
+def check_gate(tool, sites, path):
+    again = tool.profile("gate", sites, "large")
+    small = tool.profile("gate-small", sites, "small")
+    gate = [tool.vmag, "check"]
+    assert subprocess.run([*gate, "--baseline", path, "--tolerance=50", again]).returncode == 0
+    assert subprocess.run([*gate, "--most-live", "200000000", again]).returncode == 0
+    assert subprocess.run([*gate, "--most-live", "50000000", again]).returncode == 1
+    worse = subprocess.run([*gate, "--json", "--baseline", small, path], capture_output=True, text=True)
+    assert worse.returncode == 1 and "site_large" in worse.stdout, worse.stdout
+    assert subprocess.run([*gate, "--baseline", "/nowhere", path], stderr=subprocess.DEVNULL).returncode == 125
+
+
 def main(vmag, library, sites):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
@@ -110,6 +122,7 @@ def main(vmag, library, sites):
         check_others(tool, sites, path)
         check_formats(tool, path)
         check_leaks_and_diff(tool, sites, path)
+        check_gate(tool, sites, path)
 
 
 main(*sys.argv[1:])

@@ -14,3 +14,4 @@ vmag_test(watch.controls quick 60 watch_controls)
 vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag>
           $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything>)
 vmag_test(watch.report slow 180 ${PYTHON} ${WATCH}/report.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
+vmag_test(watch.probes quick 120 ${PYTHON} ${WATCH}/probes.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)

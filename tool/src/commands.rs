@@ -1,14 +1,15 @@
 //! The commands of `vmag`, one file each.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod check;
 pub mod diff;
 pub mod explain;
 pub mod export;
 pub mod heap;
 pub mod leaks;
 pub mod map;
-pub mod report;
 pub mod options;
+pub mod report;
 pub mod run;
 pub mod trace;
 pub mod umem;

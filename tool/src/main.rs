@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
-use vmag_tool::commands::{diff, explain, export, heap, leaks, map, report, run, trace};
+use vmag_tool::commands::{check, diff, explain, export, heap, leaks, map, options, report, run, trace};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -27,6 +27,7 @@ enum Commands {
     Trace(trace::Arguments),
     Map(map::Arguments),
     Report(report::Arguments),
+    Check(check::Arguments),
     Options(options::Arguments),
     /// Run a program and say at its end what every cache and arena holds
     Umastat(umem::Arguments),
@@ -57,6 +58,7 @@ fn main() {
         Commands::Trace(arguments) => trace::run(&arguments),
         Commands::Map(arguments) => map::run(&arguments),
         Commands::Report(arguments) => report::run(&arguments),
+        Commands::Check(arguments) => check::run(&arguments),
         Commands::Options(arguments) => options::run(&arguments),
         Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),
         Commands::Findleaks(arguments) => umem::run(&arguments, Request::Findleaks),

@@ -78,6 +78,10 @@ pub struct Arguments {
     #[arg(long, requires = "trace")]
     trace_ring: bool,
 
+    /// Let the library print its statistics when the program ends
+    #[arg(long, conflicts_with = "compare")]
+    stats: bool,
+
     /// How callers are found
     #[arg(long, value_enum, default_value = "tables")]
     callers: Callers,
@@ -99,6 +103,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         )?),
         None => None,
     };
+    if arguments.stats {
+        subject.asked.options.push("stats_print:true".to_string());
+    }
     let trace = match &arguments.trace {
         Some(file) => Some(TraceWanted::new(
             file,
