@@ -92,6 +92,9 @@ bool pages_purge(struct pages *pages, size_t most)
 {
 	bool given = false;
 
+	// Hooks may have no way to purge, but get back what is unused.
+	if (most == 0 && !extents_are_ours(&pages->extents))
+		vmem_return_spans(&pages->runs);
 	while (pages_dirty_bytes(pages) > most || (most == 0 && has_dirty_run(pages))) {
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);

@@ -255,6 +255,18 @@ static void exercise(void) {
     take(5 << 20);
 }
 
+// An unused extent goes back although nothing can be purged.
+static void no_purging(void) {
+    extent_hooks_t two = {.alloc = hook_alloc, .dalloc = hook_dalloc};
+
+    begin();
+    CHECK(arena_set_hooks(arena_of(book.arena), &two) == &hooks);
+    free(take(7 << 20));
+    arena_purge(arena_of(book.arena));
+    CHECK_EQ(book.bytes, 0); // whole, without having been purged
+    end();
+}
+
 // Each hook refusing alone, and each together with dalloc, so that what is kept meets it.
 static void each_refuses(void) {
     for (int hook = DALLOC; hook < HOOKS; hook++)
@@ -292,6 +304,12 @@ static void alloc_alone(void) {
 
     begin();
     CHECK(arena_set_hooks(arena_of(book.arena), &alone) == &hooks);
+    free(take(7 << 20));
+    arena_purge(arena_of(book.arena));
+    CHECK_EQ(arena_of(book.arena)->pages.extents.kept_bytes, 8u << 20); // nobody takes it back
+    unsigned given = book.calls[ALLOC];
+    free(take(3 << 20));
+    CHECK_EQ(book.calls[ALLOC], given + 1); // and nobody may cut it
     exercise();
     CHECK_EQ(arena_reset(book.arena), 0);
     CHECK_EQ(arena_destroy(book.arena), 0);
@@ -373,6 +391,7 @@ int main(void) {
     given_and_taken_back();
     holes_purged();
     kept();
+    no_purging();
     each_refuses();
     no_more();
     alloc_alone();
