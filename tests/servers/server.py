@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -32,12 +33,15 @@ def find(program):
 
 
 def free_ports(count):
-    """All at once, so that they differ."""
+    """All at once, so that they differ; below those that the system gives to clients: dig may share a port that it is given."""
+    ports = []
     with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
+        while len(ports) < count:
+            port, probe = random.randrange(20000, 30000), stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 def wait_until(true, what, process=None):

@@ -1,6 +1,6 @@
 # The sampling profiler's estimates of live objects and bytes, over many runs, against what the program knows to be true.
 # `unbiased.py LIBRARY SITES [RUNS]`.  A site's mean over the runs must lie within 2 of its standard errors; chance puts one
-# estimate in twenty beyond, so one further is allowed, and none beyond 3.5.
+# estimate in twenty beyond, objects and bytes of a site together: two sites may be so unlucky, none beyond 3.5.
 # SPDX-License-Identifier: BSD-2-Clause
 import collections
 import glob
@@ -60,7 +60,7 @@ def main(library, program, runs=30):
                 beyond, worst = beyond + (abs(off) > 2), max(worst, abs(off))
                 share = mean / truth if truth else mean
                 print(f"{which:8} {site:15} {kind:8} {share:8.3f} of {truth:10}  {off:+5.2f} standard errors")
-    sys.exit(beyond > 2 or worst > 3.5)
+    sys.exit(beyond > 4 or worst > 3.5)
 
 
 main(*sys.argv[1:])
