@@ -61,12 +61,15 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 
 static __attribute__((noinline)) void *malloc_tallied(size_t size)
 {
-	return tallied_malloc(size, malloc_slow);
+	void *object = tallied_malloc(size);
+
+	return object != NULL ? object : malloc_slow(size);
 }
 
 static __attribute__((noinline)) void free_tallied(void *object)
 {
-	tallied_free(object, free_slow);
+	if (!tallied_free(object))
+		free_slow(object);
 }
 
 CPU_FAST void *malloc_miss(size_t size)

@@ -11,8 +11,10 @@
 #include "heap/inspect.h"
 #include "jemalloc/jemalloc.h"
 #include "os/pages.h"
+#include "pages/page_map.h"
+#include "util/format.h"
 
-enum { QUANTUM = 16 };
+enum { QUANTUM = 16, ARENA_NAME_BYTES = 32 };
 
 // Kept and told, for jemalloc's arenas have them.
 static _Atomic size_t oversize[ARENAS_MOST], grow_limit[ARENAS_MOST];
@@ -168,6 +170,60 @@ int change_arena_hooks(struct control_call *call)
 	return 0;
 }
 
+static char names[ARENAS_MOST][ARENA_NAME_BYTES];
+
+static void default_name(unsigned id)
+{
+	struct text text = text_into(names[id], ARENA_NAME_BYTES - 1);
+
+	text_add(&text, id < arenas_automatic() ? "auto_%u" : "manual_%u", id);
+	*text.at = '\0';
+}
+
+// What is read is a pointer to the caller's own buffer.
+int own_arena_name(struct control_call *call)
+{
+	unsigned id = call->index[0];
+	char *buffer = NULL;
+	const char *name = NULL;
+
+	if (call->newp != NULL && call->newlen != sizeof name)
+		return EINVAL;
+	if (call->oldp != NULL && (call->oldlenp == NULL || *call->oldlenp != sizeof buffer))
+		return EINVAL;
+	if (live_arena(id) == NULL)
+		return EFAULT;
+	if (names[id][0] == '\0')
+		default_name(id);
+	if (call->oldp != NULL)
+		memcpy(&buffer, call->oldp, sizeof buffer);
+	if (buffer != NULL)
+		memcpy(buffer, names[id], ARENA_NAME_BYTES);
+	if (call->newp == NULL)
+		return 0;
+	memcpy(&name, call->newp, sizeof name);
+	if (name == NULL)
+		return EINVAL;
+	memset(names[id], 0, ARENA_NAME_BYTES);
+	memcpy(names[id], name, min_size(strlen(name), ARENA_NAME_BYTES - 1));
+	return 0;
+}
+
+int read_active_now(struct control_call *call)
+{
+	call->value.size = 0;
+	for (unsigned id = 0; id < control_arenas(); id++)
+		if (live_arena(id) != NULL)
+			call->value.size += pages_active_bytes(&live_arena(id)->pages);
+	return 0;
+}
+
+int read_hugepage(struct control_call *call)
+{
+	call->value.size = CHUNK_BYTES;
+	return 0;
+}
+
 int read_narenas(struct control_call *call)
 {
 	call->value.number = control_arenas();
@@ -264,6 +320,7 @@ static int create(struct control_call *call, extent_hooks_t *hooks)
 	if (failure != 0)
 		return failure;
 	oversize[id] = grow_limit[id] = 0;
+	names[id][0] = '\0';
 	return control_put(call, &id, sizeof id);
 }
 

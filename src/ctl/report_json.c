@@ -116,7 +116,7 @@ static void classes(struct report *report)
 	signed_number(report, "muzzy_decay_ms", arenas_muzzy_decay_ms());
 	for (size_t i = 0; i < control_count; i++)
 		if (strcmp(control_rows[i].name, "arenas.quantum") == 0)
-			for (int more = 0; more < 5; more++) // quantum, page, tcache_max, nbins, nhbins
+			for (int more = 0; more < 6; more++) // quantum, page, hugepage, tcache_max, nbins, nhbins
 				control(report, &control_rows[i + (size_t)more]);
 	key(report, "bin");
 	report_add(report, "[");

@@ -18,11 +18,49 @@ static inline bool counted_serves(uint8_t door)
 	return UNLIKELY(door != 0) && (door & ~(DOOR_SAMPLE | DOOR_TRACE)) == 0;
 }
 
+// While the door is closed for nothing but the exact counters of the thread: the object, NULL: the slow path is to do it.
+static inline __attribute__((always_inline)) void *tallied_malloc(size_t size)
+{
+	if (UNLIKELY(size > SMALL_MOST))
+		return NULL;
+	struct front *front = words.front;
+	uintptr_t class = size_class_table[size];
+	void **top = front->kept[class];
+	void *object = top[-1];
+
+	if (UNLIKELY(object == NULL))
+		return NULL;
+	front->allocated += size_class_bytes[class];
+	front->kept[class] = --top;
+	*top = (void *)(front->word + class);
+	return object;
+}
+
+static inline __attribute__((always_inline)) bool tallied_free(void *object)
+{
+	size_t granule = granule_of(object);
+
+	if (UNLIKELY(granule >= page_map_end))
+		return false;
+	struct front *front = words.front;
+	uintptr_t word = page_map[granule];
+	void **top = front->kept[word_class(word)];
+
+	if (UNLIKELY((uintptr_t)*top != word))
+		return false;
+	front->freed += size_class_bytes[word_class(word)];
+	*top = object;
+	front->kept[word_class(word)] = top + 1;
+	return true;
+}
+
 // The object; NULL: the slow path is to do it.
 static inline __attribute__((always_inline)) void *counted_malloc(size_t size)
 {
 	uint8_t door = words.door;
 
+	if (door == DOOR_COUNT)
+		return tallied_malloc(size);
 	if (!counted_serves(door) || size > SMALL_MOST)
 		return NULL;
 	struct front *front = words.front;
@@ -46,6 +84,8 @@ static inline __attribute__((always_inline)) bool counted_free(void *object)
 {
 	size_t granule = granule_of(object);
 
+	if (words.door == DOOR_COUNT)
+		return tallied_free(object);
 	if (!counted_serves(words.door) || granule >= page_map_end)
 		return false;
 	struct front *front = words.front;
@@ -59,43 +99,4 @@ static inline __attribute__((always_inline)) bool counted_free(void *object)
 	*top = object;
 	front->kept[word_class(word)] = top + 1;
 	return true;
-}
-
-// While the door is closed for nothing but the exact counters of the thread. `slow`: what is not the common case.
-static inline __attribute__((always_inline)) void *tallied_malloc(size_t size, void *(*slow)(size_t))
-{
-	if (UNLIKELY(size > SMALL_MOST))
-		return slow(size);
-	struct front *front = words.front;
-	uintptr_t class = size_class_table[size];
-	void **top = front->kept[class];
-	void *object = top[-1];
-
-	if (UNLIKELY(object == NULL))
-		return slow(size);
-	front->allocated += size_class_bytes[class];
-	front->kept[class] = --top;
-	*top = (void *)(front->word + class);
-	return object;
-}
-
-static inline __attribute__((always_inline)) void tallied_free(void *object, void (*slow)(void *))
-{
-	size_t granule = granule_of(object);
-
-	if (UNLIKELY(granule >= page_map_end)) {
-		slow(object);
-		return;
-	}
-	struct front *front = words.front;
-	uintptr_t word = page_map[granule];
-	void **top = front->kept[word_class(word)];
-
-	if (UNLIKELY((uintptr_t)*top != word)) {
-		slow(object);
-		return;
-	}
-	front->freed += size_class_bytes[word_class(word)];
-	*top = object;
-	front->kept[word_class(word)] = top + 1;
 }

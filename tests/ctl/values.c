@@ -564,6 +564,28 @@ static void arenas(void) {
     ACT(with("arena.<>.destroy", id, 0));
 }
 
+// What jemalloc 5.3.1 has beyond 5.3.0.
+static void newer(void) {
+    char buffer[32], *to = buffer;
+    const char *name = "a name that is longer than thirty-one characters";
+    size_t size = sizeof to;
+    unsigned id = create("arenas.create");
+    uint64_t before = get("approximate_stats.active");
+    void *object;
+
+    CHECK_EQ(mallctl(with("arena.<>.name", id, 0), &to, &size, &name, sizeof name), 0);
+    CHECK_EQ(strncmp(buffer, "manual_", 7), 0);
+    CHECK_EQ(mallctl(with("arena.<>.name", id, 0), &to, &size, NULL, 0), 0);
+    CHECK(strncmp(buffer, name, 31) == 0 && buffer[31] == '\0');
+    CHECK_EQ(mallctl("arena.0.name", &to, &size, NULL, 0), 0);
+    CHECK_EQ(strcmp(buffer, "auto_0"), 0);
+    ACT(with("arena.<>.destroy", id, 0));
+    CHECK_EQ(get("arenas.hugepage"), 2 << 20);
+    object = malloc(LARGE);
+    CHECK_EQ(get("approximate_stats.active"), before + LARGE);
+    free(object);
+}
+
 static void utilization(void) {
     struct { void *lowest; size_t free_count, count, bytes, bin_free, bin_count; } one;
     size_t three[2][3], size = sizeof one;
@@ -724,6 +746,7 @@ int main(void) {
     others();
     caches();
     arenas();
+    newer();
     utilization();
     safety();
     profiler();
