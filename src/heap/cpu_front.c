@@ -62,6 +62,7 @@ static struct {
 	bool stopped; // all of them, for fork
 	// Atomic.
 	_Atomic uint64_t tidied_at; // ms
+	_Atomic bool left;          // something idle was left then
 } fronts = { .lock = MUTEX_INIT(RANK_CPU_FRONTS) };
 
 // ---- making
@@ -648,9 +649,9 @@ bool cpu_fronts_tidy(uint64_t now_ms)
 
 	if (cpu_table == NULL)
 		return false;
-	if ((int64_t)(now_ms - last) < TIDY_MS || !atomic_compare_exchange_strong(&fronts.tidied_at, &last, now_ms))
-		return false;
-	return collect(false, false);
+	if ((int64_t)(now_ms - last) >= TIDY_MS && atomic_compare_exchange_strong(&fronts.tidied_at, &last, now_ms))
+		atomic_store_explicit(&fronts.left, collect(false, false), memory_order_relaxed);
+	return atomic_load_explicit(&fronts.left, memory_order_relaxed);
 }
 
 void cpu_fronts_flush(void)

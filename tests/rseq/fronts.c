@@ -2,7 +2,8 @@
 // free what others allocated, while the main thread empties all fronts, reads statistics and forks; children allocate too.
 //
 // Contents follow from an object's address, so that one handed out twice does not verify. Then what is left: nothing
-// after malloc_trim, and hundreds of threads that wait hold no more than the processors' fronts do.
+// after malloc_trim, nothing when nobody did anything for a while, and hundreds of threads that wait hold no more than the
+// processors' fronts do.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/pattern.h"
@@ -163,6 +164,21 @@ static void test_many_wait(void) {
         pthread_join(threads[i], NULL);
 }
 
+// ---- nobody does anything
+
+static void test_idle(void) {
+    static void *objects[4000];
+    struct timespec rest = { 3, 0 };
+
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
+        objects[i] = malloc(16 + i % MOST_SIZE);
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
+        free(objects[i]);
+    CHECK_GT(cached(), MEBIBYTE / 8);
+    nanosleep(&rest, NULL);
+    CHECK_LT(cached(), MEBIBYTE / 16);
+}
+
 extern const unsigned __rseq_size __attribute__((weak)); // glibc's
 
 int main(void) {
@@ -170,8 +186,10 @@ int main(void) {
 
     if (options == NULL || strstr(options, "front:cpu") == NULL || &__rseq_size == NULL || __rseq_size == 0)
         say("not on fronts of processors, only the disturbances are tested");
-    else
+    else {
         test_many_wait();
+        test_idle();
+    }
     test_disturbed();
     return 0;
 }

@@ -22,6 +22,9 @@ function(vmag_cpu_test name seconds)
 endfunction()
 
 vmag_cpu_test(fronts 60 rseq_fronts)
+# Where the C library registered nothing, fronts of threads serve.
+vmag_test(rseq.unregistered quick 60 rseq_fronts)
+set_tests_properties(rseq.unregistered PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu;GLIBC_TUNABLES=glibc.pthread.rseq=0")
 foreach(name allocate calloc realloc sized_free errors trim)
   vmag_cpu_test(surface.${name} 120 surface_${name}_shared)
 endforeach()
