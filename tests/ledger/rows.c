@@ -1,11 +1,11 @@
 // vmag_ledger: its rows sum to what the kernel calls resident, and each moves by what the program does to it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/family.h"
 #include "../support/resident.h"
 #include "vmag/cache.h"
 #include "vmag/ledger.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
