@@ -15,7 +15,7 @@
 // are given back, malloc_trim empties all of them, and a fork finds them whole.
 //
 // Memory is bounded by processors, not threads; a thread that ends leaves nothing behind. A front is made when a
-// thread first misses on its processor. Chosen by the option front:cpu; docs/decisions/0015-cpu-fronts.md.
+// thread first misses on its processor. Chosen by the option front:cpu; docs/decisions/0016-cpu-fronts.md.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
