@@ -20,7 +20,7 @@
 enum { PROBE_PAGE = 4096, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
 #define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
 
-extern const ElfW(Ehdr) __ehdr_start HIDDEN; // made by the linker
+extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, and what is mapped behind it
 
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIP
@@ -29,13 +29,13 @@ extern const ElfW(Ehdr) __ehdr_start HIDDEN; // made by the linker
 static uintptr_t code_end(void)
 {
 	static _Atomic uintptr_t known;
-	const char *start = (const char *)&__ehdr_start;
-	const ElfW(Phdr) *header = (const void *)(start + __ehdr_start.e_phoff);
+	const ElfW(Ehdr) *file = (const void *)__ehdr_start;
+	const ElfW(Phdr) *header = (const void *)(__ehdr_start + file->e_phoff);
 	uintptr_t end = atomic_load_explicit(&known, memory_order_relaxed);
 
-	for (int i = 0; end == 0 && i < __ehdr_start.e_phnum; i++)
+	for (int i = 0; end == 0 && i < file->e_phnum; i++)
 		if (header[i].p_type == PT_LOAD && (header[i].p_flags & PF_X) != 0)
-			end = (uintptr_t)start + header[i].p_vaddr + header[i].p_memsz;
+			end = (uintptr_t)__ehdr_start + header[i].p_vaddr + header[i].p_memsz;
 	atomic_store_explicit(&known, end, memory_order_relaxed);
 	return end;
 }
@@ -43,7 +43,7 @@ static uintptr_t code_end(void)
 // Linked into a program, the library has no range of its own.
 static bool is_ours(uintptr_t address)
 {
-	uintptr_t start = (uintptr_t)&__ehdr_start, end = code_end(), program = getauxval(AT_PHDR);
+	uintptr_t start = (uintptr_t)__ehdr_start, end = code_end(), program = getauxval(AT_PHDR);
 
 	return address - start < end - start && !(program - start < end - start);
 }

@@ -1,9 +1,9 @@
 // Hostile option strings: mutations of good ones, the same in every run. `fuzz_test [inputs]`; nothing may crash, hang or allocate.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <fcntl.h>
-#include <malloc.h>
 
 #include "conf/options.h"
+#include "ctl/stats.h"
 #include "unit.h"
 
 enum { INPUT_BYTES = 400 };
@@ -86,7 +86,7 @@ int main(int count, char **arguments) {
     size_t before;
 
     free(malloc(1));
-    before = mallinfo2().uordblks;
+    before = stats_snapshot().allocated;
     CHECK(dup2(null, STDERR_FILENO) >= 0); // complaints
     for (unsigned long i = 0; i < inputs; i++) {
         size_t length = mutate(&random, input);
@@ -101,7 +101,7 @@ int main(int count, char **arguments) {
     }
     check_options();
     CHECK(dup2(saved, STDERR_FILENO) >= 0);
-    CHECK_EQ(mallinfo2().uordblks, before);
+    CHECK_EQ(stats_snapshot().allocated, before);
     printf("%lu inputs\n", inputs);
     return 0;
 }

@@ -181,8 +181,8 @@ static void every_option(void) {
             good(conf, conf);
             break;
         default:
-            check_limit(option, option->least, option->least - 1);
-            check_limit(option, option->most, option->most + 1);
+            check_limit(option, option->least, (int64_t)((uint64_t)option->least - 1));
+            check_limit(option, option->most, (int64_t)((uint64_t)option->most + 1));
         }
     }
 }
