@@ -17,6 +17,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#ifndef sigev_notify_thread_id // glibc has the field, not the name
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32, TAG = 0x100 };
 enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
 
@@ -94,7 +98,7 @@ static timer_t storm_begin(void) {
     struct itimerspec period = { { 0, NANOSECONDS_A_SIGNAL }, { 0, NANOSECONDS_A_SIGNAL } };
     timer_t timer;
 
-    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
     CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
     CHECK_EQ(timer_settime(timer, 0, &period, NULL), 0);
     return timer;
