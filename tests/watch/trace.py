@@ -18,7 +18,9 @@ def environment(library, conf):
 
 
 def summary_of(vmag, path):
-    return json.loads(subprocess.run([vmag, "trace", "--json", path], capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run([vmag, "trace", "--json", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"vmag trace {path}: status {done.returncode}: {done.stderr}"
+    return json.loads(done.stdout)
 
 
 def class_of(summary, size):
