@@ -41,7 +41,7 @@ static struct {
 	// Atomic.
 	_Atomic bool on;
 	_Atomic uint32_t chunks;  // begun
-	_Atomic int file;         // −1: not there yet, −2: it cannot be had
+	_Atomic int file;         // or one of the three below
 } trace = { .lock = MUTEX_INIT(RANK_TRACE), .file = -1 };
 
 // CRC-32, eight bytes at a time: table[k] is for a byte that k further bytes follow.
@@ -80,6 +80,9 @@ static uint32_t checksum(const uint8_t *bytes, size_t length)
 	return ~sum;
 }
 
+// In place of a file's descriptor.
+enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
+
 static int open_file(void)
 {
 	char path[PATH_BYTES];
@@ -93,22 +96,22 @@ static int open_file(void)
 		if (file < 0 && errno != EEXIST)
 			break;
 	}
-	return file < 0 ? -2 : file;
+	return file < 0 ? NOT_TO_BE_HAD : file;
 }
 
-// The file, made by the first thread that has something to write; a second one that comes first throws its own away.
+// The file, made by the first thread that has something to write; the others wait for it, lest a second one lies beside it.
 static int the_file(void)
 {
-	int file = atomic_load(&trace.file), none = -1;
+	_Atomic uint32_t never = 0;
+	int file = NO_FILE;
 
-	if (file != -1)
-		return file;
-	file = open_file();
-	if (atomic_compare_exchange_strong(&trace.file, &none, file))
-		return file;
-	if (file >= 0)
-		os_file_close(file);
-	return none;
+	if (atomic_compare_exchange_strong(&trace.file, &file, BEING_MADE)) {
+		file = open_file();
+		atomic_store(&trace.file, file);
+	}
+	while ((file = atomic_load(&trace.file)) == BEING_MADE)
+		os_word_wait(&never, 0, 1);
+	return file;
 }
 
 static void begin_chunk(struct tracer *tracer)
@@ -270,7 +273,7 @@ bool trace_start(const char *prefix, uint64_t most_bytes, bool ring)
 	trace.most_chunks += trace.most_chunks == 0;
 	trace.ring = ring;
 	atomic_store(&trace.chunks, 0);
-	atomic_store(&trace.file, -1);
+	atomic_store(&trace.file, NO_FILE);
 	mutex_lock(&trace.lock);
 	for (struct tracer *tracer = trace.all; tracer != NULL; tracer = tracer->next)
 		begin_chunk(tracer);
@@ -298,7 +301,7 @@ void trace_stop(void)
 		write_chunk(tracer);
 		atomic_store(&tracer->used, 0);
 	}
-	file = atomic_exchange(&trace.file, -1);
+	file = atomic_exchange(&trace.file, NO_FILE);
 	if (file >= 0)
 		os_file_close(file);
 }
@@ -322,7 +325,7 @@ void trace_fork_done(bool child, struct tracer *own)
 	if (own != NULL)
 		own->head.thread = (uint32_t)os_thread_number();
 	atomic_store(&trace.chunks, 0);
-	file = atomic_exchange(&trace.file, -1);
+	file = atomic_exchange(&trace.file, NO_FILE);
 	if (file >= 0)
 		os_file_close(file);
 }
