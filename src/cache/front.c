@@ -111,12 +111,13 @@ static bool fill(struct vmag_cache *cache, struct cache_front *front, struct mag
 bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front)
 {
 	struct magazine *loaded = unload(cache, front), *full;
+	enum reload reload = magazine_with_rounds(loaded, front->previous);
 
-	if (loaded != NULL && loaded->rounds > 0) {
+	if (reload == RELOAD_LOADED) {
 		load(cache, front, loaded);
 		return true;
 	}
-	if (front->previous != NULL && front->previous->rounds > 0) {
+	if (reload == RELOAD_PREVIOUS) {
 		exchange(cache, front, loaded);
 		return true;
 	}
@@ -137,12 +138,13 @@ bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front)
 bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front)
 {
 	struct magazine *loaded = unload(cache, front), *previous = front->previous, *empty;
+	enum reload reload = magazine_with_room(loaded, previous);
 
-	if (loaded != NULL && loaded->rounds < loaded->capacity) {
+	if (reload == RELOAD_LOADED) {
 		load(cache, front, loaded);
 		return true;
 	}
-	if (previous != NULL && previous->rounds == 0) {
+	if (reload == RELOAD_PREVIOUS) {
 		exchange(cache, front, loaded);
 		return true;
 	}

@@ -23,9 +23,9 @@ CPU_FAST void *cpu_fast_malloc(size_t size, void *(*slow)(size_t))
 
 CPU_FAST bool cpu_fast_push(void *object)
 {
-	uintptr_t word = page_map_word(object), class = word_class(word);
+	uintptr_t class = page_map_word(object) - cpu_word;
 
-	return rseq_push(cpu_table, word - class, class, object);
+	return class < CLASSES && rseq_push(cpu_table, class, object);
 }
 
 CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))

@@ -342,17 +342,19 @@ static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
 bool front_refill(struct front *front, unsigned class)
 {
 	struct magazine *loaded, *full;
+	enum reload reload;
 
 	note_miss(front);
 	if (UNLIKELY(class_size(class) > options.tcache_max))
 		return false;
 	loaded = unload(front, class);
 	drop_null_rounds(loaded, front->word | class);
-	if (loaded != NULL && loaded->rounds > 0) {
+	reload = magazine_with_rounds(loaded, front->previous[class]);
+	if (reload == RELOAD_LOADED) {
 		load(front, class, loaded);
 		return true;
 	}
-	if (front->previous[class] != NULL && front->previous[class]->rounds > 0) {
+	if (reload == RELOAD_PREVIOUS) {
 		exchange(front, class, outgrown(front, class, loaded));
 		return true;
 	}
@@ -432,17 +434,19 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 bool front_make_room(struct front *front, unsigned class)
 {
 	struct magazine *loaded, *previous, *empty;
+	enum reload reload;
 
 	note_miss(front);
 	if (UNLIKELY(class_size(class) > options.tcache_max))
 		return false;
 	loaded = unload(front, class);
 	previous = front->previous[class];
-	if (loaded != NULL && loaded->rounds < loaded->capacity) { // looking around has made room
+	reload = magazine_with_room(loaded, previous);
+	if (reload == RELOAD_LOADED) { // looking around has made room
 		load(front, class, loaded);
 		return true;
 	}
-	if (previous != NULL && previous->rounds == 0) {
+	if (reload == RELOAD_PREVIOUS) {
 		exchange(front, class, loaded);
 		return true;
 	}

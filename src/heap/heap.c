@@ -39,7 +39,7 @@ static _Atomic bool ready;
 // Options that every operation must meet.
 static void close_doors_by_options(void)
 {
-	if (options.front == FRONT_CPU && cpu_fronts_init())
+	if (options.front == FRONT_CPU && processors_init())
 		doors_close(DOOR_CPU);
 	if (options.junk != JUNK_NEVER || options.zero || options.zero_size_null)
 		doors_close(DOOR_FILL);
@@ -513,7 +513,7 @@ void heap_fork_prepare(void)
 	guard_fork_prepare();
 	explicit_caches_fork_prepare();
 	fronts_fork_prepare();
-	cpu_fronts_fork_prepare();
+	processors_fork_prepare();
 	trace_fork_prepare();
 	profile_fork_prepare();
 	arenas_fork_prepare();
@@ -532,7 +532,7 @@ void heap_fork_done(bool child)
 	arenas_fork_done(child);
 	profile_fork_done(child);
 	trace_fork_done(child, words.front == NULL ? NULL : words.front->tracer);
-	cpu_fronts_fork_done(child);
+	processors_fork_done(child);
 	fronts_fork_done(child);
 	explicit_caches_fork_done(child);
 	guard_fork_done();

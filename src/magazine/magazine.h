@@ -36,6 +36,25 @@ static inline unsigned magazine_slots(unsigned size)
 	return (64u << size) / 8 - MAGAZINE_OVERHEAD;
 }
 
+// Figure 3.1b: what a miss does with a front's two magazines, the rounds of both counted; NULL: there is none. To allocate it takes
+// what has rounds, to free what has room, and visits the depot when neither does.
+enum reload { RELOAD_LOADED, RELOAD_PREVIOUS, RELOAD_DEPOT };
+
+static inline enum reload magazine_with_rounds(const struct magazine *loaded, const struct magazine *previous)
+{
+	if (loaded != NULL && loaded->rounds > 0)
+		return RELOAD_LOADED;
+	return previous != NULL && previous->rounds > 0 ? RELOAD_PREVIOUS : RELOAD_DEPOT;
+}
+
+// An exchange is worth it only for an empty one (libumem's form of the figure).
+static inline enum reload magazine_with_room(const struct magazine *loaded, const struct magazine *previous)
+{
+	if (loaded != NULL && loaded->rounds < loaded->capacity)
+		return RELOAD_LOADED;
+	return previous != NULL && previous->rounds == 0 ? RELOAD_PREVIOUS : RELOAD_DEPOT;
+}
+
 void magazines_init(void);
 
 // An empty magazine for 1 to 252 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.

@@ -8,8 +8,8 @@
 //
 // Each processor has an array of words. `table[number]` leads to it, so that one store exchanges or stops all of them:
 //
-//   words:  [ tag ][ top 0 ][ top 1 ] …       each top points into a stack: [ NULL ][ r1 ] … [ empty ] … [ FULL ]
-//                    ▲ table[number]                                                        ▲ top
+//   words:  [ top 0 ][ top 1 ] …       each top points into a stack: [ NULL ][ r1 ] … [ empty ] … [ FULL ]
+//             ▲ table[number]                                                         ▲ top
 //
 // The area is the one that glibc registers (2.35 on); we never write its processor numbers, never make a system call inside
 // a sequence, and commit by one store: what the kernel promises to every registration. rseq_cs stays set after a
@@ -57,8 +57,8 @@ bool os_rseq_fence(void);
 // bool rseq_pop(void ***const *table, size_t word, void **object)
 //     Takes the object below the top of the stack of word `word`; false: there is NULL, the stack is empty.
 //
-// bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
-//     Puts an object at the top; false: the processor's tag is another, or there is FULL.
+// bool rseq_push(void ***const *table, size_t word, void *object)
+//     Puts an object at the top; false: there is FULL, no slot is empty.
 //
 // bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
 //     Exchanges a word of processor `number`; false: this thread runs on another one.

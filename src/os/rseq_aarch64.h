@@ -56,18 +56,15 @@ miss:
 	return false;
 }
 
-RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
 {
 	void **top, ***tops;
-	uintptr_t seen;
+	void *seen;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
 		"ldr %w[tops], [%[area], #4]\n\t"
 		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
-		"ldr %[seen], [%[tops], #-8]\n\t"
-		"cmp %[seen], %[tag]\n\t"
-		"b.ne %l[miss]\n\t"
 		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[seen], [%[top]]\n\t"
 		"cmn %[seen], #1\n\t"
@@ -76,8 +73,8 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
 		: [top] "=&r"(top), [tops] "=&r"(tops), [seen] "=&r"(seen)
-		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [tag] "r"(tag),
-		  [word] "r"(word), [object] "r"(object)
+		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [word] "r"(word),
+		  [object] "r"(object)
 		: "memory", "cc"
 		: miss);
 	return true;

@@ -14,9 +14,9 @@ static inline bool rseq_pop(void ***const *table, size_t word, void **object)
 	return false;
 }
 
-static inline bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+static inline bool rseq_push(void ***const *table, size_t word, void *object)
 {
-	(void)table, (void)tag, (void)word, (void)object;
+	(void)table, (void)word, (void)object;
 	return false;
 }
 

@@ -61,7 +61,7 @@ miss:
 	return false;
 }
 
-RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, void *object)
+RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
 {
 	void **top, ***tops;
 
@@ -69,8 +69,6 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 		RSEQ_BEGIN("%[top]")
 		"movl %%fs:4(%[area]), %k[tops]\n\t"
 		"movq (%[table], %[tops], 8), %[tops]\n\t"
-		"cmpq %[tag], -8(%[tops])\n\t"
-		"jne %l[miss]\n\t"
 		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"cmpq $-1, (%[top])\n\t"
 		"je %l[miss]\n\t"
@@ -79,8 +77,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, uintptr_t tag, size_t word, voi
 		"movq %[top], (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
 		: [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(os_rseq_area), [table] "r"(table), [tag] "r"(tag), [word] "r"(word),
-		  [object] "r"(object)
+		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word), [object] "r"(object)
 		: "memory", "cc"
 		: miss);
 	return true;

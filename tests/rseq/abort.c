@@ -16,9 +16,9 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { SLOTS = 8, TAG = 0x100, AT_FIRST = 4, LONGEST = 128 };
+enum { SLOTS = 8, AT_FIRST = 4, LONGEST = 128 };
 enum operation { POP, PUSH, EXCHANGE, OPERATIONS };
-enum meddling { TAKE, PUT, CLOSE, RETAG, MEDDLINGS };
+enum meddling { TAKE, PUT, CLOSE, MEDDLINGS };
 
 struct descriptor {
     uint32_t version, flags;
@@ -27,7 +27,6 @@ struct descriptor {
 
 // What child and debugger share.
 static struct shared {
-    uintptr_t tag;
     void **top[2];
     void *stack[SLOTS + 2];
     void *closed[2];
@@ -46,7 +45,7 @@ static __attribute__((noinline)) void operate_pop(void) {
 }
 
 static __attribute__((noinline)) void operate_push(void) {
-    shared->done = rseq_push(TABLE, TAG, 1, OBJECT(100));
+    shared->done = rseq_push(TABLE, 1, OBJECT(100));
 }
 
 static __attribute__((noinline)) void operate_exchange(void) {
@@ -57,7 +56,6 @@ static void (*const operate[OPERATIONS])(void) = { operate_pop, operate_push, op
 static const char *const names[OPERATIONS] = { "pop", "push", "exchange" };
 
 static void reset(void) {
-    shared->tag = TAG;
     shared->closed[1] = shared->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
     for (int i = 0; i < SLOTS; i++)
         shared->stack[1 + i] = i < AT_FIRST ? OBJECT(i) : NULL;
@@ -76,11 +74,8 @@ static void meddle(enum meddling what) {
     case PUT:
         *shared->top[1]++ = OBJECT(200);
         break;
-    case CLOSE:
-        shared->top[1] = &shared->closed[1];
-        break;
     default:
-        shared->tag = TAG + 0x100;
+        shared->top[1] = &shared->closed[1];
     }
 }
 
@@ -90,8 +85,6 @@ static bool right(enum operation operation, enum meddling what) {
 
     if (what == CLOSE && operation != EXCHANGE)
         return !shared->done && shared->top[1] == &shared->closed[1];
-    if (operation == PUSH && what == RETAG)
-        return !shared->done && shared->top[1] == expected;
     if (!shared->done)
         return false;
     if (operation == POP)

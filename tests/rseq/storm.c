@@ -21,11 +21,10 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32, TAG = 0x100 };
+enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32 };
 enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
 
 struct processor {
-    uintptr_t tag;
     void **top[2]; // word 1 is in use
     void *stack[SLOTS + 2];
 } __attribute__((aligned(128)));
@@ -49,7 +48,6 @@ static void set_up(void) {
     for (unsigned i = 0; i < numbers; i++) {
         struct processor *processor = &processors[i];
 
-        processor->tag = TAG;
         processor->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
         for (unsigned k = 0; k < OBJECTS_EACH; k++)
             processor->stack[1 + k] = &objects[i * OBJECTS_EACH + k];
@@ -73,7 +71,7 @@ static bool take(struct object **object) {
 static void put_back(struct object *object) {
     CHECK_EQ(atomic_load_explicit(&object->owned, memory_order_relaxed), 1);
     atomic_store_explicit(&object->owned, 0, memory_order_relaxed);
-    while (!rseq_push(TABLE, TAG, 1, object)) { // full here; the thread will be moved
+    while (!rseq_push(TABLE, 1, object)) { // full here; the thread will be moved
         if (over) {
             atomic_fetch_add(&left_over, 1);
             return;

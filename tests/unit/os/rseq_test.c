@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { ROUNDS = 5, WORDS = 4, TAG = 0x300, HERE = 1 };
+enum { ROUNDS = 5, WORDS = 4, HERE = 1 };
 
 static __thread struct {
     uint32_t before, cpu_id;
@@ -18,7 +18,6 @@ static void *stack[ROUNDS + 2] = { [0] = NULL, [ROUNDS + 1] = (void *)UINTPTR_MA
 static void *closed[2] = { NULL, (void *)UINTPTR_MAX };
 
 static struct {
-    uintptr_t tag;
     void **top[WORDS];
 } words[2];
 
@@ -29,7 +28,6 @@ static void set_up(void) {
     os_rseq_area = (char *)&own_area - (char *)rseq_field(0);
     own_area.cpu_id = HERE;
     for (int cpu = 0; cpu < 2; cpu++) {
-        words[cpu].tag = TAG;
         for (int word = 0; word < WORDS; word++)
             words[cpu].top[word] = &closed[1];
         table_of[cpu] = words[cpu].top;
@@ -51,8 +49,8 @@ static void test_pop_and_push(void) {
     set_up();
     CHECK(!rseq_pop(TABLE, 2, &object));
     for (int i = 0; i < ROUNDS; i++)
-        CHECK(rseq_push(TABLE, TAG, 2, &objects[i]));
-    CHECK(!rseq_push(TABLE, TAG, 2, &objects[0])); // full
+        CHECK(rseq_push(TABLE, 2, &objects[i]));
+    CHECK(!rseq_push(TABLE, 2, &objects[0])); // full
     CHECK(words[HERE].top[2] == &stack[ROUNDS + 1]);
     for (int i = ROUNDS - 1; i >= 0; i--) {
         CHECK(rseq_pop(TABLE, 2, &object));
@@ -63,16 +61,6 @@ static void test_pop_and_push(void) {
     CHECK(own_area.rseq_cs != 0);
 }
 
-static void test_tag(void) {
-    int object;
-
-    set_up();
-    CHECK(!rseq_push(TABLE, TAG + 0x100, 2, &object));
-    words[HERE].tag = TAG + 0x100;
-    CHECK(!rseq_push(TABLE, TAG, 2, &object));
-    CHECK(rseq_push(TABLE, TAG + 0x100, 2, &object));
-}
-
 static void test_closed(void) {
     void *object;
 
@@ -80,10 +68,10 @@ static void test_closed(void) {
     for (size_t word = 0; word < WORDS; word++)
         if (word != 2) {
             CHECK(!rseq_pop(TABLE, word, &object));
-            CHECK(!rseq_push(TABLE, TAG, word, &object));
+            CHECK(!rseq_push(TABLE, word, &object));
         }
     own_area.cpu_id = 0; // its stack is another
-    CHECK(!rseq_push(TABLE, TAG, 2, &object));
+    CHECK(!rseq_push(TABLE, 2, &object));
     CHECK(words[HERE].top[2] == &stack[1]);
 }
 
@@ -126,7 +114,6 @@ static void test_numbers(void) {
 int main(void) {
     test_number();
     test_pop_and_push();
-    test_tag();
     test_closed();
     test_exchange();
     test_numbers();

@@ -1,0 +1,446 @@
+// Fronts of processors: making them, exchanging magazines, stopping all of them.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "magazine/processors.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
+#define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
+
+void ****cpu_table;
+
+static struct {
+	struct mutex lock;
+	// Constant after init.
+	unsigned numbers;
+	struct processor *_Atomic *of; // by number; NULL: not made yet. Written under lock.
+	void ***closed; // tops of what has no front, or is stopped
+	// Under lock.
+	unsigned slots; // that may be in use: those below
+	bool stopped;   // all of them, for fork
+} processors = { .lock = MUTEX_INIT(RANK_CPU_FRONTS) };
+
+// ---- making
+
+static void point(unsigned number, void ***tops)
+{
+	__atomic_store_n(&cpu_table[number], tops, __ATOMIC_RELEASE);
+}
+
+static void close_slots(void ***tops, unsigned first, unsigned end)
+{
+	for (unsigned slot = first; slot < end; slot++)
+		tops[slot] = CLOSED;
+}
+
+bool processors_init(void)
+{
+	unsigned numbers = os_rseq_numbers();
+	void ****table;
+
+	if (!os_rseq_init() || rseq_number() >= (int)numbers)
+		return false;
+	table = base_alloc_pages(2 * numbers * sizeof *table);
+	processors.closed = base_alloc_pages(PROCESSOR_SLOTS * sizeof *processors.closed);
+	if (table == NULL || processors.closed == NULL)
+		return false;
+	processors.numbers = numbers;
+	processors.of = (struct processor *_Atomic *)(void *)(table + numbers);
+	processors.slots = PROCESSOR_CLASSES;
+	close_slots(processors.closed, 0, PROCESSOR_CLASSES);
+	cpu_table = table;
+	for (unsigned number = 0; number < numbers; number++)
+		point(number, processors.closed);
+	return true;
+}
+
+static struct processor *processor_of(unsigned number)
+{
+	return atomic_load_explicit(&processors.of[number], memory_order_acquire);
+}
+
+void processors_open(unsigned slot)
+{
+	mutex_lock(&processors.lock);
+	unsigned end = (unsigned)max_size(processors.slots, slot + 1);
+
+	for (unsigned number = 0; number < processors.numbers; number++)
+		if (processor_of(number) != NULL)
+			close_slots(processor_of(number)->tops, processors.slots, end);
+	close_slots(processors.closed, processors.slots, end);
+	processors.slots = end;
+	mutex_unlock(&processors.lock);
+}
+
+enum { TOPS_BYTES = PROCESSOR_SLOTS * (sizeof(void **) + sizeof(struct processor_slot)) };
+
+static struct processor *create(unsigned number)
+{
+	struct processor *processor = base_alloc(sizeof *processor);
+	void ***tops = processor == NULL ? NULL : base_alloc_table(TOPS_BYTES);
+
+	if (tops == NULL) {
+		if (processor != NULL)
+			base_free(processor, sizeof *processor);
+		return NULL;
+	}
+	memset(processor, 0, sizeof *processor);
+	processor->number = (int)number;
+	processor->tops = tops;
+	processor->slots = (struct processor_slot *)(void *)(tops + PROCESSOR_SLOTS);
+	mutex_init(&processor->lock, RANK_CPU_FRONT);
+	return processor;
+}
+
+// Under the lock of all fronts.
+static void publish(struct processor *processor, unsigned number)
+{
+	close_slots(processor->tops, 0, processors.slots);
+	processor->stopped = processors.stopped;
+	atomic_store_explicit(&processors.of[number], processor, memory_order_release);
+	if (!processor->stopped)
+		point(number, processor->tops);
+}
+
+static struct processor *make(unsigned number)
+{
+	struct processor *fresh = create(number);
+
+	if (fresh == NULL)
+		return NULL;
+	mutex_lock(&processors.lock);
+	bool late = processor_of(number) != NULL;
+	if (!late)
+		publish(fresh, number);
+	mutex_unlock(&processors.lock);
+	if (late) {
+		base_free_table(fresh->tops, TOPS_BYTES);
+		base_free(fresh, sizeof *fresh);
+	}
+	return processor_of(number);
+}
+
+static struct processor *processor_here(void)
+{
+	int number = rseq_number();
+	struct processor *processor;
+
+	if (UNLIKELY(number < 0))
+		return NULL;
+	processor = processor_of((unsigned)number);
+	return LIKELY(processor != NULL) ? processor : make((unsigned)number);
+}
+
+// ---- reloading
+
+struct processor *processor_enter(void)
+{
+	struct processor *processor = processor_here();
+
+	if (processor == NULL)
+		return NULL;
+	mutex_lock(&processor->lock);
+	if (LIKELY(!processor->stopped))
+		return processor;
+	mutex_unlock(&processor->lock);
+	return NULL;
+}
+
+void processor_leave(struct processor *processor)
+{
+	mutex_unlock(&processor->lock);
+}
+
+// The slot is closed.
+static void load(struct processor *processor, unsigned slot, struct magazine *magazine)
+{
+	processor->slots[slot].loaded = magazine;
+	if (magazine != NULL)
+		__atomic_store_n(&processor->tops[slot], magazine->round + magazine->rounds, __ATOMIC_RELEASE);
+}
+
+// Takes the loaded magazine out, its rounds counted; the slot is closed. False: this thread has left the processor.
+static bool unload(struct processor *processor, unsigned slot, struct magazine **loaded)
+{
+	void **top;
+
+	if (!rseq_exchange(processor->number, &processor->tops[slot], CLOSED, &top))
+		return false;
+	*loaded = processor->slots[slot].loaded;
+	processor->slots[slot].loaded = NULL;
+	if (*loaded != NULL)
+		(*loaded)->rounds = (uint32_t)(top - (*loaded)->round);
+	return true;
+}
+
+enum found processor_find_rounds(struct processor *processor, unsigned slot, unsigned wanted, struct magazine **hand)
+{
+	struct processor_slot *own = &processor->slots[slot];
+	struct magazine *loaded, *previous = own->previous;
+
+	*hand = NULL;
+	processor->misses++;
+	if (!unload(processor, slot, &loaded))
+		return FOUND_MOVED;
+	switch (magazine_with_rounds(loaded, previous)) {
+	case RELOAD_LOADED: // somebody was faster
+		load(processor, slot, loaded);
+		return FOUND_RELOADED;
+	case RELOAD_PREVIOUS:
+		own->exchanges++;
+		own->previous = loaded;
+		if (loaded != NULL && loaded->capacity < wanted) {
+			own->previous = NULL;
+			*hand = loaded;
+		}
+		load(processor, slot, previous);
+		return FOUND_RELOADED;
+	default:
+		*hand = loaded;
+		return FOUND_NOTHING;
+	}
+}
+
+enum found processor_find_slots(struct processor *processor, unsigned slot, struct magazine **hand)
+{
+	struct processor_slot *own = &processor->slots[slot];
+	struct magazine *loaded, *previous = own->previous;
+
+	*hand = NULL;
+	processor->misses++;
+	if (!unload(processor, slot, &loaded))
+		return FOUND_MOVED;
+	switch (magazine_with_room(loaded, previous)) {
+	case RELOAD_LOADED:
+		load(processor, slot, loaded);
+		return FOUND_RELOADED;
+	case RELOAD_PREVIOUS:
+		own->previous = loaded;
+		load(processor, slot, previous);
+		return FOUND_RELOADED;
+	default:
+		if (loaded != NULL) {
+			own->previous = loaded;
+			*hand = previous;
+		}
+		return FOUND_NOTHING;
+	}
+}
+
+struct magazine *processor_bring(unsigned slot, struct magazine *magazine)
+{
+	struct processor *processor = processor_enter();
+	struct magazine *left = NULL;
+
+	if (processor == NULL)
+		return magazine;
+	if (processor->slots[slot].loaded == NULL)
+		load(processor, slot, magazine);
+	else if (processor->slots[slot].previous == NULL)
+		processor->slots[slot].previous = magazine;
+	else
+		left = magazine;
+	processor_leave(processor);
+	return left;
+}
+
+// ---- stopping all of them
+
+static void set_stopped(unsigned number, bool stopped)
+{
+	struct processor *processor = processor_of(number);
+
+	if (processor == NULL)
+		return;
+	mutex_lock(&processor->lock);
+	processor->stopped = stopped;
+	point(number, stopped ? processors.closed : processor->tops);
+	mutex_unlock(&processor->lock);
+}
+
+// Afterwards no sequence is under way on a front, and none begins. The caller holds the lock of all fronts.
+static bool stop_all(void)
+{
+	for (unsigned number = 0; number < processors.numbers; number++)
+		set_stopped(number, true);
+	return os_rseq_fence();
+}
+
+static void start_all(void)
+{
+	for (unsigned number = 0; number < processors.numbers; number++)
+		set_stopped(number, false);
+}
+
+static struct magazine *take_previous(struct processor *processor, unsigned slot)
+{
+	struct magazine *previous = processor->slots[slot].previous;
+
+	processor->slots[slot].previous = NULL;
+	return previous;
+}
+
+// No sequence is under way on the slot.
+static struct magazine *take_loaded(struct processor *processor, unsigned slot)
+{
+	struct magazine *loaded = processor->slots[slot].loaded;
+
+	if (loaded != NULL)
+		loaded->rounds = (uint32_t)(processor->tops[slot] - loaded->round);
+	processor->slots[slot].loaded = NULL;
+	processor->tops[slot] = CLOSED;
+	return loaded;
+}
+
+struct collection {
+	processor_give *give;
+	void *context;
+};
+
+static void give(const struct collection *collection, unsigned slot, struct magazine *magazine)
+{
+	if (magazine != NULL)
+		collection->give(collection->context, slot, magazine);
+}
+
+// What was not used since the last look: first the previous magazine, then the loaded one. True: something idle is left.
+static bool give_idle(struct processor *processor, unsigned slot, const struct collection *collection)
+{
+	struct processor_slot *own = &processor->slots[slot];
+	bool idle = processor->tops[slot] == own->seen;
+
+	if (idle)
+		give(collection, slot, own->previous != NULL ? take_previous(processor, slot) : take_loaded(processor, slot));
+	if (idle)
+		own->batch = 0;
+	own->seen = processor->tops[slot];
+	return idle && own->loaded != NULL;
+}
+
+static bool collect_from(struct processor *processor, unsigned first, unsigned end, bool everything,
+			 const struct collection *collection)
+{
+	bool left = false;
+
+	for (unsigned slot = first; slot < end; slot++)
+		if (everything) {
+			give(collection, slot, take_previous(processor, slot));
+			give(collection, slot, take_loaded(processor, slot));
+		} else if (processor->slots[slot].loaded != NULL || processor->slots[slot].previous != NULL)
+			left |= give_idle(processor, slot, collection);
+	return left;
+}
+
+bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give_, void *context)
+{
+	struct collection collection = { give_, context };
+	bool left = false;
+
+	mutex_lock(&processors.lock);
+	end = (unsigned)min_size(end, processors.slots);
+	if (!processors.stopped) { // else this thread forks
+		if (stop_all())
+			for (unsigned number = 0; number < processors.numbers; number++)
+				if (processor_of(number) != NULL)
+					left |= collect_from(processor_of(number), first, end, everything, &collection);
+		start_all();
+	}
+	mutex_unlock(&processors.lock);
+	return left;
+}
+
+static void chain(void *first, unsigned slot, struct magazine *magazine)
+{
+	struct magazine **chained = first;
+
+	(void)slot;
+	magazine->next = *chained;
+	*chained = magazine;
+}
+
+struct magazine *processors_take(unsigned slot)
+{
+	struct magazine *taken = NULL;
+	struct collection collection = { chain, &taken };
+
+	mutex_lock(&processors.lock);
+	for (unsigned number = 0; number < processors.numbers; number++) {
+		struct processor *processor = processor_of(number);
+
+		if (processor == NULL)
+			continue;
+		mutex_lock(&processor->lock);
+		collect_from(processor, slot, slot + 1, true, &collection);
+		memset(&processor->slots[slot], 0, sizeof processor->slots[slot]);
+		mutex_unlock(&processor->lock);
+	}
+	mutex_unlock(&processors.lock);
+	return taken;
+}
+
+// A loaded magazine stays what it is while the lock is held; only its top moves.
+static void look_at(struct processor *processor, unsigned slot, processor_look *look, void *context)
+{
+	const struct magazine *loaded = processor->slots[slot].loaded, *previous = processor->slots[slot].previous;
+
+	if (loaded != NULL)
+		look(context, slot, loaded, (size_t)(__atomic_load_n(&processor->tops[slot], __ATOMIC_RELAXED) - loaded->round));
+	if (previous != NULL)
+		look(context, slot, previous, previous->rounds);
+}
+
+void processors_look(unsigned first, unsigned end, processor_look *look, void *context)
+{
+	for (unsigned number = 0; number < processors.numbers; number++) {
+		struct processor *processor = processor_of(number);
+
+		if (processor == NULL)
+			continue;
+		mutex_lock(&processor->lock);
+		for (unsigned slot = first; slot < end; slot++)
+			look_at(processor, slot, look, context);
+		mutex_unlock(&processor->lock);
+	}
+}
+
+// ---- fork
+
+static bool whole; // the fronts were stopped before the fork
+
+void processors_fork_prepare(void)
+{
+	if (cpu_table == NULL)
+		return;
+	mutex_fork_lock(&processors.lock);
+	processors.stopped = true;
+	whole = stop_all();
+	for (unsigned number = 0; number < processors.numbers; number++)
+		if (processor_of(number) != NULL)
+			mutex_fork_lock(&processor_of(number)->lock);
+}
+
+// What a front held when its pages were copied while others worked on it cannot be trusted, and stays unused.
+static void forget(struct processor *processor)
+{
+	for (unsigned slot = 0; slot < processors.slots; slot++)
+		processor->slots[slot].loaded = processor->slots[slot].previous = NULL;
+	close_slots(processor->tops, 0, processors.slots);
+}
+
+void processors_fork_done(bool child)
+{
+	if (cpu_table == NULL)
+		return;
+	for (unsigned number = 0; number < processors.numbers; number++)
+		if (processor_of(number) != NULL) {
+			if (child && !whole)
+				forget(processor_of(number));
+			mutex_fork_unlock(&processor_of(number)->lock);
+		}
+	processors.stopped = false;
+	start_all();
+	mutex_fork_unlock(&processors.lock);
+}
