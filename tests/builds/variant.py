@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
-SECONDS = 300
+SECONDS = 1500
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones; the sanitizer's own library

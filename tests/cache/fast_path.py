@@ -11,7 +11,7 @@ PAIRS = 1000
 
 def instructions(program, kind, size, pairs):
     result = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, kind, str(size), str(pairs)],
-                            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, check=True, timeout=100)
+                            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, check=True, timeout=1000)
     return int(re.search(r"Collected : (\d+)", result.stderr).group(1))
 
 

@@ -7,7 +7,7 @@
 
 #include "../check.h"
 
-enum { OBJECTS = 64 * 1024, SIZE = 1024, PATIENCE = 150 };
+enum { OBJECTS = 64 * 1024, SIZE = 1024, PATIENCE = 1000 };
 
 static void *objects[OBJECTS];
 static _Atomic int constructed, destructed;

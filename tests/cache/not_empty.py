@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, text=True)
 lines = result.stderr.splitlines()
 print(result)
 good = (result.returncode == 0 and len(lines) == 1 and

@@ -7,7 +7,7 @@ import sys
 
 def run(program, **environment):
     clean = {key: value for key, value in os.environ.items() if key not in ("MALLOC_CONF", "MALLOC_OPTIONS", "VMAG_CONF")}
-    done = subprocess.run([program], env={**clean, **environment}, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([program], env={**clean, **environment}, capture_output=True, text=True, timeout=200)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     return done.returncode, {line[0]: (line[2], line[3]) for line in lines}, done.stderr
 

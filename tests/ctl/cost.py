@@ -10,7 +10,7 @@ SKIPPED = 77
 
 def run(program, library):
     environment = {**os.environ, "LD_PRELOAD": library, "MALLOC_CONF": "narenas:64"}
-    done = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True, timeout=100)
+    done = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True, timeout=1000)
     if done.returncode != 0:
         print(f"{library} has no mallctl")
         sys.exit(SKIPPED)

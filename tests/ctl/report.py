@@ -14,7 +14,7 @@ BIN = {"nmalloc", "ndalloc", "curregs", "nrequests", "nfills", "nflushes", "nres
 
 
 def run(program, *arguments, **environment):
-    done = subprocess.run([program, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([program, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (arguments, done.returncode, done.stderr)
     return done.stdout, done.stderr
 

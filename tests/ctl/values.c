@@ -105,16 +105,16 @@ static void process(void) {
     CHECK_EQ(get("background_thread"), 1);
     SET_OK("background_thread", bool, false);
     CHECK_EQ(get("background_thread"), 0);
-    for (int i = 0; i < 100 && fresh("stats.background_thread.num_threads") != 0; i++)
+    for (int i = 0; i < 3000 && fresh("stats.background_thread.num_threads") != 0; i++)
         pause_ms(20);
     CHECK_EQ(fresh("stats.background_thread.num_threads"), 0);
     SET_OK("background_thread", bool, true);
-    for (int i = 0; i < 100 && fresh("stats.background_thread.num_runs") == 0; i++)
+    for (int i = 0; i < 3000 && fresh("stats.background_thread.num_runs") == 0; i++)
         pause_ms(20);
     CHECK_EQ(fresh("stats.background_thread.num_threads"), 1);
     CHECK(get("stats.background_thread.num_runs") > 0 && get("stats.background_thread.run_interval") > 1000000);
     SET_OK("background_thread", bool, false); // what follows is not disturbed by it
-    for (int i = 0; i < 100 && fresh("stats.background_thread.num_threads") != 0; i++)
+    for (int i = 0; i < 3000 && fresh("stats.background_thread.num_threads") != 0; i++)
         pause_ms(20);
     saw("max_background_threads");
     SET_OK("max_background_threads", size_t, 2);

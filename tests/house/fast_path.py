@@ -28,7 +28,7 @@ def profile(program, size, sized, calls, folder):
     out = os.path.join(folder, f"callgrind.{size}.{sized}.{calls}")
     subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no",
                     f"--callgrind-out-file={out}", program, str(size), str(sized), str(calls)],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=1200)
     counts = collections.defaultdict(lambda: collections.defaultdict(int))
     home = function = None
     after_calls = False

@@ -49,7 +49,7 @@ static void *find(void *library, const char *name) {
 static void fork_once(void) {
     pid_t child = fork();
     if (child == 0) {
-        alarm(30);
+        alarm(300);
         use_both();
         _exit(0);
     }

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <sys/wait.h>
 
-enum { THREADS = 6, ROUNDS = 400, DEPTH = 4, HANG_SECONDS = 30 };
+enum { THREADS = 6, ROUNDS = 400, DEPTH = 4, HANG_SECONDS = 300 };
 
 static _Atomic int go;
 
@@ -72,7 +72,7 @@ static void round_once(int round) {
 }
 
 int main(void) {
-    alarm(100);
+    alarm(1000);
     for (int round = 0; round < ROUNDS; round++)
         round_once(round);
     return 0;

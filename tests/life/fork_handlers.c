@@ -24,7 +24,7 @@ static void *churn(void *unused) {
 
 int main(void) {
     pthread_t threads[3];
-    alarm(60);
+    alarm(600);
     CHECK_EQ(pthread_atfork(allocate, allocate, allocate), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, churn, NULL), 0);
@@ -32,7 +32,7 @@ int main(void) {
         pid_t child = fork();
         CHECK_GE(child, 0);
         if (child == 0) {
-            alarm(30);
+            alarm(300);
             dependency_check();
             allocate();
             _exit(0);

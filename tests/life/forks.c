@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { THREADS = 4, FORKS = 10000, WARM_UP = 1000, INHERITED = 100, HANG_SECONDS = 30, GROWTH_LIMIT = 2 << 20 };
+enum { THREADS = 4, FORKS = 10000, WARM_UP = 1000, INHERITED = 100, HANG_SECONDS = 300, GROWTH_LIMIT = 2 << 20 };
 
 static _Atomic int stopping;
 static void *inherited[INHERITED];

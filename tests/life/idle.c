@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-enum { BLOCKS = 20000, SIZE = 4000, MEBIBYTE = 1 << 20, SECONDS = 6 };
+enum { BLOCKS = 20000, SIZE = 4000, MEBIBYTE = 1 << 20, SECONDS = 60 };
 
 int main(void) {
     static void *blocks[BLOCKS];

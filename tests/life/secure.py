@@ -17,7 +17,7 @@ def skip(reason):
 
 
 def run(program):
-    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30,
+    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                             env={**os.environ, "VMAG_CONF": "no_such_option:1"})
     return result.returncode, result.stdout.strip(), result.stderr
 

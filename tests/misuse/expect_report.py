@@ -15,7 +15,7 @@ def fail(reason, result):
 
 
 def check(command):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, text=True)
     if result.returncode == SKIPPED:
         print(result.stderr)
         sys.exit(SKIPPED)

@@ -68,7 +68,7 @@ static void check_size(size_t size, size_t least) {
 int main(int count, char **arguments) {
     CHECK_EQ(count, 2);
     size_t least = strtoul(arguments[1], NULL, 10) << 20;
-    alarm(60);
+    alarm(600);
     check_size(32, least);
     check_size(1000, least);
     check_size(20000, least);

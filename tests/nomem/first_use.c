@@ -45,7 +45,7 @@ static void *thread_main(void *unused) {
 
 int main(int count, char **arguments) {
     CHECK_EQ(count, 2);
-    alarm(30);
+    alarm(300);
     prctl(WINDOW_OPEN);
     void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)

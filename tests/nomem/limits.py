@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 SKIPPED = 77
 MEBIBYTE = 1 << 20
@@ -20,7 +21,7 @@ def skip(reason):
 
 def run(name, command, prepare=None):
     global failures
-    result = subprocess.run(command, preexec_fn=prepare, stderr=subprocess.PIPE, text=True, timeout=100)
+    result = subprocess.run(command, preexec_fn=prepare, stderr=subprocess.PIPE, text=True, timeout=1000)
     print(f"{name}: {'ok' if result.returncode == 0 else 'FAILED, status ' + str(result.returncode)}")
     print("   " + result.stderr.strip().replace("\n", "\n   "))
     failures += result.returncode != 0
@@ -58,6 +59,15 @@ def write(path, text):
         file.write(text)
 
 
+def remove(folder):
+    """The kernel may still be at work on the end of what ran there."""
+    for _ in range(100):
+        try:
+            return os.rmdir(folder)
+        except OSError:
+            time.sleep(0.1)
+
+
 def cgroup(exercise, churn):
     folder, limit_file = cgroup_folder()
     try:
@@ -69,7 +79,7 @@ def cgroup(exercise, churn):
         run("cgroup of 64 MiB, 24 MiB live", [churn], enter)
         run("cgroup of 64 MiB, exercise", [exercise], enter)
     finally:
-        os.rmdir(folder)
+        remove(folder)
 
 
 def meminfo(key):

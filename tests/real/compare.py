@@ -10,7 +10,7 @@ import tempfile
 import time
 
 SKIPPED = 77
-SECONDS = 200
+SECONDS = 700
 
 
 def environment(library):

@@ -20,7 +20,7 @@ def resolved(interpreter):
     """The real program with the test package, not a shell wrapper in front of it; None where there is none."""
     try:
         result = subprocess.run([interpreter, "-c", "import sys, test.test_json, test.test_re; print(sys.executable)"],
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=30)
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=300)
     except OSError:
         return None
     return result.stdout.strip() if result.returncode == 0 else None
@@ -32,8 +32,8 @@ def run(python, allocator, tests, library):
     if library:
         environment["LD_PRELOAD"] = library
     with tempfile.TemporaryDirectory(prefix="vmag-python-") as folder:
-        result = subprocess.run([python, "-m", "test", "--timeout", "120", "-j2", *tests], cwd=folder, env=environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=280)
+        result = subprocess.run([python, "-m", "test", "--timeout", "600", "-j2", *tests], cwd=folder, env=environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1500)
     return result
 
 

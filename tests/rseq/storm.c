@@ -171,16 +171,21 @@ static void run(void) {
     printf("%ld rounds, %ld signals\n", (long)operations, (long)signals_seen);
 }
 
-static bool goes_wrong(void) {
+static void run_unrestarted(void) {
+    unknown = true;
+    os_rseq_area = (char *)unknown_area - (char *)rseq_field(0);
+    close(STDERR_FILENO);
+    alarm(SECONDS + 5);
+    run();
+}
+
+static bool goes_wrong(void (*body)(void)) {
     pid_t child = fork();
     int status;
 
     if (child == 0) {
-        unknown = true;
-        os_rseq_area = (char *)unknown_area - (char *)rseq_field(0);
-        close(STDERR_FILENO);
-        alarm(SECONDS + 5);
-        run();
+        body();
+        fflush(stdout);
         _exit(0);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
@@ -189,15 +194,15 @@ static bool goes_wrong(void) {
 
 static void control(void) {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++)
-        if (goes_wrong())
+        if (goes_wrong(run_unrestarted))
             return;
-    CHECK(!"nothing went wrong although nothing was restarted: this test shows nothing");
+    SKIP("nothing went wrong although nothing was restarted: on this machine the test shows nothing");
 }
 
 int main(void) {
     if (!os_rseq_init())
         SKIP("no restartable sequences here");
+    CHECK(!goes_wrong(run));
     control();
-    run();
     return 0;
 }

@@ -36,7 +36,7 @@ def write_zone(folder, serial):
 
 
 def dig(ports, *words):
-    lines = server.run(["dig", "-p", str(ports["dns"]), "@127.0.0.1", "+short", "+time=2", "+tries=5", *words]).splitlines()
+    lines = server.run(["dig", "-p", str(ports["dns"]), "@127.0.0.1", "+short", "+time=5", "+tries=20", *words]).splitlines()
     return [line for line in lines if not line.startswith(";")]  # a packet may be lost, and is told
 
 

@@ -11,6 +11,11 @@ foreach(name varnish named redis)
   vmag_test(servers.${name}.alias slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> alias)
 endforeach()
 
+# One at a time takes ports: nobody else takes them between the moment they are found free and the server's start.
+foreach(name nginx.preload varnish.preload varnish.alias named.preload named.alias)
+  set_tests_properties(servers.${name} PROPERTIES RESOURCE_LOCK ports)
+endforeach()
+
 vmag_test(servers.rust slow 300 ${PYTHON} ${SERVERS}/rust.py $<TARGET_FILE:vmag> ${SERVERS}/rust ${CMAKE_BINARY_DIR}/rust-program)
 
 if(VMAG_TESTS_CXX)

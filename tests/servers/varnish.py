@@ -11,6 +11,10 @@ import server
 PAGES, VISITS, PAGE_BYTES = 200, 5, 20000
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # more than varnishd's threads: a refused connection would be an error of the test
+
+
 class Backend(http.server.BaseHTTPRequestHandler):
     asked = 0
 
@@ -47,13 +51,14 @@ def worker_of(pid):
 
 def test(allocator, folder):
     server.need("varnishd", "varnishstat")
-    backend = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Backend)
+    backend = Listener(("127.0.0.1", 0), Backend)
     threading.Thread(target=backend.serve_forever, daemon=True).start()
     [port], state, log = server.free_ports(1), os.path.join(folder, "state"), os.path.join(folder, "log")
     words = [server.find("varnishd"), "-F", "-j", "none", "-n", state, "-a", f"127.0.0.1:{port}", "-s", "malloc,64m",
-             "-b", f"127.0.0.1:{backend.server_port}", "-p", "thread_pool_min=10"]
+             "-b", f"127.0.0.1:{backend.server_port}", "-p", "thread_pool_min=10", "-p", "connect_timeout=60", "-p", "cli_timeout=300"]
     with server.started(words, log, env=allocator.environment()) as process:
         server.wait_until(lambda: server.answers(port), "varnishd", process)
+        server.wait_until(lambda: worker_of(process.pid), "the worker", process)
         worker = worker_of(process.pid)
         for pid in (process.pid, worker):
             allocator.check_maps(pid)

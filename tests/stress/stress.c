@@ -174,7 +174,7 @@ int main(int count, char **arguments) {
     }
     CHECK(threads > 0 && threads <= MOST_THREADS);
     say("stress --threads %d --seconds %d --seed %llu --profile %s", threads, seconds, (unsigned long long)seed, profile->name);
-    alarm((unsigned)seconds + 60);
+    alarm((unsigned)seconds + 600);
     deadline = time(NULL) + seconds;
     long before = anonymous_bytes();
     run(threads);

@@ -6,6 +6,18 @@
 #include "../check.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
+
+// Where the kernel backs everything with huge pages, it is the kernel that decides what is resident: not so in the tests that measure.
+__attribute__((constructor)) static void refuse_huge_pages(void) {
+    char text[64] = { 0 };
+    int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (length > 0 && strstr(text, "[always]") != NULL)
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    if (file >= 0)
+        close(file);
+}
 
 // The number after `key` in a /proc file of "Key:   123 kB" lines, in bytes; -1 when the file or the key is missing.
 static inline long proc_kilobytes(const char *path, const char *key) {

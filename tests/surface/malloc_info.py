@@ -5,7 +5,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as tree
 
-result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, timeout=60)
+result = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, timeout=600)
 assert result.returncode == 0, f"exit status {result.returncode}"
 text = result.stdout.decode("ascii")
 root = tree.fromstring(text)

@@ -8,7 +8,7 @@ import sys
 
 
 def run(command, **keywords):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **keywords)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, **keywords)
     if result.returncode != 0:
         print(" ".join(command), result.stdout, sep="\n")
         sys.exit(f"failed with status {result.returncode}")

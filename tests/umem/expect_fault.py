@@ -16,7 +16,7 @@ def fail(reason, result):
 
 
 def main(signal_name, finding, program):
-    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, text=True)
+    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, text=True)
     call, _, address = result.stdout.strip().rpartition(" ")
     lines = result.stderr.splitlines()
     if result.returncode != -getattr(signal, signal_name):

@@ -30,7 +30,7 @@ BAD = [
 
 def run(program, variable, value):
     environment = {key: text for key, text in os.environ.items() if not key.startswith("UMEM_")}
-    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+    result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
                             env={**environment, variable: value})
     assert result.returncode == 0, f"{variable}={value}: status {result.returncode}\n{result.stderr}"
     return result.stderr.splitlines()

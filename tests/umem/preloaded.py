@@ -20,7 +20,7 @@ SETTINGS = ["default", "default,firewall=4096", "guards,verify=500", "lite"]
 
 
 def run(command, **environment):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=1200,
                             env={**os.environ, **environment})
     return result.returncode, result.stdout, result.stderr
 

@@ -11,7 +11,7 @@ NAMES = "umastat umem_cache vmem findleaks umausers umem_verify umem_log umem_st
 
 
 def run(command, **environment):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
                             env={**os.environ, **environment})
     assert result.returncode == 0, f"{command} {environment}: status {result.returncode}\n{result.stderr}"
     return result

@@ -7,7 +7,7 @@ import sys
 
 def main(program, commands, expected, *arguments):
     with open(commands, encoding="utf-8") as file:
-        run = subprocess.run([program, *arguments], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
+        run = subprocess.run([program, *arguments], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     with open(expected, encoding="utf-8") as file:
         wanted = file.read()
     sys.stdout.writelines(difflib.unified_diff(wanted.splitlines(True), run.stdout.splitlines(True), "expected", "printed"))

@@ -31,7 +31,7 @@ def main(library, sites):
     script.insert(0, "set environment VMAG_CONF prof:true")
     script.insert(0, "set startup-with-shell off")
     out = subprocess.run(["gdb", "-q", "-batch", "-nx", *(word for line in script for word in ("-ex", line)), sites],
-                         capture_output=True, text=True, timeout=100, env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
+                         capture_output=True, text=True, timeout=1000, env=dict(os.environ, DEBUGINFOD_URLS="")).stdout
     if "$1" not in out:
         print("gdb could not run the program here:", out[-300:])
         sys.exit(77)

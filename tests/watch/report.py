@@ -52,7 +52,7 @@ def find_browser():
 def browse(browser, folder, page, *options):
     return subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1300,1900",
                            f"--user-data-dir={folder}/browser", "--virtual-time-budget=10000", *options, f"file://{page}"],
-                          capture_output=True, text=True, timeout=100)
+                          capture_output=True, text=True, timeout=1000)
 
 
 def look(browser, folder, page):

@@ -47,10 +47,10 @@ def run(library, program, which):
         return truth, sites_of(glob.glob(folder + "/p.*.f.heap")[0], program, symbols_of(program))
 
 
-def main(library, program, runs=30):
+def judge(library, program, runs):
     beyond, worst = 0, 0
     for which in ["small", "large", "mixed", "churn", "threads"]:
-        results = [run(library, program, which) for _ in range(int(runs))]
+        results = [run(library, program, which) for _ in range(runs)]
         for site, (objects, size) in results[0][0].items():
             for kind, truth in [("objects", objects), ("bytes", size)]:
                 seen = [found[site, kind] for _, found in results]
@@ -60,7 +60,12 @@ def main(library, program, runs=30):
                 beyond, worst = beyond + (abs(off) > 2), max(worst, abs(off))
                 share = mean / truth if truth else mean
                 print(f"{which:8} {site:15} {kind:8} {share:8.3f} of {truth:10}  {off:+5.2f} standard errors")
-    sys.exit(beyond > 4 or worst > 3.5)
+    return beyond <= 4 and worst <= 3.5
+
+
+def main(library, program, runs=30):
+    """Chance fails one measurement in a hundred; a bias fails the next, of more runs, all the more."""
+    sys.exit(not judge(library, program, int(runs)) and not judge(library, program, 2 * int(runs)))
 
 
 main(*sys.argv[1:])

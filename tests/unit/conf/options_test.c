@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "conf/options.h"
 
+#include <glob.h>
 #include <sys/wait.h>
 
 #include "heap/heap.h"
@@ -187,11 +188,26 @@ static void every_option(void) {
     }
 }
 
+// Where the option of traces leaves its files.
+static char folder[] = "/tmp/vmag-options-XXXXXX";
+
+static void remove_folder(void) {
+    glob_t files;
+
+    if (glob("*", 0, NULL, &files) == 0)
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            unlink(files.gl_pathv[i]);
+    globfree(&files);
+    rmdir(folder);
+}
+
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "print") == 0) {
         print_options();
         return 0;
     }
+    CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0);
+    atexit(remove_folder);
     struct outcome plain = child(NULL);
     check_ended_well("(unset)", &plain);
     CHECK_EQ(plain.errors[0], '\0');
