@@ -79,6 +79,16 @@ static void read_bins(void) {
     }
 }
 
+static void read_names(void) {
+    static const char *const names[] = { "stats.allocated", "stats.arenas.0.bins.3.curregs", "arenas.bin.7.size", "opt.dirty_decay_ms" };
+
+    for (int i = 0; i < 4000; i++) {
+        size_t value, size = sizeof value;
+
+        mallctl(names[i % 4], &value, &size, NULL, 0);
+    }
+}
+
 static void print_lines(void) {
     size_t bytes = 0;
     malloc_stats_print(drop, &bytes, "");
@@ -114,6 +124,7 @@ int main(void) {
     printf("arenas %u\n", arenas());
     measure("epoch", refresh);
     measure("bins", read_bins);
+    measure("names", read_names);
     measure("lines", print_lines);
     measure("json", print_json);
     pthread_barrier_wait(&barrier);

@@ -7,6 +7,7 @@
 
 #include "conf/options.h"
 #include "ctl/snapshot.h"
+#include "util/bits.h"
 #include "util/format.h"
 
 // The number of an option's row.
@@ -72,7 +73,10 @@ int control_put(struct control_call *call, const void *value, size_t size)
 		memcpy(call->oldp, value, *call->oldlenp);
 		return EINVAL;
 	}
-	memcpy(call->oldp, value, size);
+	if (LIKELY(size == sizeof(uint64_t)))
+		memcpy(call->oldp, value, sizeof(uint64_t));
+	else
+		memcpy(call->oldp, value, size);
 	return 0;
 }
 
@@ -123,11 +127,10 @@ static int change(const struct control *row, struct control_call *call)
 	return row->handler(call);
 }
 
-static int perform(const struct control *row, struct control_call *call)
+static int perform_access(const struct control *row, struct control_call *call)
 {
-	int saved = errno, failure = EPERM;
+	int failure = EPERM;
 
-	call->argument = row->argument;
 	switch ((enum control_access)row->access) {
 	case CONTROL_ACT:
 		failure = act(row, call);
@@ -144,6 +147,15 @@ static int perform(const struct control *row, struct control_call *call)
 		failure = row->handler(call);
 		break;
 	}
+	return failure;
+}
+
+static int perform(const struct control *row, struct control_call *call)
+{
+	int saved = errno, failure;
+
+	call->argument = row->argument;
+	failure = perform_access(row, call);
 	errno = saved;
 	return failure;
 }

@@ -10,16 +10,19 @@
 #include "heap/size_class.h"
 #include "os/mutex.h"
 #include "util/assert.h"
+#include "util/bits.h"
 
 enum { NODES_MOST = 1024, PAGE_SIZES = 199, HUGE_PAGE_SIZES = 64, DIGITS_MOST = 9 };
 
 struct node {
 	const char *name; // not zero-terminated
 	uint16_t first_child, children;
-	int16_t row; // −1: not the end of a name
+	int16_t row;	// −1: not the end of a name
+	uint16_t limit; // of an index: any number below, or OF_ARENAS; 0: a word
 	uint8_t length;
-	bool index; // any number below the limit of the parent
 };
+
+enum { OF_ARENAS = UINT16_MAX };
 
 static struct node nodes[NODES_MOST];
 static unsigned nodes_used;
@@ -28,7 +31,11 @@ static struct mutex lock = MUTEX_INIT(RANK_CONTROLS);
 
 static size_t component_length(const char *name)
 {
-	return strcspn(name, ".");
+	size_t length = 0;
+
+	while (name[length] != '\0' && name[length] != '.')
+		length++;
+	return length;
 }
 
 static bool same_component(const char *a, const char *b)
@@ -38,14 +45,33 @@ static bool same_component(const char *a, const char *b)
 	return length == component_length(b) && memcmp(a, b, length) == 0;
 }
 
-static uint16_t add_node(const char *name)
+static bool is(const struct node *node, const char *name)
+{
+	return strlen(name) == node->length && memcmp(node->name, name, node->length) == 0;
+}
+
+// Which numbers may stand behind this node.
+static uint16_t limit_behind(const struct node *parent)
+{
+	if (is(parent, "arena") || is(parent, "arenas"))
+		return OF_ARENAS;
+	if (is(parent, "bin") || is(parent, "bins"))
+		return SLAB_CLASSES - 1;
+	if (is(parent, "extents"))
+		return PAGE_SIZES;
+	if (is(parent, "nonfull_slabs"))
+		return HUGE_PAGE_SIZES;
+	return LARGE_CLASSES;
+}
+
+static void add_node(const char *name, const struct node *parent)
 {
 	struct node *node = &nodes[nodes_used];
 
 	ALWAYS(nodes_used < NODES_MOST);
 	*node = (struct node){ .name = name, .length = (uint8_t)component_length(name), .row = -1 };
-	node->index = name[0] == '<';
-	return (uint16_t)nodes_used++;
+	node->limit = name[0] == '<' ? limit_behind(parent) : 0;
+	nodes_used++;
 }
 
 // Gives a node its children: the components at `offset` of rows first … end − 1, which begin alike.
@@ -54,7 +80,7 @@ static void add_children(unsigned parent, size_t first, size_t end, size_t offse
 	nodes[parent].first_child = (uint16_t)nodes_used;
 	for (size_t row = first; row < end; row++)
 		if (row == first || !same_component(control_rows[row - 1].name + offset, control_rows[row].name + offset)) {
-			add_node(control_rows[row].name + offset);
+			add_node(control_rows[row].name + offset, &nodes[parent]);
 			nodes[parent].children++;
 		}
 	for (unsigned child = 0; child < nodes[parent].children; child++) {
@@ -74,7 +100,7 @@ static void build(void)
 {
 	mutex_lock(&lock);
 	if (!atomic_load_explicit(&built, memory_order_relaxed)) {
-		add_node("");
+		add_node("", NULL);
 		add_children(0, 0, control_count, 0);
 		atomic_store_explicit(&built, true, memory_order_release);
 	}
@@ -88,23 +114,11 @@ static const struct node *root(void)
 	return &nodes[0];
 }
 
-static bool is(const struct node *node, const char *name)
+static bool index_allowed(const struct node *node, size_t index)
 {
-	return strlen(name) == node->length && memcmp(node->name, name, node->length) == 0;
-}
-
-// Whether a number may stand behind this node.
-static bool index_allowed(const struct node *parent, size_t index)
-{
-	if (is(parent, "arena") || is(parent, "arenas"))
-		return index <= control_arenas() || index == CONTROL_ALL || index == CONTROL_DESTROYED;
-	if (is(parent, "bin") || is(parent, "bins"))
-		return index < SLAB_CLASSES - 1;
-	if (is(parent, "extents"))
-		return index < PAGE_SIZES;
-	if (is(parent, "nonfull_slabs"))
-		return index < HUGE_PAGE_SIZES;
-	return index < LARGE_CLASSES;
+	if (LIKELY(node->limit != OF_ARENAS))
+		return index < node->limit;
+	return index <= control_arenas() || index == CONTROL_ALL || index == CONTROL_DESTROYED;
 }
 
 static bool component_number(const char *name, size_t length, size_t *number)
@@ -122,21 +136,12 @@ static const struct node *child_named(const struct node *node, const char *name,
 {
 	const struct node *child = &nodes[node->first_child];
 
-	if (node->children > 0 && child->index)
-		return component_number(name, length, component) && index_allowed(node, *component) ? child : NULL;
+	if (node->children > 0 && child->limit != 0)
+		return component_number(name, length, component) && index_allowed(child, *component) ? child : NULL;
 	for (*component = 0; *component < node->children; ++*component, child++)
-		if (child->length == length && memcmp(child->name, name, length) == 0)
+		if (child->length == length && child->name[0] == name[0] && memcmp(child->name, name, length) == 0)
 			return child;
 	return NULL;
-}
-
-static const struct node *child_numbered(const struct node *node, size_t component)
-{
-	const struct node *child = &nodes[node->first_child];
-
-	if (node->children > 0 && child->index)
-		return index_allowed(node, component) ? child : NULL;
-	return component < node->children ? child + component : NULL;
 }
 
 int control_find_name(const char *name, const struct control **row, unsigned index[CONTROL_INDICES])
@@ -149,7 +154,7 @@ int control_find_name(const char *name, const struct control **row, unsigned ind
 		node = child_named(node, name, length, &component);
 		if (node == NULL)
 			return ENOENT;
-		if (node->index)
+		if (node->limit != 0)
 			index[indices++] = (unsigned)component;
 		if (name[length] == '\0')
 			break;
@@ -160,17 +165,24 @@ int control_find_name(const char *name, const struct control **row, unsigned ind
 	return 0;
 }
 
+// A node without children leads to the root, which is a word, and no number is below its none.
 int control_find_mib(const size_t *mib, size_t length, const struct control **row, unsigned index[CONTROL_INDICES])
 {
 	const struct node *node = root();
-	size_t indices = 0;
 
 	for (size_t i = 0; i < length; i++) {
-		node = child_numbered(node, mib[i]);
-		if (node == NULL)
-			return ENOENT;
-		if (node->index)
-			index[indices++] = (unsigned)mib[i];
+		const struct node *child = &nodes[node->first_child];
+
+		if (child->limit == 0) {
+			if (mib[i] >= node->children)
+				return ENOENT;
+			node = child + mib[i];
+		} else {
+			if (!index_allowed(child, mib[i]))
+				return ENOENT;
+			*index++ = (unsigned)mib[i];
+			node = child;
+		}
 	}
 	if (node->row < 0)
 		return ENOENT;
