@@ -1,8 +1,8 @@
 #!/bin/sh
 # Shows vmag on a real program: the same work on the C library's malloc and on vmag, by turns, side by side.
 #
-# Runs python3, or perl where there is no python3, through `vmag run --compare`; where that command was not built,
-# through plain LD_PRELOAD. Environment: ROUNDS, how often each side runs (3); BUILD, the build folder.
+# Runs python3, or perl where there is no python3, through `vmag compare`; where that command was not built,
+# through plain LD_PRELOAD. Environment: ROUNDS, how often each side runs (5); BUILD, the build folder.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 
@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=${BUILD:-$here/../build}
 tool=$build/bin/vmag
 library=$build/lib/libvmag.so
-rounds=${ROUNDS:-3}
+rounds=${ROUNDS:-5}
 
 main() {
     [ -f "$library" ] || fail "$library is not there; run make first"
@@ -18,9 +18,9 @@ main() {
     # What the caller preloads would stand on both sides.
     unset LD_PRELOAD
     choose_program
-    echo "Each side runs $rounds times, by turns; \"without vmag\" is the C library's malloc."
+    echo "Each side runs $rounds times, by turns."
     if [ -x "$tool" ]; then
-        "$tool" run --lib "$library" --compare --rounds "$rounds" -- "$program" "$work"
+        "$tool" compare --lib "$library" --only vmag --rounds "$rounds" -- "$program" "$work"
     else
         echo "The vmag command was not built (it needs cargo), so this goes through plain LD_PRELOAD."
         compare_by_preload

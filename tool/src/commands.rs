@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod check;
+pub mod compare;
 pub mod diff;
 pub mod explain;
 pub mod export;

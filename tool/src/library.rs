@@ -44,13 +44,14 @@ pub fn without_vmag(preloaded: Option<&OsStr>) -> Option<OsString> {
     let kept: Vec<&[u8]> = preloaded?
         .as_bytes()
         .split(is_separator)
-        .filter(|entry| !entry.is_empty() && !is_vmag(entry))
+        .filter(|entry| !entry.is_empty() && !is_vmag(Path::new(OsStr::from_bytes(entry))))
         .collect();
     (!kept.is_empty()).then(|| OsStr::from_bytes(&kept.join(&b':')).to_owned())
 }
 
-fn is_vmag(entry: &[u8]) -> bool {
-    let file_name = Path::new(OsStr::from_bytes(entry)).file_name();
+/// By the file's name.
+pub fn is_vmag(path: &Path) -> bool {
+    let file_name = path.file_name();
     file_name.is_some_and(|name| name.as_bytes().starts_with(FILE_NAME.as_bytes()))
 }
 
@@ -61,7 +62,7 @@ fn named_by_environment() -> Option<PathBuf> {
 }
 
 fn search() -> Result<PathBuf> {
-    let places = places();
+    let places: Vec<PathBuf> = beside().into_iter().chain(system_places(FILE_NAME)).collect();
     if let Some(found) = places.iter().find(|place| place.is_file()) {
         return Ok(found.clone());
     }
@@ -73,11 +74,14 @@ fn search() -> Result<PathBuf> {
     ))
 }
 
-fn places() -> Vec<PathBuf> {
+fn beside() -> Option<PathBuf> {
+    let tool = std::env::current_exe().ok()?;
+    Some(tool.parent()?.parent()?.join("lib").join(FILE_NAME))
+}
+
+/// Where the system may have a library of that name, the likeliest place first.
+pub fn system_places(file_name: &str) -> Vec<PathBuf> {
     let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|tool| Some(tool.parent()?.parent()?.join("lib")));
     let system = [
         "/usr/local/lib",
         "/usr/local/lib64",
@@ -87,20 +91,17 @@ fn places() -> Vec<PathBuf> {
         "/lib64",
     ];
     let multiarch_directories = ["/usr/local/lib", "/usr/lib", "/lib"].map(|lib| Path::new(lib).join(&multiarch));
-    beside
-        .into_iter()
-        .chain(multiarch_directories)
-        .chain(system.map(PathBuf::from))
-        .map(|directory| directory.join(FILE_NAME))
-        .collect()
+    let directories = multiarch_directories.into_iter().chain(system.map(PathBuf::from));
+    directories.map(|directory| directory.join(file_name)).collect()
 }
 
-fn check_separators(path: &Path) -> Result<()> {
+/// Fails for a path that the loader would split.
+pub fn check_separators(path: &Path) -> Result<()> {
     if path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         return Err(ToolError::new(
             format!("the library cannot be preloaded from {}", path.display()),
             "the dynamic loader splits LD_PRELOAD at blanks and colons, and the path has one",
-            "copy libvmag.so to a path without blanks and colons and name that with --lib",
+            "copy the library to a path without blanks and colons and name that",
         ));
     }
     Ok(())

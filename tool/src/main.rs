@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
-use vmag_tool::commands::{check, diff, explain, export, heap, leaks, map, options, report, run, trace};
+use vmag_tool::commands::{check, compare, diff, explain, export, heap, leaks, map, options, report, run, trace};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -19,6 +19,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Commands {
     Run(run::Arguments),
+    Compare(compare::Arguments),
     Explain(explain::Arguments),
     Heap(heap::Arguments),
     Leaks(leaks::Arguments),
@@ -50,6 +51,7 @@ fn main() {
     });
     let result = match command_line.command {
         Commands::Run(arguments) => run::run(&arguments),
+        Commands::Compare(arguments) => compare::run(&arguments),
         Commands::Explain(arguments) => explain::run(&arguments),
         Commands::Heap(arguments) => heap::run(&arguments),
         Commands::Leaks(arguments) => leaks::run(&arguments),

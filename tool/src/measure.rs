@@ -1,4 +1,4 @@
-//! One measured run of a command, on vmag or without it.
+//! One measured run of a command on vmag.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const REPORT_VARIABLE: &str = "VMAG_REPORT";
 const OPTIONS_VARIABLE: &str = "VMAG_CONF";
@@ -50,14 +50,6 @@ pub struct Measured {
     pub served: Served,
 }
 
-/// What a command gets for standard input and output; one that runs many times cannot read its input each time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Streams {
-    Ours,
-    UnreadInput,
-    Unheard,
-}
-
 impl Subject {
     pub fn find(words: &[OsString], named_library: Option<&Path>) -> Result<Subject> {
         let library = library::find(named_library)?;
@@ -71,22 +63,18 @@ impl Subject {
         })
     }
 
-    pub fn run_on_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Measured> {
-        self.run_on_vmag_and_look(launcher, streams, None)
+    pub fn run_on_vmag(&self, launcher: &mut Launcher) -> Result<Measured> {
+        self.run_on_vmag_and_look(launcher, None)
     }
 
-    pub fn run_on_vmag_and_look(
-        &self,
-        launcher: &mut Launcher,
-        streams: Streams,
-        look: Option<Look>,
-    ) -> Result<Measured> {
+    pub fn run_on_vmag_and_look(&self, launcher: &mut Launcher, look: Option<Look>) -> Result<Measured> {
         let report_file = tempfile::Builder::new()
             .prefix("vmag-report-")
             .tempfile()
             .map_err(no_report)?;
         let preloaded = std::env::var_os("LD_PRELOAD");
-        let mut command = self.command(streams);
+        let mut command = Command::new(&self.program);
+        command.arg0(&self.words[0]).args(&self.words[1..]);
         let mut preloaded = library::prepend(&self.library, preloaded.as_deref());
         for library in &self.asked.libraries {
             preloaded.push(":");
@@ -114,28 +102,6 @@ impl Subject {
             options.push(option);
         }
         command.env(OPTIONS_VARIABLE, options);
-    }
-
-    pub fn run_without_vmag(&self, launcher: &mut Launcher, streams: Streams) -> Result<Ended> {
-        let mut command = self.command(streams);
-        command.env_remove(REPORT_VARIABLE);
-        match library::without_vmag(std::env::var_os("LD_PRELOAD").as_deref()) {
-            Some(others) => command.env("LD_PRELOAD", others),
-            None => command.env_remove("LD_PRELOAD"),
-        };
-        launcher.run(&mut command)
-    }
-
-    fn command(&self, streams: Streams) -> Command {
-        let mut command = Command::new(&self.program);
-        command.arg0(&self.words[0]).args(&self.words[1..]);
-        if streams != Streams::Ours {
-            command.stdin(Stdio::null());
-        }
-        if streams == Streams::Unheard {
-            command.stdout(Stdio::null());
-        }
-        command
     }
 
     /// The command that ran although vmag never came into it.

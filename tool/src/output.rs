@@ -1,6 +1,7 @@
 //! What the tool shows, one file a format, and the figures that all formats share.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod compared;
 pub mod explained;
 pub mod figures;
 pub mod heap;

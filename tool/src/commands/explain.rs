@@ -4,7 +4,7 @@
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::explain::{Ledger, Row};
 use crate::launch::Launcher;
-use crate::measure::{Streams, Subject};
+use crate::measure::Subject;
 use crate::output::{explained, say};
 use crate::system::Status;
 use clap::Args;
@@ -72,7 +72,7 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
     let mut launcher = Launcher::new()?;
     let mut peak = Peak::default();
     let mut look = |pid| peak.look(pid);
-    let measured = subject.run_on_vmag_and_look(&mut launcher, Streams::Ours, Some((LOOK_EVERY, &mut look)))?;
+    let measured = subject.run_on_vmag_and_look(&mut launcher, Some((LOOK_EVERY, &mut look)))?;
     let status = measured.ended.status;
     let Some(ledger) = peak.ledger else {
         say("vmag: the command ended before its memory could be looked at\n");

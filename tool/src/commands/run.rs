@@ -1,17 +1,16 @@
-//! `vmag run`: runs a program on vmag and says what it cost; `--compare` also runs it without vmag.
+//! `vmag run`: runs a program on vmag and says what it cost.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::compare::{self, Outcome};
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
-use crate::measure::{Streams, Subject};
+use crate::measure::Subject;
 use crate::output::{json, say, text};
 use crate::recorded::{Callers, ProfileWanted, ProfilesWritten, TraceWanted};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -19,7 +18,6 @@ Examples:
   vmag run -- python3 script.py          run it on vmag, see time and memory at the end
   vmag run --json=run.json -- make       the same, and the figures as JSON in a file
   vmag run --quiet -- ./server           only make sure that it runs on vmag
-  vmag run --compare --rounds 5 -- ./a   on vmag and without it, side by side
   vmag run --profile=p.heap -- ./a       leave a heap profile, then: vmag heap p.heap
 
 Exit status: the program's own (a signal's too). 125: vmag failed, or the program ended well but did not use vmag; \
@@ -45,21 +43,8 @@ pub struct Arguments {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Run the program also without vmag and show both side by side; it reads nothing and its output is dropped
-    #[arg(long)]
-    compare: bool,
-
-    /// With --compare: how often each side runs, by turns
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "compare",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-
-    /// With --compare: let the program write to standard output
-    #[arg(long, requires = "compare")]
-    show_output: bool,
-
     /// Leave a heap profile in FILE, for `vmag heap`; those of its children beside it
-    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
 
     /// With --profile: mean bytes between two samples, a power of two; 1: every allocation
@@ -67,7 +52,7 @@ pub struct Arguments {
     sample_bytes: u64,
 
     /// Leave an event trace in FILE, for `vmag trace`, `vmag map` and `vmag report`; those of its children beside it
-    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
     /// With --trace: most bytes of the file
@@ -79,7 +64,7 @@ pub struct Arguments {
     trace_ring: bool,
 
     /// Let the library print its statistics when the program ends
-    #[arg(long, conflicts_with = "compare")]
+    #[arg(long)]
     stats: bool,
 
     /// How callers are found
@@ -117,11 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let mut shown = Shown::open(arguments)?;
     let mut launcher = Launcher::new()?;
-    if arguments.compare {
-        run_compared(arguments, &subject, &mut launcher, &mut shown)
-    } else {
-        run_once(&subject, &mut launcher, &mut shown, &Wanted { profile, trace })
-    }
+    run_once(&subject, &mut launcher, &mut shown, &Wanted { profile, trace })
 }
 
 /// What the run is to leave behind.
@@ -151,7 +132,7 @@ fn tell_written(written: &ProfilesWritten, (name, command): (&str, &str), shown:
 }
 
 fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wanted: &Wanted) -> Result<Status> {
-    let measured = subject.run_on_vmag(launcher, Streams::Ours)?;
+    let measured = subject.run_on_vmag(launcher)?;
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
     if !measured.served.by_vmag {
@@ -166,28 +147,6 @@ fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wante
         tell_written(&trace.collect(measured.ended.pid)?, ("trace", "trace"), shown);
     }
     Ok(status)
-}
-
-fn run_compared(args: &Arguments, subject: &Subject, launcher: &mut Launcher, shown: &mut Shown) -> Result<Status> {
-    let streams = if args.show_output {
-        Streams::UnreadInput
-    } else {
-        Streams::Unheard
-    };
-    let progress = !args.quiet && io::stderr().is_terminal();
-    match compare::compare(subject, launcher, args.rounds, streams, progress)? {
-        Outcome::Complete(comparison) => {
-            shown.json(|| json::of_comparison(subject, &comparison))?;
-            shown.text(|| text::of_comparison(subject, &comparison));
-            Ok(comparison.status)
-        }
-        Outcome::Stopped(status, why) => {
-            say(format_args!(
-                "vmag: stopped before the comparison was complete: {why}\n"
-            ));
-            Ok(not_success(status))
-        }
-    }
 }
 
 /// The program's own status, except that its success must not hide our failure.

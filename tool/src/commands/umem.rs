@@ -6,7 +6,7 @@
 
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
-use crate::measure::{Streams, Subject};
+use crate::measure::Subject;
 use crate::output::say;
 use crate::system::{self, Status};
 use clap::Args;
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
         .tempdir()
         .map_err(no_folder)?;
     ask(request, folder.path(), arguments.json.is_some());
-    let measured = subject.run_on_vmag(&mut Launcher::new()?, Streams::Ours)?;
+    let measured = subject.run_on_vmag(&mut Launcher::new()?)?;
     let status = measured.ended.status;
     let reports = reports_in(folder.path(), (!arguments.all).then_some(measured.ended.pid));
     if reports.is_empty() {

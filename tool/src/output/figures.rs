@@ -1,4 +1,4 @@
-//! The figures of a run: one row each feeds the text and the JSON; medians and how numbers are written.
+//! The figures of a run: one row each feeds the text and the JSON; and how numbers are written.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::launch::Ended;
@@ -82,32 +82,6 @@ pub fn held(figures: &ExitFigures) -> [(&'static str, u64); 6] {
     ]
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
-    pub median: f64,
-    pub minimum: f64,
-    pub maximum: f64,
-}
-
-impl Spread {
-    /// Of at least one value.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
-        let mut sorted: Vec<f64> = values.into_iter().collect();
-        sorted.sort_by(f64::total_cmp);
-        let (low, high) = ((sorted.len() - 1) / 2, sorted.len() / 2);
-        Spread {
-            median: (sorted[low] + sorted[high]) / 2.0,
-            minimum: sorted[0],
-            maximum: sorted[sorted.len() - 1],
-        }
-    }
-}
-
-/// None where there is nothing to divide by.
-pub fn ratio(on_vmag: Spread, without: Spread) -> Option<f64> {
-    (without.median > 0.0).then(|| on_vmag.median / without.median)
-}
-
 impl Unit {
     /// The unit of a table's row.
     pub fn name(self) -> &'static str {
@@ -176,28 +150,6 @@ pub fn status_text(status: Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        let spread = Spread::of([3.0, 1.0, 2.0]);
-        assert_eq!(
-            spread,
-            Spread {
-                median: 2.0,
-                minimum: 1.0,
-                maximum: 3.0
-            }
-        );
-        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).median, 2.5);
-        assert_eq!(Spread::of([5.0]).median, 5.0);
-    }
-
-    #[test]
-    fn nothing_is_divided_by_zero() {
-        let (zero, two) = (Spread::of([0.0]), Spread::of([2.0]));
-        assert_eq!(ratio(two, zero), None);
-        assert_eq!(ratio(two, Spread::of([4.0])), Some(0.5));
-    }
 
     #[test]
     fn numbers_are_readable() {

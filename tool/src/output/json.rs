@@ -1,11 +1,10 @@
-//! The figures as JSON: "vmag-run-1" for one run, "vmag-compare-1" for a comparison.
+//! The figures of one run as JSON: "vmag-run-1".
 //!
 //! Keys end in their unit. What is not known is null. Keys may be added under the same format name; a change of
 //! meaning gets a new one.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{FIGURES, Figure, Spread, ratio};
-use crate::compare::Comparison;
+use super::figures::{FIGURES, Figure};
 use crate::launch::Ended;
 use crate::measure::{Measured, Served, Subject};
 use crate::system::Status;
@@ -18,15 +17,6 @@ pub fn of_run(subject: &Subject, measured: &Measured) -> Value {
         document.insert(figure.key.into(), value_of(figure, &measured.ended));
     }
     document.insert("peak_resident_bytes".into(), measured.peak_resident_bytes().into());
-    document.into()
-}
-
-pub fn of_comparison(subject: &Subject, comparison: &Comparison) -> Value {
-    let mut document = heading("vmag-compare-1", subject, comparison.status, &comparison.served);
-    document.insert("rounds".into(), comparison.on_vmag.len().into());
-    document.insert("on_vmag".into(), side(&comparison.on_vmag));
-    document.insert("without_vmag".into(), side(&comparison.without));
-    document.insert("ratio".into(), ratios(comparison));
     document.into()
 }
 
@@ -52,30 +42,6 @@ fn heading(format: &str, subject: &Subject, status: Status, served: &Served) -> 
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
-}
-
-fn side(runs: &[Ended]) -> Value {
-    let figures = FIGURES.iter().map(|figure| {
-        let spread = Spread::of(runs.iter().map(figure.of));
-        let all: Vec<Value> = runs.iter().map(|run| value_of(figure, run)).collect();
-        let fields = json!({
-            "median": spread.median,
-            "minimum": spread.minimum,
-            "maximum": spread.maximum,
-            "all": all,
-        });
-        (figure.key.to_string(), fields)
-    });
-    Value::Object(figures.collect())
-}
-
-fn ratios(comparison: &Comparison) -> Value {
-    let figures = FIGURES.iter().map(|figure| {
-        let on_vmag = Spread::of(comparison.on_vmag.iter().map(figure.of));
-        let without = Spread::of(comparison.without.iter().map(figure.of));
-        (figure.key.to_string(), json!(ratio(on_vmag, without)))
-    });
-    Value::Object(figures.collect())
 }
 
 fn value_of(figure: &Figure, run: &Ended) -> Value {

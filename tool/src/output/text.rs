@@ -1,9 +1,8 @@
 //! The figures as a few lines for people.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{self, FIGURES, Figure, Spread, bytes, count, held, ratio, seconds, status_text};
-use crate::compare::Comparison;
-use crate::measure::{Measured, Served, Subject};
+use super::figures::{self, bytes, count, held, seconds, status_text};
+use crate::measure::{Measured, Served};
 use crate::system::Status;
 use std::fmt::Write;
 
@@ -41,41 +40,6 @@ pub fn of_run(measured: &Measured) -> String {
     line(&mut out, &format!("faults    {minor} minor, {major} major"));
     line(&mut out, &format!("processes {} used vmag", measured.served.processes));
     out
-}
-
-/// Both sides, one figure a line.
-pub fn of_comparison(subject: &Subject, comparison: &Comparison) -> String {
-    let mut out = String::new();
-    let rounds = comparison.on_vmag.len();
-    let name = subject.words[0].to_string_lossy();
-    line(
-        &mut out,
-        &format!("{name}, {rounds} rounds by turns: median (lowest … highest)"),
-    );
-    let _ = writeln!(
-        out,
-        "{:<18} {:>30} {:>30} {:>7}",
-        "", "without vmag", "on vmag", "ratio"
-    );
-    for figure in &FIGURES {
-        let _ = writeln!(out, "{}", comparison_row(figure, comparison));
-    }
-    line(&mut out, "the last round on vmag:");
-    held_lines(&mut out, &comparison.served, comparison.status);
-    out
-}
-
-fn comparison_row(figure: &Figure, comparison: &Comparison) -> String {
-    let without = Spread::of(comparison.without.iter().map(figure.of));
-    let on_vmag = Spread::of(comparison.on_vmag.iter().map(figure.of));
-    let ratio = ratio(on_vmag, without).map_or("-".to_string(), |ratio| format!("{ratio:.2}"));
-    let cell = |spread: Spread| {
-        let [median, minimum, maximum] =
-            [spread.median, spread.minimum, spread.maximum].map(|v| figure.unit.number(v));
-        format!("{median} ({minimum} … {maximum})")
-    };
-    let title = format!("{} {}", figure.title, figure.unit.name());
-    format!("{title:<18} {:>30} {:>30} {ratio:>7}", cell(without), cell(on_vmag))
 }
 
 fn held_lines(out: &mut String, served: &Served, status: Status) {

@@ -48,6 +48,25 @@ pub fn prepare_child(command: &mut Command, mask: Signals) {
     }
 }
 
+/// Lets the command's process run only on these processors; all, when there are none.
+pub fn pin_child(command: &mut Command, cpus: &[usize]) {
+    if cpus.is_empty() {
+        return;
+    }
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: an all-zero set is empty; CPU_SET checks the number; the closure only makes a system call.
+    unsafe {
+        for cpu in cpus {
+            libc::CPU_SET(*cpu, set.assume_init_mut());
+        }
+        let set = set.assume_init();
+        command.pre_exec(move || match libc::sched_setaffinity(0, size_of_val(&set), &set) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
 /// Without this an inherited "ignore" would make children vanish before we can wait for them.
 pub fn keep_children_until_waited() {
     // SAFETY: restores the default action, no handler is involved.

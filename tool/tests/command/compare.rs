@@ -1,87 +1,226 @@
-//! `vmag run --compare` from outside.
+//! `vmag compare` from outside.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::support::{bare_vmag, program, run_shell, stderr, stdout, vmag_run};
+use crate::support::{bare_vmag, library, program, stderr, stdout};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+
+/// Compares a shell script on the C library's malloc and on a small one of ours.
+fn compare(options: &[&str], script: &str) -> Output {
+    let mut command = bare_vmag();
+    command.arg("compare").arg("--lib").arg(library());
+    command
+        .arg("--with")
+        .arg(format!("bump={}", program("bump.so").display()));
+    if !options.contains(&"--only") {
+        command.args(["--only", "bump"]);
+    }
+    command.args(options);
+    command.args(["--", "sh", "-c", script]).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stderr).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
 
 #[test]
-fn shows_both_sides_and_ratios() {
-    let output = vmag_run()
-        .args(["--compare", "--rounds", "2", "--"])
-        .arg(program("plain"))
-        .output()
-        .unwrap();
+fn shows_ratios_intervals_and_which_malloc_ran() {
+    let output = compare(&["--rounds", "5"], "echo heard; sleep 0.05");
     let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert_eq!(stdout(&output), "");
+    assert_eq!(
+        (output.status.code(), stdout(&output).as_str()),
+        (Some(0), ""),
+        "{text}"
+    );
     for word in [
-        "2 rounds",
-        "without vmag",
-        "on vmag",
-        "ratio",
+        "5 rounds",
         "wall time",
+        "user + system",
         "peak resident",
         "minor faults",
+        "× glibc",
+        "95 %",
+        "narrow",
+        "bump: malloc was bound to",
+        "bump.so, mapped in 5 of 5 runs looked at",
+        "libc.so.6",
     ] {
         assert!(text.contains(word), "no {word} in:\n{text}");
     }
 }
 
 #[test]
-fn json_keeps_every_round_of_both_sides() {
-    let output = run_shell(&["--compare", "--rounds", "3", "--json"], "sleep 0.05");
-    let json: Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!(json["format"], "vmag-compare-1");
-    for side in ["on_vmag", "without_vmag"] {
-        let wall = &json[side]["wall_seconds"];
-        assert_eq!(wall["all"].as_array().unwrap().len(), 3);
-        assert!(wall["minimum"].as_f64() <= wall["median"].as_f64());
-        assert!(wall["median"].as_f64() <= wall["maximum"].as_f64());
-        assert!(wall["minimum"].as_f64() >= Some(0.05));
-    }
-    assert!(json["ratio"]["wall_seconds"].as_f64().unwrap() > 0.0);
-}
-
-#[test]
-fn one_side_has_the_library_and_the_other_has_not() {
-    let script = "test -z \"$LD_PRELOAD\" && echo without || echo with";
-    let output = run_shell(&["--compare", "--rounds", "2", "--show-output", "--quiet"], script);
-    assert_eq!(stdout(&output), "with\nwithout\nwithout\nwith\n");
-}
-
-#[test]
-fn the_common_exit_status_is_passed_on() {
+fn json_keeps_every_round_and_its_intervals() {
+    let output = compare(&["--rounds", "5", "--json"], "sleep 0.03");
+    let json = json(&output);
     assert_eq!(
-        run_shell(&["--compare", "--rounds", "1"], "exit 3").status.code(),
-        Some(3)
+        (&json["format"], &json["base"]),
+        (&"vmag-compare-2".into(), &"glibc".into())
+    );
+    assert_eq!(json["rounds"], 5);
+    let sides = json["allocators"].as_array().unwrap();
+    assert_eq!(sides.len(), 2);
+    for side in sides {
+        let wall = &side["figures"]["wall_seconds"];
+        assert_eq!(wall["all"].as_array().unwrap().len(), 5);
+        let [low, mean, high] = ["low", "mean", "high"].map(|key| wall["mean"][key].as_f64().unwrap());
+        assert!(0.03 <= low && low <= mean && mean <= high, "{wall}");
+    }
+    assert_eq!(sides[0]["figures"]["wall_seconds"]["ratio"], Value::Null);
+    assert!(sides[1]["figures"]["wall_seconds"]["ratio"]["mean"].as_f64().unwrap() > 0.0);
+    assert!(sides[1]["malloc_from"].as_str().unwrap().ends_with("bump.so"));
+    assert!(sides[0]["malloc_from"].as_str().unwrap().contains("libc.so"));
+}
+
+/// Faults, which no noise of the machine disturbs: those of nine more processes.
+#[test]
+fn a_difference_is_seen() {
+    let script = "case $LD_PRELOAD in *bump*) for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done;; esac; :";
+    let json = json(&compare(&["--rounds", "6", "--json"], script));
+    let ratio = &json["allocators"][1]["figures"]["minor_faults"]["ratio"];
+    assert!(ratio["low"].as_f64().unwrap() > 2.0, "{ratio}");
+    assert!(ratio["high"].as_f64().unwrap() < 20.0, "{ratio}");
+}
+
+#[test]
+fn rounds_go_on_until_the_ratio_is_known_or_no_more_are_allowed() {
+    let steady = json(&compare(&["--figure", "peak", "--precision", "50", "--json"], ":"));
+    assert_eq!(
+        (&steady["narrow"], &steady["rounds"]),
+        (&true.into(), &5.into()),
+        "{steady}"
+    );
+    let output = compare(&["--precision", "0.000001", "--most", "6"], "sleep 0.01");
+    let text = stderr(&output);
+    assert!(text.contains("6 rounds") && text.contains("NOT narrow"), "{text}");
+}
+
+#[test]
+fn allocators_take_turns_at_going_first() {
+    let script = "case $LD_PRELOAD in *bump*) echo bump;; *) echo own;; esac";
+    let output = compare(&["--rounds", "2", "--show-output", "--quiet"], script);
+    assert_eq!(stdout(&output), "own\nbump\nown\nbump\nbump\nown\n");
+}
+
+#[test]
+fn what_did_not_run_is_left_out() {
+    let silent = format!("silent={}", program("silent.so").display());
+    let output = compare(&["--with", &silent, "--only", "bump,silent", "--rounds", "1"], ":");
+    assert!(
+        stderr(&output).contains("left out: silent: malloc came from"),
+        "{}",
+        stderr(&output)
+    );
+    let output = compare(&["--with", &silent, "--only", "silent", "--rounds", "1"], ":");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("no other allocator could be compared"),
+        "{}",
+        stderr(&output)
+    );
+    let output = compare(&["--rounds", "1"], "case $LD_PRELOAD in *bump*) exit 3;; esac");
+    assert!(
+        stderr(&output).contains("left out: bump: the program ended with exit status 3"),
+        "{}",
+        stderr(&output)
     );
 }
 
 #[test]
+fn the_common_exit_status_is_passed_on() {
+    assert_eq!(compare(&["--rounds", "1"], "exit 3").status.code(), Some(3));
+}
+
+#[test]
 fn runs_that_end_differently_are_not_compared() {
-    let output = run_shell(&["--compare"], "test -z \"$LD_PRELOAD\"");
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "cd {} && echo x >>runs && test $(wc -l <runs) -lt 4",
+        folder.path().display()
+    );
+    let output = compare(&["--rounds", "5"], &script);
     assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("did not end alike"));
-    assert!(!stderr(&output).contains("ratio"));
+    assert!(stderr(&output).contains("did not end alike"), "{}", stderr(&output));
 }
 
 #[test]
 fn a_deadly_signal_stops_the_comparison() {
-    let output = run_shell(&["--compare"], "kill -TERM $$");
+    let output = compare(&[], "kill -TERM $$");
     assert_eq!(output.status.signal(), Some(libc::SIGTERM));
     assert!(stderr(&output).contains("stopped before"));
 }
 
 #[test]
-fn a_program_that_does_not_use_vmag_is_not_compared() {
-    let mut command = bare_vmag();
-    command
-        .args(["run", "--compare", "--lib"])
-        .arg(program("silent.so"))
+fn every_run_reads_the_input_and_stays_on_its_processor() {
+    let input = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(input.path(), "line\n").unwrap();
+    let path = input.path().to_str().unwrap();
+    let script = "cat; grep Cpus_allowed_list /proc/self/status";
+    let cpu = first_cpu();
+    let options = [
+        "--rounds",
+        "1",
+        "--show-output",
+        "--quiet",
+        "--input",
+        path,
+        "--cpus",
+        &cpu,
+    ];
+    let expected = format!("line\nCpus_allowed_list:\t{cpu}\n").repeat(4);
+    assert_eq!(stdout(&compare(&options, script)), expected);
+}
+
+/// Of those that this process may run on.
+fn first_cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
+    list.unwrap().split(['-', ',']).next().unwrap().to_string()
+}
+
+#[test]
+fn the_page_has_a_picture_of_every_figure() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let output = compare(
+        &["--rounds", "5", "--html", file.path().to_str().unwrap()],
+        "sleep 0.01",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(file.path()).unwrap();
+    assert_eq!(page.matches("<svg").count(), 4);
+    assert!(
+        page.matches("<circle").count() >= 15 && page.contains("bump") && !page.contains("NaN"),
+        "{page}"
+    );
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    for (options, word) in [
+        (&["--only", "none"][..], "there is no allocator named none"),
+        (&["--with", "x=/nowhere/x.so"], "there is no library /nowhere/x.so"),
+        (&["--base", "none"], "there is no allocator named none"),
+        (&["--input", "/nowhere/input"], "cannot read /nowhere/input"),
+    ] {
+        let output = compare(options, ":");
+        assert_eq!(output.status.code(), Some(125), "{options:?}");
+        let text = stderr(&output);
+        assert!(text.contains(word) && text.contains("what to do"), "{text}");
+    }
+    let output = bare_vmag()
+        .args(["compare", "--lib"])
+        .arg(library())
         .arg("--")
-        .arg(program("plain"));
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("NOT on vmag"));
+        .arg(program("static"))
+        .output();
+    assert!(stderr(&output.unwrap()).contains("statically linked"));
+}
+
+#[test]
+fn help_has_examples() {
+    let output = bare_vmag().args(["compare", "--help"]).output().unwrap();
+    assert!(stdout(&output).contains("vmag compare --only vmag,jemalloc"));
 }

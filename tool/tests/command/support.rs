@@ -16,6 +16,12 @@ pub fn built() -> &'static Path {
         fs::create_dir_all(&folder).unwrap();
         compile(&folder, "stub_library.c", "libvmag.so", &["-shared", "-fPIC"]);
         compile(&folder, "silent_library.c", "silent.so", &["-shared", "-fPIC"]);
+        compile(
+            &folder,
+            "bump_malloc.c",
+            "bump.so",
+            &["-shared", "-fPIC", "-O1", "-fno-builtin"],
+        );
         compile(&folder, "plain.c", "plain", &[]);
         compile(&folder, "plain.c", "static", &["-static"]);
         compile(&folder, "plain.c", "static-pie", &["-static-pie"]);
