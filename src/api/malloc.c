@@ -47,7 +47,7 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
-	if (counted_free(object))
+	if (front_free_outbound(object) || counted_free(object))
 		return;
 	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");

@@ -105,7 +105,7 @@ CPU_FAST void *new_nothrow_miss(size_t size)
 
 static __attribute__((noinline)) void delete_slow_way(void *object)
 {
-	if (!counted_free(object))
+	if (!front_free_outbound(object) && !counted_free(object))
 		heap_free(object, "operator delete");
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "heap/arena.h"
+#include "pages/page_map.h"
 #include "watch/profile.h"
 
 enum { OUTBOUND_SLOTS = 16 };
@@ -118,6 +119,14 @@ static inline bool front_send_at_once(struct front *front, uintptr_t word, void 
 }
 
 void front_send(struct front *front, uintptr_t word, void *object);
+
+// First thing at a miss of free: NULL, and objects of other arenas for which there is room. False: the slow path is to do it.
+static inline __attribute__((always_inline)) bool front_free_outbound(void *object)
+{
+	if (object == NULL)
+		return true;
+	return words.front != NULL && words.door == 0 && front_send_at_once(words.front, page_map_word(object), object);
+}
 
 // Gives all that the front holds to the depots; the front stays usable.
 void front_flush(struct front *front);

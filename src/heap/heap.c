@@ -315,11 +315,9 @@ void heap_free_through(struct front *front, void *object, const char *call)
 
 void heap_plain_free(void *object, const char *call)
 {
-	struct front *front = words.front;
+	struct front *front;
 	int saved;
 
-	if (front != NULL && words.door == 0 && front_send_at_once(front, page_map_word(object), object))
-		return;
 	if (object == NULL)
 		return;
 	saved = errno;
