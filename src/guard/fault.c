@@ -68,8 +68,8 @@ static void add_stamp(struct text *text, const char *what, const struct guard_st
 
 void guard_add_history(struct text *text, const struct guarded_copy *buffer)
 {
-	add_stamp(text, "allocated ", &buffer->record.allocated, buffer->record.frames);
-	add_stamp(text, "freed     ", &buffer->record.freed, buffer->record.frames + umem_options.audit_frames);
+	add_stamp(text, "allocated ", &buffer->record.allocated, buffer->frames);
+	add_stamp(text, "freed     ", &buffer->record.freed, buffer->frames + umem_options.audit_frames);
 	if (umem_options.audit_frames == 0)
 		text_add(text, "  by whom    not noted; UMEM_DEBUG=audit notes it\n");
 }

@@ -115,7 +115,7 @@ static struct guarded *record_create(struct guard_cache *cache, enum guard_face 
 	*record = (struct guarded){ .size = size, .cache = cache, .face = (uint8_t)face };
 	if (fence_raise(record, align)) {
 		fence_paint_fresh(record);
-		stamp(&record->allocated, record->frames);
+		stamp(&record->allocated, guarded_frames(record));
 		if (guard_table_add(record))
 			return record;
 		fence_lower(record);
@@ -150,7 +150,7 @@ void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, 
 	if (record == NULL)
 		return allocation_failed(cache, size);
 	object = (void *)record->address;
-	guard_log_transaction(EVENT_ALLOC, record, &record->allocated, record->frames);
+	guard_log_transaction(EVENT_ALLOC, record, &record->allocated, guarded_frames(record));
 	atomic_fetch_add_explicit(&cache->allocs, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&cache->live, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&cache->live_bytes, size, memory_order_relaxed);
@@ -211,8 +211,8 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 		return false;
 	cache = record->cache;
 	verify_record(record, call);
-	stamp(&record->freed, record->frames + umem_options.audit_frames);
-	guard_log_transaction(EVENT_FREE, record, &record->freed, record->frames + umem_options.audit_frames);
+	stamp(&record->freed, guarded_frames(record) + umem_options.audit_frames);
+	guard_log_transaction(EVENT_FREE, record, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_contents(record);
 	fence_paint_freed(record);
 	atomic_fetch_add_explicit(&cache->frees, 1, memory_order_relaxed);

@@ -51,6 +51,7 @@ struct guard_stamp {
 
 enum guard_state { GUARD_LIVE, GUARD_LEAVING, GUARD_HELD };
 
+// Behind it lie audit_frames frames of the allocation, then as many of the free.
 struct guarded {
 	uintptr_t address;
 	size_t size; // as asked for
@@ -62,8 +63,12 @@ struct guarded {
 	uint8_t state, face;
 	bool fenced; // behind the firewall
 	struct guard_stamp allocated, freed;
-	uintptr_t frames[]; // audit_frames of the allocation, then as many of the free
 };
+
+static inline uintptr_t *guarded_frames(const struct guarded *record)
+{
+	return (uintptr_t *)(uintptr_t)(record + 1);
+}
 
 // Once, at first use, when debugging is wanted.
 void guard_init(void);
@@ -96,10 +101,8 @@ size_t guard_copy_all(struct guarded *copies, size_t most);
 // The record of the buffer that an address lies in, live or freed, into `copy` with its frames. False: none.
 enum { GUARD_FRAMES_MOST = 64 };
 struct guarded_copy {
-	union {
-		struct guarded record;
-		char room[sizeof(struct guarded) + 2 * GUARD_FRAMES_MOST * sizeof(uintptr_t)];
-	};
+	struct guarded record;
+	uintptr_t frames[2 * GUARD_FRAMES_MOST];
 };
 bool guard_find(uintptr_t address, struct guarded_copy *copy);
 // The record of the buffer that begins there. False: none.

@@ -78,7 +78,7 @@ void guard_log_contents(const struct guarded *record)
 
 	if (entry == NULL)
 		return;
-	entry_fill(entry, EVENT_FREE, record, &record->freed, record->frames + umem_options.audit_frames);
+	entry_fill(entry, EVENT_FREE, record, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	entry->contents = min_size(record->size, umem_options.contents_bytes);
 	memcpy(entry->frame + entry->frames, (const void *)record->address, entry->contents);
 }

@@ -376,7 +376,7 @@ static void check_slab(struct bin *bin, const struct slab *slab)
 	ALWAYS(bin->source != NULL || page_map_run((void *)run_start(&slab->run)) == &slab->run);
 }
 
-static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr_t least)
+static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr_t least, size_t *slabs)
 {
 	size_t free_buffers = 0;
 
@@ -386,7 +386,8 @@ static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr
 		ALWAYS(node->key >= least);
 		check_slab(bin, slab);
 		ALWAYS(slab->run.free_count > 0);
-		free_buffers += slab->run.free_count + check_nodes(bin, node->child, node->key);
+		++*slabs;
+		free_buffers += slab->run.free_count + check_nodes(bin, node->child, node->key, slabs);
 	}
 	return free_buffers;
 }
@@ -394,13 +395,13 @@ static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr
 void bin_check(struct bin *bin)
 {
 	mutex_lock(&bin->lock);
-	size_t free_buffers = check_nodes(bin, bin->partial, 0);
+	size_t partial = 0, free_buffers = check_nodes(bin, bin->partial, 0, &partial);
 
 	if (bin->empty != NULL) {
 		check_slab(bin, bin->empty);
 		ALWAYS(bin->empty->run.free_count == bin->shape.buffers);
 		free_buffers += bin->shape.buffers;
 	}
-	ALWAYS(free_buffers == bin->free_buffers);
+	ALWAYS(free_buffers == bin->free_buffers && partial == bin->partial_slabs);
 	mutex_unlock(&bin->lock);
 }

@@ -67,8 +67,10 @@ static void take_out(struct bin *bin, struct slab *slab, struct buffers buffers)
 	slab->run.free_count -= (uint32_t)count;
 	bin->free_buffers -= count;
 	bin->filled += count;
-	if (slab->run.free_count == 0)
+	if (slab->run.free_count == 0) {
 		heap_remove(&bin->partial, &slab->run.node);
+		bin->partial_slabs--;
+	}
 }
 
 static void put_back(struct bin *bin, uintptr_t start, struct buffers buffers)

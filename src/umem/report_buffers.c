@@ -43,7 +43,7 @@ static uint64_t key_of(const struct guarded_copy *buffer)
 	uint64_t key = mix(1, (uintptr_t)buffer->record.cache);
 
 	for (unsigned i = 0; i < buffer->record.allocated.frames; i++)
-		key = mix(key, buffer->record.frames[i]);
+		key = mix(key, buffer->frames[i]);
 	return key;
 }
 
@@ -100,7 +100,7 @@ static void write_group(struct out *out, const struct group *group)
 	} else
 		out_add(out, "%12zu bytes in %zu buffers, cache %s, the oldest at 0x%lx\n", group->bytes, group->buffers,
 			copy.record.cache->name, (unsigned long)group->oldest);
-	out_stack(out, "stack", copy.record.frames, copy.record.allocated.frames);
+	out_stack(out, "stack", copy.frames, copy.record.allocated.frames);
 	out_close(out, '}');
 }
 
@@ -317,9 +317,9 @@ void report_buffer(struct out *out, const struct guarded_copy *buffer)
 		out_string(out, "cache", record->cache->name);
 		out_string(out, "state", state_names[record->state]);
 		out_number(out, "allocated_by_thread", (uint64_t)record->allocated.thread);
-		out_stack(out, "allocated", buffer->record.frames, record->allocated.frames);
+		out_stack(out, "allocated", buffer->frames, record->allocated.frames);
 		out_number(out, "freed_by_thread", (uint64_t)record->freed.thread);
-		out_stack(out, "freed", buffer->record.frames + umem_options.audit_frames, record->freed.frames);
+		out_stack(out, "freed", buffer->frames + umem_options.audit_frames, record->freed.frames);
 		return;
 	}
 	out_add(out, "0x%lx, %zu bytes, cache %s, %s\n", (unsigned long)record->address, record->size, record->cache->name,
