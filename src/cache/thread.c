@@ -75,6 +75,8 @@ static void table_install(struct cache_thread *thread, void ***tops, size_t coun
 	cache_words.count = count;
 }
 
+static void thread_end(void *value);
+
 bool cache_thread_reserve(unsigned id)
 {
 	struct cache_thread *thread = cache_thread_this(), *fresh = NULL;
@@ -100,9 +102,9 @@ bool cache_thread_reserve(unsigned id)
 	mutex_unlock(&threads.lock);
 	if (old != NULL)
 		base_free_table(old - 1, table_bytes(old_count));
-	if (fresh != NULL)
-		os_thread_exit_value(OS_THREAD_END_CACHES, thread);
-	return true;
+	if (fresh != NULL && !os_thread_exit_value(OS_THREAD_END_CACHES, thread))
+		thread_end(thread);
+	return cache_words.tops != ENDED;
 }
 
 void cache_thread_visit(unsigned id, cache_visit *visit)

@@ -9,6 +9,7 @@
 #include "conf/options.h"
 #include "heap/door.h"
 #include "heap/heap.h"
+#include "heap/large.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
@@ -66,14 +67,14 @@ static void forget_magazines(struct arena *arena)
 	atomic_store(&arena->depot_bytes, 0);
 }
 
-static void forget_run(struct arena *arena, uintptr_t start, size_t size)
+static void forget_run(uintptr_t start, size_t size)
 {
 	struct run *run = page_map_run((void *)start);
 
 	if (run == NULL)
 		return;
 	if (run->bin == NULL)
-		atomic_fetch_add_explicit(&arena_large_count(arena, run->bytes)->freed, 1, memory_order_relaxed);
+		large_note_freed(run);
 	page_map_clear(start, run->bin != NULL ? size : 1);
 	base_free(run, run->bin != NULL ? slab_header_bytes(&run->bin->shape) : sizeof *run);
 }
@@ -88,7 +89,7 @@ static void forget_runs(struct arena *arena)
 	vmem_walk_begin(&arena->pages.runs, &cursor);
 	while (vmem_walk_next(&arena->pages.runs, &cursor, &range))
 		if (range.type == VMEM_SEGMENT_ALLOC) {
-			forget_run(arena, range.start, range.size);
+			forget_run(range.start, range.size);
 			pages_free(&arena->pages, range.start, range.size);
 		}
 	vmem_walk_end(&arena->pages.runs, &cursor);

@@ -152,6 +152,7 @@ static struct arena *arena_for_front(void)
 	return cpu_table != NULL ? cpu_front_arena() : arena_for_thread();
 }
 
+// Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
 static struct front *front_create(void)
 {
 	struct arena *arena = heap_ready() && !words.ended ? arena_for_front() : NULL;
@@ -166,8 +167,9 @@ static struct front *front_create(void)
 	front_link(front);
 	choose_magazines(front);
 	words.front = front;
-	os_thread_exit_value(OS_THREAD_END_HEAP, front);
-	return front;
+	if (!os_thread_exit_value(OS_THREAD_END_HEAP, front))
+		front_end(front);
+	return words.front;
 }
 
 struct front *front_get(void)

@@ -58,10 +58,13 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
-static void forget_sample(const void *object, uint32_t tally)
+void large_note_freed(const struct run *run)
 {
-	os_probe_free(object);
-	profile_freed(tally);
+	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
+	if (UNLIKELY(run->sample != 0)) {
+		os_probe_free((void *)run_start(run));
+		profile_freed(run->sample);
+	}
 }
 
 void large_free(void *object, const char *call)
@@ -74,9 +77,7 @@ void large_free(void *object, const char *call)
 	struct arena *arena = arena_of(run->arena);
 	size_t bytes = run_bytes(run->bytes);
 
-	count(&arena_large_count(arena, run->bytes)->freed);
-	if (UNLIKELY(run->sample != 0))
-		forget_sample(object, run->sample);
+	large_note_freed(run);
 	page_map_clear(run_start(run), 1);
 	base_free(run, sizeof *run);
 	pages_free(&arena->pages, (uintptr_t)object, bytes);

@@ -14,6 +14,9 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 // Reports misuse under the name of `call`.
 void large_free(void *object, const char *call);
 
+// Tells the statistics and the profile that an object is gone; large_free does.
+void large_note_freed(const struct run *run);
+
 // The bytes the program may use; 0 when this is not the start of a large object.
 size_t large_size(const void *object);
 

@@ -8,11 +8,12 @@
 // Who wants to know.
 enum os_thread_end { OS_THREAD_END_HEAP, OS_THREAD_END_CACHES, OS_THREAD_ENDS };
 
-// Says once which function is called. False: the C library has no room; threads' ends then go unnoticed.
+// Says once which function is called. False: the C library has no room, and os_thread_exit_value refuses.
 bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 
-// Sets this thread's value; NULL: the function is not called. May allocate through malloc.
-void os_thread_exit_value(enum os_thread_end who, void *value);
+// Sets this thread's value; NULL: the function is not called. May allocate through malloc. False: this thread's end will go
+// unnoticed, so nothing that must not outlive the thread may be left to it.
+bool os_thread_exit_value(enum os_thread_end who, void *value);
 
 // The system's name of this thread, cut to size - 1 bytes.
 void os_thread_name(char *name, size_t size);

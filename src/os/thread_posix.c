@@ -18,10 +18,9 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value))
 	return ends[who].made;
 }
 
-void os_thread_exit_value(enum os_thread_end who, void *value)
+bool os_thread_exit_value(enum os_thread_end who, void *value)
 {
-	if (ends[who].made)
-		pthread_setspecific(ends[who].key, value);
+	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
 }
 
 void os_thread_name(char *name, size_t size)

@@ -33,6 +33,9 @@ endforeach()
 vmag_test_program(life_dlopened life/dlopened.c)
 vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
 
+vmag_test_program(life_no_keys life/no_keys.c)
+vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
+
 vmag_test_program(life_static_program life/static_program.c LIBRARIES vmag_static)
 target_link_options(life_static_program PRIVATE -static)
 vmag_test(life.static_program quick 60 life_static_program)
