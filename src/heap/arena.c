@@ -182,24 +182,33 @@ static unsigned explicit_number(unsigned automatic)
 	return id;
 }
 
-struct arena *arena_make_explicit(void)
+// Under the lock. False: no memory, or a thread's arena took the number while processors were still being counted.
+static bool enter_explicit(unsigned id, struct arena *arena)
 {
-	unsigned id = explicit_number(arenas_automatic());
-	struct arena *arena;
-
-	if (id == ARENAS_MOST)
-		return NULL;
-	arena = arena_of(id);
-	if (arena == NULL)
-		arena = arena_create(id, true);
-	mutex_lock(&arenas.lock);
 	if (arena == NULL)
 		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)id;
-	else {
-		enter_in_table(id, arena);
-		atomic_store(&arena->state, ARENA_LIVE);
-	}
-	mutex_unlock(&arenas.lock);
+	if (arena == NULL || is_automatic(arena_of(id)))
+		return false;
+	enter_in_table(id, arena);
+	atomic_store(&arena->state, ARENA_LIVE);
+	return true;
+}
+
+struct arena *arena_make_explicit(void)
+{
+	struct arena *arena;
+	bool entered;
+
+	do {
+		unsigned id = explicit_number(arenas_automatic());
+
+		if (id == ARENAS_MOST)
+			return NULL;
+		arena = arena_of(id) != NULL ? arena_of(id) : arena_create(id, true);
+		mutex_lock(&arenas.lock);
+		entered = enter_explicit(id, arena);
+		mutex_unlock(&arenas.lock);
+	} while (arena != NULL && !entered);
 	return arena;
 }
 

@@ -197,7 +197,7 @@ void *heap_rallocx(void *object, size_t size, int flags)
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (bytes == old_size && is_aligned(object, align))
+	if ((debugging() ? size : bytes) == old_size && is_aligned(object, align))
 		return object;
 	result = debugging() ? NULL : resize_or_move(object, old_size, bytes, align, flags);
 	if (result == NULL)

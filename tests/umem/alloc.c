@@ -1,6 +1,7 @@
 // umem_alloc and its kin: size 0, NULL, zeroes, alignment, sizes of all classes; the same with and without debugging.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
+#include <jemalloc/jemalloc.h>
 #include <stdint.h>
 #include <umem.h>
 
@@ -68,11 +69,23 @@ static void test_injection(void) {
     umem_free(buffer, 24);
 }
 
+// The size last asked for is the one to free with, although the object may stay where it is.
+static void test_resized(void) {
+    for (size_t size = 16; size < 100000; size *= 2) {
+        char *buffer = mallocx(size, 0);
+        CHECK(buffer != NULL);
+        buffer = rallocx(buffer, size - 1, 0);
+        CHECK(buffer != NULL);
+        sdallocx(buffer, size - 1, 0);
+    }
+}
+
 int main(void) {
     test_nothing();
     test_sizes();
     test_alignments();
     test_failure();
     test_injection();
+    test_resized();
     return 0;
 }

@@ -73,6 +73,23 @@ static void numbers(void) {
     CHECK(arena_wanted(automatic + 5) == NULL);
 }
 
+// Two threads at the process's beginning: one makes an arena for itself while the other one asks for one of its own.
+static void numbers_taken(void) {
+    unsigned made[ARENAS_MOST], count = 0, next, id;
+
+    do
+        CHECK_EQ(arenas_make(NULL, &made[count]), 0);
+    while (made[count++] + 1 != arenas_count()); // no destroyed one is left
+    next = arenas_count();
+    struct arena *automatic = arena_make_automatic(next);
+    CHECK(automatic != NULL && !automatic->is_explicit);
+    CHECK_EQ(arenas_make(NULL, &id), 0);
+    CHECK(id != next && arena_of(id)->is_explicit && arena_of(next) == automatic && !automatic->is_explicit);
+    CHECK_EQ(arena_destroy(id), 0);
+    while (count > 0)
+        CHECK_EQ(arena_destroy(made[--count]), 0);
+}
+
 static void numbers_end(void) {
     unsigned made[ARENAS_MOST], count = 0;
 
@@ -330,6 +347,7 @@ int main(void) {
     reset_with_bound_thread();
     under_threads();
     across_fork();
+    numbers_taken();
     numbers_end();
     return 0;
 }
