@@ -61,28 +61,26 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 
 static __attribute__((noinline)) void *malloc_tallied(size_t size)
 {
-	void *object = tallied_malloc(size);
+	void *object = words.door == DOOR_COUNT ? tallied_malloc(size) : NULL;
 
 	return object != NULL ? object : malloc_slow(size);
 }
 
 static __attribute__((noinline)) void free_tallied(void *object)
 {
-	if (!tallied_free(object))
+	if (words.door != DOOR_COUNT || !tallied_free(object))
 		free_slow(object);
 }
 
+// The fronts of processors are asked first: they serve every operation of a thread that has them, so they count.
 CPU_FAST void *malloc_miss(size_t size)
 {
-	return words.door == DOOR_COUNT ? malloc_tallied(size) : cpu_fast_malloc(size, malloc_slow);
+	return cpu_fast_malloc(size, malloc_tallied);
 }
 
 CPU_FAST void free_miss(void *object)
 {
-	if (words.door == DOOR_COUNT)
-		free_tallied(object);
-	else
-		cpu_fast_free(object, free_slow);
+	cpu_fast_free(object, free_tallied);
 }
 
 static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
@@ -90,12 +88,13 @@ static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)
 	cpu_fast_free_sized(object, size, free_sized_slow);
 }
 
-EXPORT void *malloc(size_t size)
+// Both begin a line of the processor's instruction cache: without, whatever is linked before them moves 5 % of their time.
+EXPORT __attribute__((aligned(64))) void *malloc(size_t size)
 {
 	return fast_malloc(size, malloc_miss);
 }
 
-EXPORT void free(void *object)
+EXPORT __attribute__((aligned(64))) void free(void *object)
 {
 	fast_free(object, free_miss);
 }

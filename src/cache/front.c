@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/cpu.h"
 #include "cache/objects.h"
 #include "cache/table.h"
 #include "cache/update.h"
@@ -16,19 +17,18 @@ enum {
 	FIRST_BATCH_BYTES = 2048,
 };
 
-static unsigned first_batch(const struct vmag_cache *cache)
+unsigned cache_first_batch(const struct vmag_cache *cache)
 {
 	size_t rounds = FIRST_BATCH_BYTES / cache->bin.shape.size;
 
 	return (unsigned)max_size(min_size(rounds, cache->least_rounds), 1);
 }
 
-struct cache_front *cache_front_get(struct vmag_cache *cache)
+// This thread's front of the cache. NULL: no memory, or the thread is past its end.
+static struct cache_front *make_front(struct vmag_cache *cache)
 {
 	struct cache_front *front;
 
-	if (cache->flags & VMAG_CACHE_NOMAGAZINE)
-		return NULL;
 	if (cache->id >= cache_words.count && !cache_thread_reserve(cache->id))
 		return NULL;
 	front = cache_thread_fronts(cache_thread_this())[cache->id];
@@ -38,7 +38,7 @@ struct cache_front *cache_front_get(struct vmag_cache *cache)
 	if (front == NULL)
 		return NULL;
 	memset(front, 0, sizeof *front);
-	front->batch = (uint16_t)first_batch(cache);
+	front->batch = (uint16_t)cache_first_batch(cache);
 	cache_thread_fronts(cache_thread_this())[cache->id] = front;
 	return front;
 }
@@ -75,20 +75,20 @@ static void exchange(const struct vmag_cache *cache, struct cache_front *front, 
 	load(cache, front, previous);
 }
 
-static unsigned wanted_rounds(const struct vmag_cache *cache)
+unsigned cache_wanted_rounds(const struct vmag_cache *cache)
 {
 	return atomic_load_explicit(&cache->rounds, memory_order_relaxed);
 }
 
-static struct magazine *new_magazine(const struct vmag_cache *cache)
+struct magazine *cache_new_magazine(const struct vmag_cache *cache)
 {
-	return magazine_create(wanted_rounds(cache), 0);
+	return magazine_create(cache_wanted_rounds(cache), 0);
 }
 
 // Magazines that are smaller than they should be are dropped when they come by empty.
-static struct magazine *outgrown(const struct vmag_cache *cache, struct magazine *empty)
+struct magazine *cache_outgrown(const struct vmag_cache *cache, struct magazine *empty)
 {
-	if (empty == NULL || empty->capacity >= wanted_rounds(cache))
+	if (empty == NULL || empty->capacity >= cache_wanted_rounds(cache))
 		return empty;
 	magazine_destroy(empty);
 	return NULL;
@@ -102,13 +102,13 @@ static bool fill(struct vmag_cache *cache, struct cache_front *front, struct mag
 
 	memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
 	magazine->rounds = (uint32_t)got;
-	front->batch = (uint16_t)min_size(front->batch * 2u, wanted_rounds(cache));
+	front->batch = (uint16_t)min_size(front->batch * 2u, cache_wanted_rounds(cache));
 	load(cache, front, magazine);
 	return got > 0;
 }
 
 // The alloc side of Figure 3.1b, up to the depot.
-bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front)
+static bool refill(struct vmag_cache *cache, struct cache_front *front)
 {
 	struct magazine *loaded = unload(cache, front), *full;
 	enum reload reload = magazine_with_rounds(loaded, front->previous);
@@ -127,15 +127,20 @@ bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front)
 		load(cache, front, full);
 		return true;
 	}
-	loaded = outgrown(cache, loaded);
+	loaded = cache_outgrown(cache, loaded);
 	if (loaded == NULL && cache_is_plain(cache))
-		loaded = new_magazine(cache);
+		loaded = cache_new_magazine(cache);
 	load(cache, front, loaded);
 	return loaded != NULL && cache_is_plain(cache) && fill(cache, front, loaded);
 }
 
+bool cache_front_refill(struct vmag_cache *cache)
+{
+	return cache_words.cpu != NULL ? cache_cpu_refill(cache) : refill(cache, cache_thread_front(cache->id));
+}
+
 // The free side: it is here that magazines are made.
-bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front)
+static bool make_room(struct vmag_cache *cache, struct cache_front *front)
 {
 	struct magazine *loaded = unload(cache, front), *previous = front->previous, *empty;
 	enum reload reload = magazine_with_room(loaded, previous);
@@ -148,11 +153,11 @@ bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front)
 		exchange(cache, front, loaded);
 		return true;
 	}
-	empty = loaded == NULL || previous == NULL ? new_magazine(cache) :
-						     outgrown(cache, depot_take_empty(&cache->depot, previous));
+	empty = loaded == NULL || previous == NULL ? cache_new_magazine(cache) :
+						     cache_outgrown(cache, depot_take_empty(&cache->depot, previous));
 	if (previous != NULL && loaded != NULL) {
 		keep_previous(front, NULL); // it is in the depot
-		empty = empty != NULL ? empty : new_magazine(cache);
+		empty = empty != NULL ? empty : cache_new_magazine(cache);
 	}
 	if (empty == NULL) {
 		load(cache, front, loaded);
@@ -162,6 +167,11 @@ bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front)
 		keep_previous(front, loaded);
 	load(cache, front, empty);
 	return true;
+}
+
+bool cache_front_make_room(struct vmag_cache *cache)
+{
+	return cache_words.cpu != NULL ? cache_cpu_make_room(cache) : make_room(cache, cache_thread_front(cache->id));
 }
 
 // Moves rounds to another magazine as long as there are some and it has room.
@@ -217,26 +227,42 @@ static void tidy_one(struct vmag_cache *cache, struct cache_front *front)
 void cache_front_flush(struct vmag_cache *cache)
 {
 	cache_thread_visit(cache->id, flush);
+	cache_cpu_flush(cache);
 }
 
 void cache_fronts_flush(void)
 {
 	cache_thread_visit_all(flush);
+	caches_cpu_flush();
 }
 
-void cache_front_note_miss(struct vmag_cache *cache)
+static void look(struct vmag_cache *cache)
 {
+	uint64_t now = os_clock_ms();
 	struct cache_thread *thread = cache_thread_this();
-	uint64_t now;
 
-	if (++thread->misses % MISSES_A_LOOK != 0)
-		return;
-	now = os_clock_ms();
-	if ((int64_t)(now - thread->tidied_at) >= TIDY_MS) {
+	if (thread != NULL && (int64_t)(now - thread->tidied_at) >= TIDY_MS) {
 		thread->tidied_at = now;
 		cache_thread_visit_all(tidy_one);
 	}
+	caches_cpu_tidy(now);
 	cache_update(cache, now);
 	caches_expect_garbage(cache_garbage(cache));
 }
 
+// Fronts of processors serve the threads that are registered, from their first miss on.
+static bool is_served_by_cpu(void)
+{
+	if (UNLIKELY(cpu_table != NULL && cache_words.cpu == NULL && cache_words.tops == NULL && rseq_number() >= 0))
+		cache_words.cpu = cpu_table_of_caches;
+	return cache_words.cpu != NULL;
+}
+
+bool cache_front_begin_miss(struct vmag_cache *cache)
+{
+	if ((cache->flags & VMAG_CACHE_NOMAGAZINE) || (!is_served_by_cpu() && make_front(cache) == NULL))
+		return false;
+	if (++cache_words.misses % MISSES_A_LOOK == 0)
+		look(cache);
+	return true;
+}

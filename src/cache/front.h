@@ -13,10 +13,13 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "magazine/processors.h"
 
 struct cache_words {
 	void ***tops;
 	size_t count;
+	void ****cpu; // cpu_table_of_caches, where processors serve this thread (cache/cpu.h), which has no tops of its own; else NULL
+	uint32_t misses;
 };
 
 extern __thread struct cache_words cache_words __attribute__((tls_model("initial-exec"))) HIDDEN;
@@ -36,7 +39,7 @@ static inline void *cache_front_pop_of(unsigned id)
 	void ***tops = cache_words.tops, **top, *object;
 
 	if (UNLIKELY(id >= cache_words.count))
-		return NULL;
+		return cache_words.cpu != NULL && LIKELY(rseq_pop(cache_words.cpu, id, &object)) ? object : NULL;
 	top = tops[id];
 	object = top[-1];
 	if (LIKELY(object != NULL))
@@ -55,7 +58,7 @@ static inline bool cache_front_push_of(unsigned id, void *object)
 	void ***tops = cache_words.tops, **top;
 
 	if (UNLIKELY(id >= cache_words.count))
-		return false;
+		return cache_words.cpu != NULL && rseq_push(cache_words.cpu, id, object);
 	top = tops[id];
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
@@ -69,27 +72,32 @@ static inline bool cache_front_push(const struct vmag_cache *cache, void *object
 	return cache_front_push_of(cache->id, object);
 }
 
-// This thread's front of the cache. NULL: no memory, the thread is past its end, or the cache has no magazines.
-struct cache_front *cache_front_get(struct vmag_cache *cache);
+// At a miss, before anything is taken apart: this thread's front of the cache is made, what was not used for a while given away,
+// and looked what is due. False: no memory, the thread is past its end, or the cache has no magazines.
+bool cache_front_begin_miss(struct vmag_cache *cache);
 
-// After a miss: makes rounds available, or empty slots. False: neither the depot nor memory has any.
-bool cache_front_refill(struct vmag_cache *cache, struct cache_front *front);
-bool cache_front_make_room(struct vmag_cache *cache, struct cache_front *front);
+// Then: makes rounds available, or empty slots. False: neither the depot nor memory has any.
+bool cache_front_refill(struct vmag_cache *cache);
+bool cache_front_make_room(struct vmag_cache *cache);
 
-// At a miss, before anything is taken apart: gives away what was not used for a while, and looks what is due.
-void cache_front_note_miss(struct vmag_cache *cache);
+// What fronts of threads and of processors have in common: rounds of the next magazine, and of the first fill; a new magazine; and
+// an empty one if it is large enough, else NULL, and it is dropped.
+unsigned cache_wanted_rounds(const struct vmag_cache *cache);
+unsigned cache_first_batch(const struct vmag_cache *cache);
+struct magazine *cache_new_magazine(const struct vmag_cache *cache);
+struct magazine *cache_outgrown(const struct vmag_cache *cache, struct magazine *empty);
 
 // Leaves a magazine that is in no front in the depot; a partial one fills another that is there.
 void cache_leave_magazine(struct vmag_cache *cache, struct magazine *magazine);
 
-// This thread's magazines of the cache go to the depot; of all caches.
+// This thread's magazines of the cache, or those of all processors, go to the depot; of all caches.
 void cache_front_flush(struct vmag_cache *cache);
 void cache_fronts_flush(void);
 
-// All threads' magazines of the cache, chained; for who destroys it.
+// All threads' or all processors' magazines of the cache, chained; for who destroys it, until there are none.
 struct magazine *cache_fronts_collect(struct vmag_cache *cache);
 
-// How many rounds the magazines of all threads hold: an estimate while others run. With `out` not NULL they are copied there,
+// How many rounds the magazines of all threads and processors hold: an estimate while others run. With `out` not NULL they are copied there,
 // at most `most`.
 size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most);
 

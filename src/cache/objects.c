@@ -117,11 +117,11 @@ void cache_wait(struct vmag_cache *cache)
 }
 
 // From the front, from the depot, from a slab.
-static void *alloc_once(struct vmag_cache *cache, struct cache_front *front, int flags)
+static void *alloc_once(struct vmag_cache *cache, bool magazines, int flags)
 {
 	void *object = NULL;
 
-	while (object == NULL && front != NULL && cache_front_refill(cache, front))
+	while (object == NULL && magazines && cache_front_refill(cache))
 		object = cache_front_pop(cache);
 	return object != NULL ? object : cache_construct(cache, flags);
 }
@@ -135,18 +135,16 @@ static void *no_memory(struct vmag_cache *cache)
 
 void *cache_alloc(struct vmag_cache *cache, int flags)
 {
-	struct cache_front *front;
+	bool magazines;
 	void *object;
 
 	cache_expect_live(cache, "vmag_cache_alloc");
-	front = cache_front_get(cache);
-	if (front != NULL)
-		cache_front_note_miss(cache);
-	object = alloc_once(cache, front, flags);
+	magazines = cache_front_begin_miss(cache);
+	object = alloc_once(cache, magazines, flags);
 	if (LIKELY(object != NULL))
 		return object;
 	cache_relieve(cache);
-	while ((object = alloc_once(cache, front, flags)) == NULL) {
+	while ((object = alloc_once(cache, magazines, flags)) == NULL) {
 		if (flags & VMAG_NOSLEEP)
 			return no_memory(cache);
 		cache_wait(cache);
@@ -157,16 +155,14 @@ void *cache_alloc(struct vmag_cache *cache, int flags)
 void cache_free(struct vmag_cache *cache, void *object)
 {
 	int saved = errno;
-	struct cache_front *front;
+	bool magazines;
 
 	if (object == NULL)
 		return;
 	cache_expect_live(cache, cache->free_name);
-	front = cache_front_get(cache);
-	if (front != NULL)
-		cache_front_note_miss(cache);
+	magazines = cache_front_begin_miss(cache);
 	while (!cache_front_push(cache, object))
-		if (front == NULL || !cache_front_make_room(cache, front)) {
+		if (!magazines || !cache_front_make_room(cache)) {
 			cache_drain(cache, &object, 1);
 			break;
 		}

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cache/table.h"
 
+#include "cache/cpu.h"
 #include "cache/front.h"
 #include "cache/objects.h"
 #include "cache/slabs.h"
@@ -64,6 +65,8 @@ bool caches_enter(struct vmag_cache *cache)
 			atomic_store_explicit(&table.end, id + 1, memory_order_release);
 	}
 	mutex_unlock(&table.lock);
+	if (cpu_table != NULL && id < CACHES_MOST)
+		processors_open(processor_slot_of_cache(id));
 	return id < CACHES_MOST;
 }
 
@@ -168,9 +171,11 @@ bool caches_step(uint64_t now_ms)
 {
 	if (caches_end() == 0)
 		return false;
+	bool more = caches_cpu_tidy(now_ms);
+
 	each_pinned(update, &now_ms);
 	pages_decay(&cache_pages, now_ms);
-	return caches_garbage() > 0;
+	return more || caches_garbage() > 0;
 }
 
 size_t caches_garbage(void)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/cpu.h"
 #include "cache/table.h"
 #include "os/clock.h"
 #include "os/memory.h"
@@ -155,7 +156,7 @@ struct magazine *cache_fronts_collect(struct vmag_cache *cache)
 		if (cache->id < thread->count && cache_thread_fronts(thread)[cache->id] != NULL)
 			chain = take_both(thread, cache->id, chain);
 	mutex_unlock(&threads.lock);
-	return chain;
+	return chain != NULL ? chain : cache_cpu_collect(cache);
 }
 
 // The hook at a thread's end. Under the list's lock throughout, so that no cache is destroyed whose magazines are on their
@@ -212,7 +213,7 @@ static size_t rounds_of_thread(const struct cache_thread *thread, unsigned id, v
 
 size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most)
 {
-	size_t count = 0;
+	size_t count = cache_cpu_rounds(cache, out, most);
 
 	mutex_lock(&threads.lock);
 	for (struct cache_thread *thread = threads.first; thread != NULL; thread = thread->next)

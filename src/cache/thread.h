@@ -11,7 +11,6 @@ struct cache_thread {
 	void ***tops;
 	size_t count;
 	uint64_t tidied_at; // ms
-	uint32_t misses;
 };
 
 // Where there is no magazine: allocating and freeing both miss.

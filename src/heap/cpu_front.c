@@ -235,12 +235,13 @@ bool cpu_front_free(uintptr_t word, void *object)
 
 // ---- giving back
 
-static void chain(void *taken_, unsigned class, struct magazine *magazine)
+static bool chain(void *taken_, unsigned class, struct magazine *magazine)
 {
 	struct magazine **taken = taken_;
 
 	magazine->next = taken[class];
 	taken[class] = magazine;
+	return true;
 }
 
 static void put_away(unsigned class, struct magazine *magazine, bool drain)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "magazine/processors.h"
 #include "watch/trace.h"
 
 enum { JUNK_ALLOCATED = 0xa5, JUNK_FREED = 0x5a }; // 2006: J
@@ -14,6 +15,7 @@ void door_change(struct front *front)
 	uint8_t before = front->words->door, wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
 
 	front->words->door = wanted;
+	front->words->cpu = wanted == DOOR_CPU ? cpu_table : NULL;
 	if (before == 0 && wanted != 0)
 		front_close_words(front);
 	else if (before != 0 && wanted == 0)

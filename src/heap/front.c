@@ -658,6 +658,7 @@ void front_end(void *value)
 	trace_thread_end(&front->tracer);
 	words.ended = true;
 	words.door = 0;
+	words.cpu = NULL;
 	words.front = NULL;
 	front_unlink(front);
 	arena_unbind(front->arena);

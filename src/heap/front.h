@@ -15,11 +15,12 @@
 
 enum { OUTBOUND_SLOTS = 16 };
 
-// The thread-local part: 400 bytes, so that the library fits into the surplus that dlopen has.
+// The thread-local part: 408 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
+	void ****cpu; // the table of processors' tops while only the fronts of processors serve (heap/cpu_fast.h); else NULL
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open

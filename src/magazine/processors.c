@@ -10,7 +10,7 @@
 static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
 #define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
 
-void ****cpu_table;
+void ****cpu_table, ****cpu_table_of_caches;
 
 static struct {
 	struct mutex lock;
@@ -28,6 +28,7 @@ static struct {
 static void point(unsigned number, void ***tops)
 {
 	__atomic_store_n(&cpu_table[number], tops, __ATOMIC_RELEASE);
+	__atomic_store_n(&cpu_table_of_caches[number], tops + PROCESSOR_CLASSES, __ATOMIC_RELEASE);
 }
 
 static void close_slots(void ***tops, unsigned first, unsigned end)
@@ -43,15 +44,16 @@ bool processors_init(void)
 
 	if (!os_rseq_init() || rseq_number() >= (int)numbers)
 		return false;
-	table = base_alloc_pages(2 * numbers * sizeof *table);
+	table = base_alloc_pages(3 * numbers * sizeof *table);
 	processors.closed = base_alloc_pages(PROCESSOR_SLOTS * sizeof *processors.closed);
 	if (table == NULL || processors.closed == NULL)
 		return false;
 	processors.numbers = numbers;
-	processors.of = (struct processor *_Atomic *)(void *)(table + numbers);
+	processors.of = (struct processor *_Atomic *)(void *)(table + 2 * numbers);
 	processors.slots = PROCESSOR_CLASSES;
 	close_slots(processors.closed, 0, PROCESSOR_CLASSES);
 	cpu_table = table;
+	cpu_table_of_caches = table + numbers;
 	for (unsigned number = 0; number < numbers; number++)
 		point(number, processors.closed);
 	return true;
@@ -275,35 +277,29 @@ static void start_all(void)
 		set_stopped(number, false);
 }
 
-static struct magazine *take_previous(struct processor *processor, unsigned slot)
-{
-	struct magazine *previous = processor->slots[slot].previous;
-
-	processor->slots[slot].previous = NULL;
-	return previous;
-}
-
-// No sequence is under way on the slot.
-static struct magazine *take_loaded(struct processor *processor, unsigned slot)
-{
-	struct magazine *loaded = processor->slots[slot].loaded;
-
-	if (loaded != NULL)
-		loaded->rounds = (uint32_t)(processor->tops[slot] - loaded->round);
-	processor->slots[slot].loaded = NULL;
-	processor->tops[slot] = CLOSED;
-	return loaded;
-}
-
 struct collection {
 	processor_give *give;
 	void *context;
 };
 
-static void give(const struct collection *collection, unsigned slot, struct magazine *magazine)
+static void give_previous(struct processor_slot *slot, unsigned number, const struct collection *collection)
 {
-	if (magazine != NULL)
-		collection->give(collection->context, slot, magazine);
+	if (slot->previous != NULL && collection->give(collection->context, number, slot->previous))
+		slot->previous = NULL;
+}
+
+// No sequence is under way on the slot.
+static void give_loaded(struct processor *processor, unsigned slot, const struct collection *collection)
+{
+	struct magazine *loaded = processor->slots[slot].loaded;
+
+	if (loaded == NULL)
+		return;
+	loaded->rounds = (uint32_t)(processor->tops[slot] - loaded->round);
+	if (!collection->give(collection->context, slot, loaded))
+		return;
+	processor->slots[slot].loaded = NULL;
+	processor->tops[slot] = CLOSED;
 }
 
 // What was not used since the last look: first the previous magazine, then the loaded one. True: something idle is left.
@@ -312,12 +308,19 @@ static bool give_idle(struct processor *processor, unsigned slot, const struct c
 	struct processor_slot *own = &processor->slots[slot];
 	bool idle = processor->tops[slot] == own->seen;
 
-	if (idle)
-		give(collection, slot, own->previous != NULL ? take_previous(processor, slot) : take_loaded(processor, slot));
+	if (idle && own->previous != NULL)
+		give_previous(own, slot, collection);
+	else if (idle)
+		give_loaded(processor, slot, collection);
 	if (idle)
 		own->batch = 0;
 	own->seen = processor->tops[slot];
 	return idle && own->loaded != NULL;
+}
+
+static bool holds(const struct processor *processor, unsigned slot)
+{
+	return processor->slots[slot].loaded != NULL || processor->slots[slot].previous != NULL;
 }
 
 static bool collect_from(struct processor *processor, unsigned first, unsigned end, bool everything,
@@ -325,40 +328,70 @@ static bool collect_from(struct processor *processor, unsigned first, unsigned e
 {
 	bool left = false;
 
+	mutex_lock(&processor->lock);
 	for (unsigned slot = first; slot < end; slot++)
-		if (everything) {
-			give(collection, slot, take_previous(processor, slot));
-			give(collection, slot, take_loaded(processor, slot));
-		} else if (processor->slots[slot].loaded != NULL || processor->slots[slot].previous != NULL)
+		if (!holds(processor, slot))
+			continue;
+		else if (everything) {
+			give_previous(&processor->slots[slot], slot, collection);
+			give_loaded(processor, slot, collection);
+		} else
 			left |= give_idle(processor, slot, collection);
+	mutex_unlock(&processor->lock);
 	return left;
 }
 
-bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give_, void *context)
+static bool any_holds(unsigned first, unsigned end)
 {
-	struct collection collection = { give_, context };
+	bool any = false;
+
+	for (unsigned number = 0; number < processors.numbers && !any; number++) {
+		struct processor *processor = processor_of(number);
+
+		if (processor == NULL)
+			continue;
+		mutex_lock(&processor->lock);
+		for (unsigned slot = first; slot < end && !any; slot++)
+			any = holds(processor, slot);
+		mutex_unlock(&processor->lock);
+	}
+	return any;
+}
+
+static bool collect_from_all(unsigned first, unsigned end, bool everything, const struct collection *collection)
+{
+	bool left = false;
+
+	for (unsigned number = 0; number < processors.numbers; number++)
+		if (processor_of(number) != NULL)
+			left |= collect_from(processor_of(number), first, end, everything, collection);
+	return left;
+}
+
+bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give, void *context)
+{
+	struct collection collection = { give, context };
 	bool left = false;
 
 	mutex_lock(&processors.lock);
 	end = (unsigned)min_size(end, processors.slots);
-	if (!processors.stopped) { // else this thread forks
+	if (!processors.stopped && any_holds(first, end)) { // stopped: this thread forks
 		if (stop_all())
-			for (unsigned number = 0; number < processors.numbers; number++)
-				if (processor_of(number) != NULL)
-					left |= collect_from(processor_of(number), first, end, everything, &collection);
+			left = collect_from_all(first, end, everything, &collection);
 		start_all();
 	}
 	mutex_unlock(&processors.lock);
 	return left;
 }
 
-static void chain(void *first, unsigned slot, struct magazine *magazine)
+static bool chain(void *first, unsigned slot, struct magazine *magazine)
 {
 	struct magazine **chained = first;
 
 	(void)slot;
 	magazine->next = *chained;
 	*chained = magazine;
+	return true;
 }
 
 struct magazine *processors_take(unsigned slot)
@@ -367,16 +400,10 @@ struct magazine *processors_take(unsigned slot)
 	struct collection collection = { chain, &taken };
 
 	mutex_lock(&processors.lock);
-	for (unsigned number = 0; number < processors.numbers; number++) {
-		struct processor *processor = processor_of(number);
-
-		if (processor == NULL)
-			continue;
-		mutex_lock(&processor->lock);
-		collect_from(processor, slot, slot + 1, true, &collection);
-		memset(&processor->slots[slot], 0, sizeof processor->slots[slot]);
-		mutex_unlock(&processor->lock);
-	}
+	collect_from_all(slot, slot + 1, true, &collection);
+	for (unsigned number = 0; number < processors.numbers; number++)
+		if (processor_of(number) != NULL)
+			processor_of(number)->slots[slot] = (struct processor_slot){ 0 };
 	mutex_unlock(&processors.lock);
 	return taken;
 }

@@ -57,8 +57,8 @@ struct processor {
 	struct processor_slot *slots;
 };
 
-// By number of processor: its tops, or closed ones. NULL: fronts of threads serve.
-extern void ****cpu_table HIDDEN;
+// By number of processor: its tops, or closed ones; the same from the tops of object caches on. NULL: fronts of threads serve.
+extern void ****cpu_table HIDDEN, ****cpu_table_of_caches HIDDEN;
 
 // False: there are no restartable sequences here, or no memory. Once, before any other call.
 bool processors_init(void);
@@ -86,9 +86,9 @@ enum found processor_find_slots(struct processor *processor, unsigned slot, stru
 struct magazine *processor_bring(unsigned slot, struct magazine *magazine);
 
 // Takes magazines of slots from `first` to `end` − 1 out of all processors: all, or those that were not used since the last
-// time but one. Each is given away under the lock of all fronts. Calls the system. True: there may be more to give the next
-// time. Does nothing in a thread that forks.
-typedef void processor_give(void *context, unsigned slot, struct magazine *magazine);
+// time but one. Each is given away under the locks of fronts; false: it stays where it was. Calls the system when there is anything.
+// True: there may be more to give the next time. Does nothing in a thread that forks.
+typedef bool processor_give(void *context, unsigned slot, struct magazine *magazine);
 bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give, void *context);
 
 // All magazines of a slot that nobody uses any more, chained.

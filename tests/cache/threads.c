@@ -134,6 +134,12 @@ static void *holder_ends(void *unused) {
 // Many threads live at once and end with a few objects each: what they leave fills magazines.
 enum { CROWD = 60 };
 
+static int on_processors(void) {
+    const char *options = getenv("VMAG_CONF");
+
+    return options != NULL && strstr(options, "front:cpu") != NULL;
+}
+
 static void crowd(void) {
     static pthread_t threads[CROWD];
     struct vmag_cache_stats stats;
@@ -147,7 +153,10 @@ static void crowd(void) {
     pthread_barrier_destroy(&barrier);
     vmag_cache_stats(constructed, &stats, sizeof stats);
     say("a crowd: %zu objects cached in %zu magazines", stats.cached, stats.full_magazines);
-    CHECK_EQ(stats.cached, CROWD);
+    if (on_processors()) // then threads leave nothing, and use each other's
+        CHECK_LE(stats.cached, CROWD);
+    else
+        CHECK_EQ(stats.cached, CROWD);
     CHECK_LE(stats.full_magazines, CROWD / 12 + 3);
 }
 
