@@ -7,6 +7,13 @@
 //   page_map[granule]    16 bits: arena + 1, class; 0: no object starts there. granule = address >> lg_granule
 //   run_tables[chunk]    a table of pointers to runs, one a granule of the chunk; chunk = address >> lg_chunk
 //   run                  a slab when it has a bin: its bitmap has a set bit for each free buffer; else a large object
+//   arenas[number]       an arena: its bins, depots, counts of large objects and page runs, at the offsets told
+//   fronts               a list of what threads hold: magazines by class, in which a slot with an address is a free object
+//   tally_blocks         blocks of tallies, by number from 1; each has a stack of return addresses, innermost first
+//   request              what an observer asks of the process: it writes there (struct vmag_request)
+//
+// Nothing of the process runs for it: stopped and deadlocked processes are read like any other
+// (docs/decisions/0017-read-in-place.md).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -16,7 +23,8 @@
 
 enum { VMAG_ROOT_VERSION = 1 };
 
-// A new version changes the meaning of something here; `bytes` grows when fields are appended.
+// A new version changes the meaning of something here; `bytes` grows when fields are appended: a reader takes a field for
+// missing that lies beyond, and ignores what it does not know.
 struct vmag_root {
 	char magic[8]; // written last
 	uint32_t version, bytes;
@@ -37,4 +45,54 @@ struct vmag_root {
 	uint32_t magazine_capacity;             // uint16_t
 	uint32_t magazine_slots;                // array of pointers; what is below 2^16 is an empty slot
 	char library_version[16];
+
+	// Appended: counters. Addresses of variables.
+	uint64_t publish;                 // uint8_t; 0: the process does not want to be looked into
+	uint64_t arenas, arenas_end;      // array of pointers, of which some may be NULL; uint32_t: how many
+	uint64_t fronts;                  // pointer to the first one
+	uint64_t processors;              // pointer to an array of pointers, of which some may be NULL; NULL: there are none
+	uint64_t processors_count;        // uint32_t
+	uint64_t processors_word;         // uint64_t: (number of the arena that they all belong to + 1) << 8
+	uint64_t base_mapped;             // uint64_t: bytes
+	uint64_t magazine_pages;          // pages (not a pointer to them) of the magazines
+	// Offsets; `…_bytes`: sizes of elements of arrays.
+	uint32_t arena_bytes, arena_threads, arena_state; // uint32_t; uint8_t, 0: live
+	uint32_t arena_pages, arena_bins, arena_depots;   // pages; arrays by class
+	uint32_t arena_large; // array of { uint64_t allocated, freed } from class slab_classes on; the last: small objects that were sampled
+	uint32_t arena_large_count;
+	uint32_t pages_mapped, pages_free, pages_dirty; // uint64_t, uint64_t[2], uint64_t
+	uint32_t bin_bytes, bin_slabs, bin_free_buffers, bin_partial_slabs; // uint64_t
+	uint32_t bin_filled, bin_drained;                                   // uint64_t: buffers handed out and taken back, ever
+	uint32_t depot_bytes, depot_rounds;                                 // uint64_t
+	uint32_t front_next, front_arena, front_loaded, front_previous;     // pointers; arrays by class of pointers to magazines
+	uint32_t processor_slots; // pointer to an array by class; in it:
+	uint32_t slot_bytes, slot_loaded, slot_previous; // pointers to magazines
+
+	// Appended: the profile. Addresses of variables.
+	uint64_t profile_active, profile_lg_sample; // uint8_t
+	uint64_t profile_lost;                      // uint64_t
+	uint64_t tally_blocks, tally_count;         // array of pointers; uint32_t: the last number
+	uint64_t thread_names, thread_count;        // array of pointers to blocks of names, by thread; uint32_t
+	uint64_t request;                           // struct vmag_request
+	uint32_t tallies_a_block, names_a_block, name_bytes;
+	uint32_t tally_bytes, tally_stack, tally_size, tally_thread, tally_arena; // pointer, uint64_t, uint32_t, uint16_t
+	uint32_t tally_lg_sample, tally_retired, tally_live, tally_total;         // uint8_t, uint8_t, uint64_t, uint64_t
+	uint32_t stack_depth, stack_frames;                                       // uint32_t; array of uint64_t
 };
+
+// Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.
+
+// What an observer asks of a process. It writes all fields and, last, `number` = answered + 1; the process sees it the next
+// time that somebody comes by whose magazines were all used up, that a large object is freed, or that the background thread
+// looks: a process that does not allocate may never see it. It then obeys, writes `error`, and last answered = number.
+// One observer at a time.
+struct vmag_request {
+	uint32_t number, answered;
+	uint32_t what;  // VMAG_ASK_…
+	int32_t error;  // 0: done, or an errno
+	uint64_t value; // …PROFILE_ON: the mean bytes between samples, a power of two; …TRACE_ON: most bytes of the file
+	uint32_t flag;  // …TRACE_ON: 1: overwrite the oldest events when the file is full
+	char path[256]; // …TRACE_ON: what the file's name begins with
+};
+
+enum { VMAG_ASK_PROFILE_ON = 1, VMAG_ASK_PROFILE_OFF, VMAG_ASK_TRACE_ON, VMAG_ASK_TRACE_OFF };

@@ -5,13 +5,21 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/auxv.h>
 
+#include "base/base.h"
+#include "conf/options.h"
+#include "heap/arena.h"
+#include "heap/cpu_front.h"
+#include "heap/front.h"
 #include "heap/size_class.h"
 #include "magazine/magazine.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "slab/bin.h"
 #include "vmag/format.h"
+#include "watch/profile.h"
+#include "watch/request.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -22,11 +30,11 @@ static uint64_t address(const volatile void *variable)
 	return (uint64_t)(uintptr_t)variable;
 }
 
-void root_publish(void)
+static void tell_heap(struct vmag_root *root)
 {
-	struct vmag_root root = {
+	*root = (struct vmag_root){
 		.version = VMAG_ROOT_VERSION,
-		.bytes = sizeof root,
+		.bytes = sizeof *root,
 		.lg_granule = LG_GRANULE,
 		.lg_chunk = LG_CHUNK,
 		.classes = CLASSES,
@@ -50,7 +58,52 @@ void root_publish(void)
 		.magazine_slots = offsetof(struct magazine, round),
 		.library_version = VMAG_VERSION,
 	};
+}
 
+static void tell_counters(struct vmag_root *root)
+{
+	root->publish = address(&options.publish);
+	root->base_mapped = address(base_bytes_at());
+	root->magazine_pages = address(magazines_pages_at());
+	root->pages_mapped = offsetof(struct pages, runs.total_bytes);
+	root->pages_free = offsetof(struct pages, runs.bytes);
+	root->pages_dirty = offsetof(struct pages, runs.dirty_bytes);
+	root->arena_bytes = sizeof(struct arena);
+	root->arena_threads = offsetof(struct arena, threads);
+	root->arena_state = offsetof(struct arena, state);
+	root->arena_pages = offsetof(struct arena, pages);
+	root->arena_bins = offsetof(struct arena, bins);
+	root->arena_depots = offsetof(struct arena, depots);
+	root->arena_large = offsetof(struct arena, large);
+	root->arena_large_count = LARGE_CLASSES + 1;
+	root->bin_bytes = sizeof(struct bin);
+	root->bin_slabs = offsetof(struct bin, slabs);
+	root->bin_free_buffers = offsetof(struct bin, free_buffers);
+	root->bin_partial_slabs = offsetof(struct bin, partial_slabs);
+	root->bin_filled = offsetof(struct bin, filled);
+	root->bin_drained = offsetof(struct bin, drained);
+	root->depot_bytes = sizeof(struct depot);
+	root->depot_rounds = offsetof(struct depot, rounds);
+	root->front_next = offsetof(struct front, next);
+	root->front_arena = offsetof(struct front, arena);
+	root->front_loaded = offsetof(struct front, loaded);
+	root->front_previous = offsetof(struct front, previous);
+	arenas_tell(root);
+	fronts_tell(root);
+	root->processors_word = address(&cpu_word);
+	processors_tell(root);
+}
+
+void root_publish(void)
+{
+	struct vmag_root root;
+
+	if (getauxval(AT_SECURE) != 0)
+		return;
+	tell_heap(&root);
+	tell_counters(&root);
+	profile_tell(&root);
+	root.request = address(&request);
 	vmag_root = root;
 	atomic_thread_fence(memory_order_release);
 	memcpy(vmag_root.magic, VMAG_ROOT_MAGIC, sizeof vmag_root.magic);

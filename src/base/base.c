@@ -167,6 +167,11 @@ size_t base_bytes(void)
 	return atomic_load_explicit(&base.mapped, memory_order_relaxed);
 }
 
+const volatile void *base_bytes_at(void)
+{
+	return &base.mapped;
+}
+
 void base_fork_prepare(void)
 {
 	mutex_fork_lock(&base.lock);

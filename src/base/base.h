@@ -31,8 +31,9 @@ struct base_range {
 };
 size_t base_ranges(struct base_range *ranges, size_t most);
 
-// Bytes obtained from the system.
+// Bytes obtained from the system, and where they are counted, for readers in other processes (include/vmag/format.h).
 size_t base_bytes(void);
+const volatile void *base_bytes_at(void);
 
 void base_fork_prepare(void);
 void base_fork_done(void);

@@ -14,6 +14,7 @@
 #include "pages/page_map.h"
 #include "pages/sources.h"
 #include "util/assert.h"
+#include "vmag/format.h"
 
 enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
 
@@ -442,6 +443,12 @@ static void for_each_arena(void (*act)(struct arena *))
 }
 
 // All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
+void arenas_tell(struct vmag_root *root)
+{
+	root->arenas = (uintptr_t)arenas.by_id;
+	root->arenas_end = (uintptr_t)&arenas.end;
+}
+
 void arenas_fork_prepare(void)
 {
 	mutex_fork_lock(&arenas.lock);

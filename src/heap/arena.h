@@ -112,5 +112,9 @@ void arena_put(struct arena *arena, unsigned class, struct magazine *magazine);
 // Drains what the depots' working sets did not need since the last call, or everything; true when there was something.
 bool arena_reap(struct arena *arena, bool everything);
 
+// Tells readers in other processes where the table of arenas is.
+struct vmag_root;
+void arenas_tell(struct vmag_root *root);
+
 void arenas_fork_prepare(void);
 void arenas_fork_done(bool child);

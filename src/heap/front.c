@@ -16,6 +16,7 @@
 #include "os/thread.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
+#include "vmag/format.h"
 #include "watch/trace.h"
 
 enum {
@@ -752,6 +753,11 @@ uint8_t fronts_door(void)
 unsigned fronts_live(void)
 {
 	return fronts.count;
+}
+
+void fronts_tell(struct vmag_root *root)
+{
+	root->fronts = (uintptr_t)&fronts.first;
 }
 
 void fronts_fork_prepare(void)

@@ -152,5 +152,8 @@ unsigned front_first_batch(unsigned class);
 bool front_is_scattered(const struct magazine *full);
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do
 
+// Tells readers in other processes where the list of fronts is.
+void fronts_tell(struct vmag_root *root);
+
 void fronts_fork_prepare(void);
 void fronts_fork_done(bool child);

@@ -9,6 +9,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/holes.h"
+#include "heap/sampling.h"
 #include "os/clock.h"
 
 enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024 };
@@ -75,6 +76,7 @@ void reclaim_expect(struct arena *arena, size_t more)
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
 {
+	sampling_look();
 	arena_step(arena, now_ms);
 	reclaim_expect(arena, 0);
 }
@@ -83,6 +85,7 @@ bool reclaim_step(uint64_t now_ms)
 {
 	bool left = cpu_fronts_tidy(now_ms);
 
+	sampling_look();
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/sampling.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -90,4 +91,35 @@ void tracing_stop(void)
 	atomic_store(&tracing, false);
 	doors_open(DOOR_TRACE);
 	trace_stop();
+}
+
+static int obey(const struct vmag_request *asked)
+{
+	switch (asked->what) {
+	case VMAG_ASK_PROFILE_ON:
+		if (asked->value > 0 && lg_floor(asked->value) <= PROFILE_LG_MOST)
+			atomic_store(&profile_settings.lg_sample, (uint8_t)lg_floor(asked->value));
+		sampling_set(true);
+		return 0;
+	case VMAG_ASK_PROFILE_OFF:
+		sampling_set(false);
+		return 0;
+	case VMAG_ASK_TRACE_ON:
+		return tracing_start(asked->path, asked->value, asked->flag != 0) ? 0 : EBUSY;
+	case VMAG_ASK_TRACE_OFF:
+		tracing_stop();
+		return 0;
+	default:
+		return ENOSYS;
+	}
+}
+
+void sampling_obey(void)
+{
+	struct vmag_request asked;
+	int saved = errno;
+
+	if (request_take(&asked))
+		request_answer(&asked, options.publish ? obey(&asked) : EPERM);
+	errno = saved;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "watch/request.h"
+
 // At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
 void sampling_init(void);
 
@@ -20,6 +22,14 @@ bool sampling_thread_set(bool active);
 bool sampling_thread_is_on(void);
 void sampling_thread_name(const char *name);
 const char *sampling_thread_name_get(void);
+
+// Obeys what an observer in another process asks for (watch/request.h), if anything waits. No lock is held.
+void sampling_obey(void);
+static inline void sampling_look(void)
+{
+	if (request_waits())
+		sampling_obey();
+}
 
 // The event trace (watch/trace.h) of all threads. False: there is one already, or the prefix is too long.
 bool tracing_start(const char *prefix, uint64_t most_bytes, bool ring);

@@ -22,6 +22,7 @@
 #include "os/pages.h"
 #include "util/format.h"
 #include "watch/profile.h"
+#include "watch/request.h"
 
 static void fork_prepare(void)
 {
@@ -43,6 +44,7 @@ static void fork_child(void)
 	snapshot_fork_done();
 	controls_fork_done();
 	background_fork_child();
+	request_fork_child();
 }
 
 // VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md).

@@ -67,6 +67,11 @@ const struct bin *magazines_bins_at(void)
 	return depository.bins;
 }
 
+const void *magazines_pages_at(void)
+{
+	return &depository.pages;
+}
+
 bool magazines_own(const struct bin *bin)
 {
 	return bin >= depository.bins && bin < depository.bins + MAGAZINE_SIZES;

@@ -64,10 +64,11 @@ void magazine_destroy(struct magazine *magazine);
 // Makes all slots empty ones.
 void magazine_clear(struct magazine *magazine, uintptr_t word);
 
-// Whether a bin is one of magazines, and where these bins lie, for readers in other processes (include/vmag/format.h).
+// Whether a bin is one of magazines, and where these bins and their pages lie, for readers in other processes (include/vmag/format.h).
 struct bin;
 bool magazines_own(const struct bin *bin);
 const struct bin *magazines_bins_at(void);
+const void *magazines_pages_at(void);
 
 // The memory of the magazines: bytes in use by them, and giving back what is not.
 size_t magazines_bytes(void);

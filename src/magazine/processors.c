@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "vmag/format.h"
 
 static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
 #define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
@@ -431,6 +432,16 @@ void processors_look(unsigned first, unsigned end, processor_look *look, void *c
 			look_at(processor, slot, look, context);
 		mutex_unlock(&processor->lock);
 	}
+}
+
+void processors_tell(struct vmag_root *root)
+{
+	root->processors = (uintptr_t)&processors.of;
+	root->processors_count = (uintptr_t)&processors.numbers;
+	root->processor_slots = offsetof(struct processor, slots);
+	root->slot_bytes = sizeof(struct processor_slot);
+	root->slot_loaded = offsetof(struct processor_slot, loaded);
+	root->slot_previous = offsetof(struct processor_slot, previous);
 }
 
 // ---- fork

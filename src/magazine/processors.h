@@ -98,5 +98,9 @@ struct magazine *processors_take(unsigned slot);
 typedef void processor_look(void *context, unsigned slot, const struct magazine *magazine, size_t rounds);
 void processors_look(unsigned first, unsigned end, processor_look *look, void *context);
 
+// Tells readers in other processes where the fronts are.
+struct vmag_root;
+void processors_tell(struct vmag_root *root);
+
 void processors_fork_prepare(void);
 void processors_fork_done(bool child);

@@ -11,6 +11,7 @@
 #include "os/thread.h"
 #include "util/assert.h"
 #include "util/real.h"
+#include "vmag/format.h"
 #include "watch/dump.h"
 
 enum {
@@ -411,6 +412,31 @@ void profile_look(struct profile_thread *self, size_t mapped)
 	    atomic_load_explicit(&profile_settings.gdump, memory_order_relaxed))
 		dump_named('u');
 	self->busy = false;
+}
+
+void profile_tell(struct vmag_root *root)
+{
+	root->profile_active = (uintptr_t)&profile_settings.active;
+	root->profile_lg_sample = (uintptr_t)&profile_settings.lg_sample;
+	root->profile_lost = (uintptr_t)&profile.lost;
+	root->tally_blocks = (uintptr_t)profile.blocks;
+	root->tally_count = (uintptr_t)&profile.count;
+	root->thread_names = (uintptr_t)profile.names;
+	root->thread_count = (uintptr_t)&profile.threads;
+	root->tallies_a_block = 1 << LG_BLOCK;
+	root->names_a_block = NAME_BLOCK;
+	root->name_bytes = PROFILE_NAME_BYTES;
+	root->tally_bytes = sizeof(struct tally);
+	root->tally_stack = offsetof(struct tally, stack);
+	root->tally_size = offsetof(struct tally, size);
+	root->tally_thread = offsetof(struct tally, thread);
+	root->tally_arena = offsetof(struct tally, arena);
+	root->tally_lg_sample = offsetof(struct tally, lg_sample);
+	root->tally_retired = offsetof(struct tally, retired);
+	root->tally_live = offsetof(struct tally, live);
+	root->tally_total = offsetof(struct tally, total);
+	root->stack_depth = offsetof(struct stack, depth);
+	root->stack_frames = offsetof(struct stack, frames);
 }
 
 void profile_fork_prepare(void)

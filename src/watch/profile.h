@@ -117,5 +117,9 @@ uint32_t profile_threads(void);
 const char *profile_thread_name(uint32_t thread);
 uint64_t profile_lost(void); // samples for which there was no memory
 
+// Tells readers in other processes where all this is.
+struct vmag_root;
+void profile_tell(struct vmag_root *root);
+
 void profile_fork_prepare(void);
 void profile_fork_done(bool child);

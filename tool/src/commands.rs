@@ -1,6 +1,7 @@
 //! The commands of `vmag`, one file each.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod attach;
 pub mod check;
 pub mod compare;
 pub mod diff;

@@ -4,6 +4,7 @@
 //! in `commands/`, every output format one file in `output/`, and the only unsafe code is in `system/`.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod attach;
 pub mod commands;
 pub mod compare;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod program;
 pub mod progress;
 pub mod recorded;
 pub mod report;
+pub mod source;
 pub mod symbols;
 pub mod system;
 pub mod trace;

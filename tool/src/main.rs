@@ -3,7 +3,9 @@
 
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
-use vmag_tool::commands::{check, compare, diff, explain, export, heap, leaks, map, options, report, run, trace};
+use vmag_tool::commands::{
+    attach, check, compare, diff, explain, export, heap, leaks, map, options, report, run, trace,
+};
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
@@ -21,6 +23,7 @@ enum Commands {
     Run(run::Arguments),
     Compare(compare::Arguments),
     Explain(explain::Arguments),
+    Attach(attach::Arguments),
     Heap(heap::Arguments),
     Leaks(leaks::Arguments),
     Diff(diff::Arguments),
@@ -53,6 +56,7 @@ fn main() {
         Commands::Run(arguments) => run::run(&arguments),
         Commands::Compare(arguments) => compare::run(&arguments),
         Commands::Explain(arguments) => explain::run(&arguments),
+        Commands::Attach(arguments) => attach::run(&arguments),
         Commands::Heap(arguments) => heap::run(&arguments),
         Commands::Leaks(arguments) => leaks::run(&arguments),
         Commands::Diff(arguments) => diff::run(&arguments),

@@ -28,7 +28,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn of_samples(count: u64, size: u64, lg_sample: u32) -> Estimate {
+    pub fn of_samples(count: u64, size: u64, lg_sample: u32) -> Estimate {
         let (n, size) = (count as f64, size as f64);
         let p = match lg_sample {
             0 => 1.0,

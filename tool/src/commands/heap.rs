@@ -5,7 +5,7 @@ use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
-use crate::profile::Profile;
+use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -19,10 +19,12 @@ Examples:
   vmag heap p.heap                           what is alive, by call site
   vmag heap --measure all-objects p.heap     what was allocated most often
   vmag heap --format flame -o p.svg p.heap   a flame graph
+  vmag heap 4711                             the profile of a process that runs, as it is now
   vmag heap --format pprof -o p.pb.gz p.heap for pprof, Parca and Pyroscope
 
 Profiles are those of `vmag run --profile`, of prof_final, prof_gdump and lg_prof_interval, and of the control prof.dump; \
-those of jemalloc are read, too.";
+those of jemalloc are read, too. A process is only read, nothing in it stops; it must be yours and be profiled: started with \
+`vmag run --profile` or prof:true, or switched on by `vmag attach --profile 512k PID`.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -70,18 +72,15 @@ pub struct Arguments {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The profile
-    #[arg(value_name = "PROFILE")]
-    profile: PathBuf,
+    /// A profile, or the number of a process that runs
+    #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
+    profile: Source,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let view = HeapView::new(Profile::read(&arguments.profile)?);
+    let view = HeapView::new(arguments.profile.profile()?);
     let format = if arguments.json { Format::Json } else { arguments.format };
-    let title = arguments
-        .profile
-        .file_name()
-        .map_or(String::new(), |name| name.to_string_lossy().into());
+    let title = arguments.profile.name();
     let bytes = match format {
         Format::Text => as_text(arguments, &view).into_bytes(),
         other => render(&view, other, arguments.measure, &title),

@@ -32,6 +32,12 @@ pub fn read(pid: i32) -> io::Result<Vec<Area>> {
     Ok(parse(&String::from_utf8_lossy(&bytes), &program))
 }
 
+/// The same from /proc/PID/maps, which does not look at each page: nothing is told of what is resident.
+pub fn read_maps(pid: i32) -> io::Result<Vec<Area>> {
+    let bytes = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(parse(&String::from_utf8_lossy(&bytes), ""))
+}
+
 fn parse(text: &str, program: &str) -> Vec<Area> {
     let mut areas: Vec<Area> = Vec::new();
     let mut last_is_guard = false;

@@ -140,7 +140,9 @@ impl Heap {
             slab_bytes: u64_in(&bytes, self.root.bin_slab_bytes),
             buffers: u32_in(&bytes, self.root.bin_buffers).into(),
         };
-        let is_sound = shape.size > 0 && shape.slab_bytes < 1 << 32 && shape.buffers * shape.size <= shape.slab_bytes;
+        let is_sound = shape.size > 0
+            && shape.slab_bytes < 1 << 32
+            && shape.buffers.saturating_mul(shape.size) <= shape.slab_bytes;
         is_sound.then(|| *self.shapes.entry(bin).or_insert(shape))
     }
 

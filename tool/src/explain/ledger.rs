@@ -243,12 +243,12 @@ impl Ledger {
     }
 }
 
-fn program_of(pid: i32) -> String {
+pub fn program_of(pid: i32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim_end().to_string()
 }
 
-fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
+pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
     let (why, next) = match error.kind() {
         io::ErrorKind::NotFound => (
             format!("there is no process {pid}"),

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 const SYMBOL: &str = "vmag_root";
 const MAGIC: &[u8; 8] = b"vmagroot";
 const VERSION: u32 = 1;
+const LIBRARY_VERSION_BYTES: usize = 16;
 
 /// The fields of `struct vmag_root` in their order.
 #[derive(Debug)]
@@ -36,6 +37,75 @@ pub struct Root {
     pub magazine_capacity: usize,
     pub magazine_slots: usize,
     pub library_version: String,
+    /// None: the library is older than this part of the format.
+    pub counters: Option<CounterRoot>,
+    pub profile: Option<ProfileRoot>,
+}
+
+#[derive(Debug)]
+pub struct CounterRoot {
+    pub publish: u64,
+    pub arenas: u64,
+    pub arenas_end: u64,
+    pub fronts: u64,
+    pub processors: u64,
+    pub processors_count: u64,
+    pub processors_word: u64,
+    pub base_mapped: u64,
+    pub magazine_pages: u64,
+    pub arena_bytes: usize,
+    pub arena_threads: usize,
+    pub arena_state: usize,
+    pub arena_pages: usize,
+    pub arena_bins: usize,
+    pub arena_depots: usize,
+    pub arena_large: usize,
+    pub arena_large_count: usize,
+    pub pages_mapped: usize,
+    pub pages_free: usize,
+    pub pages_dirty: usize,
+    pub bin_bytes: usize,
+    pub bin_slabs: usize,
+    pub bin_free_buffers: usize,
+    pub bin_partial_slabs: usize,
+    pub bin_filled: usize,
+    pub bin_drained: usize,
+    pub depot_bytes: usize,
+    pub depot_rounds: usize,
+    pub front_next: usize,
+    pub front_arena: usize,
+    pub front_loaded: usize,
+    pub front_previous: usize,
+    pub processor_slots: usize,
+    pub slot_bytes: usize,
+    pub slot_loaded: usize,
+    pub slot_previous: usize,
+}
+
+#[derive(Debug)]
+pub struct ProfileRoot {
+    pub active: u64,
+    pub lg_sample: u64,
+    pub lost: u64,
+    pub tally_blocks: u64,
+    pub tally_count: u64,
+    pub thread_names: u64,
+    pub thread_count: u64,
+    pub request: u64,
+    pub tallies_a_block: usize,
+    pub names_a_block: usize,
+    pub name_bytes: usize,
+    pub tally_bytes: usize,
+    pub tally_stack: usize,
+    pub tally_size: usize,
+    pub tally_thread: usize,
+    pub tally_arena: usize,
+    pub tally_lg_sample: usize,
+    pub tally_retired: usize,
+    pub tally_live: usize,
+    pub tally_total: usize,
+    pub stack_depth: usize,
+    pub stack_frames: usize,
 }
 
 /// What was found of vmag in a process.
@@ -81,46 +151,168 @@ fn read(pid: i32, address: u64) -> Found {
     };
     let (version, length) = (u32_in(&head, 8), u32_in(&head, 12));
     if &head[..8] != MAGIC {
-        return Found::Unreadable("the library was not used yet".to_string());
+        return Found::Unreadable(
+            "the library was not used yet, or the program runs with raised privileges".to_string(),
+        );
     }
-    match memory.bytes(address, length as usize) {
-        Some(bytes) if version == VERSION && bytes.len() >= ROOT_BYTES => Found::Root(Box::new(parse(&bytes))),
-        _ => Found::Unreadable(format!("its format is version {version}, this command knows {VERSION}")),
+    if version != VERSION {
+        return Found::Unreadable(format!("its format is version {version}, this command knows {VERSION}"));
+    }
+    let root = memory.bytes(address, length as usize).and_then(|bytes| parse(&bytes));
+    match root.filter(is_sound) {
+        Some(root) => Found::Root(Box::new(root)),
+        None => Found::Unreadable("what it tells of itself is not what this command knows".to_string()),
     }
 }
 
-/// Where the addresses, the offsets and the version begin, and the end.
-const ADDRESSES: usize = 32;
-const OFFSETS: usize = ADDRESSES + 8 * 8;
-const LIBRARY_VERSION: usize = OFFSETS + 9 * 4;
-const ROOT_BYTES: usize = LIBRARY_VERSION + 16;
+fn is_sound(root: &Root) -> bool {
+    (9..=16).contains(&root.lg_granule)
+        && (root.lg_granule..=30).contains(&root.lg_chunk)
+        && root.slab_classes <= root.classes
+        && root.classes <= 256
+}
 
-fn parse(bytes: &[u8]) -> Root {
-    let number = |index: usize| u32_in(bytes, 16 + index * 4);
-    let address = |index: usize| u64_in(bytes, ADDRESSES + index * 8);
-    let offset = |index: usize| u32_in(bytes, OFFSETS + index * 4) as usize;
-    let version = bytes[LIBRARY_VERSION..ROOT_BYTES].split(|byte| *byte == 0).next();
-    Root {
-        lg_granule: number(0),
-        lg_chunk: number(1),
-        classes: number(2) as usize,
-        slab_classes: number(3) as usize,
-        page_map: address(0),
-        page_map_end: address(1),
-        run_tables: address(2),
-        first_chunk: address(3),
-        mappings: address(4),
-        mappings_count: address(5),
-        magazine_bins: address(6)..address(7),
-        run_start: offset(0),
-        run_bin: offset(1),
-        run_bytes: offset(2),
-        slab_bitmap: offset(3),
-        bin_size: offset(4),
-        bin_slab_bytes: offset(5),
-        bin_buffers: offset(6),
-        magazine_capacity: offset(7),
-        magazine_slots: offset(8),
-        library_version: String::from_utf8_lossy(version.unwrap_or_default()).into_owned(),
+/// The numbers of a C structure one after the other, each at a multiple of its size; None beyond the end.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Fields<'_> {
+    fn next(&mut self, size: usize) -> Option<usize> {
+        let at = self.at.next_multiple_of(size);
+        self.at = at + size;
+        (self.at <= self.bytes.len()).then_some(at)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.next(4).map(|at| u32_in(self.bytes, at))
+    }
+
+    fn offset(&mut self) -> Option<usize> {
+        self.u32().map(|number| number as usize)
+    }
+
+    fn address(&mut self) -> Option<u64> {
+        self.next(8).map(|at| u64_in(self.bytes, at))
+    }
+
+    fn text(&mut self, length: usize) -> Option<String> {
+        let text = self.bytes.get(self.at..self.at + length)?;
+        self.at += length;
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+/// None: shorter than version 1 ever was.
+fn parse(bytes: &[u8]) -> Option<Root> {
+    let mut fields = Fields { bytes, at: 16 };
+    let f = &mut fields;
+    Some(Root {
+        lg_granule: f.u32()?,
+        lg_chunk: f.u32()?,
+        classes: f.offset()?,
+        slab_classes: f.offset()?,
+        page_map: f.address()?,
+        page_map_end: f.address()?,
+        run_tables: f.address()?,
+        first_chunk: f.address()?,
+        mappings: f.address()?,
+        mappings_count: f.address()?,
+        magazine_bins: f.address()?..f.address()?,
+        run_start: f.offset()?,
+        run_bin: f.offset()?,
+        run_bytes: f.offset()?,
+        slab_bitmap: f.offset()?,
+        bin_size: f.offset()?,
+        bin_slab_bytes: f.offset()?,
+        bin_buffers: f.offset()?,
+        magazine_capacity: f.offset()?,
+        magazine_slots: f.offset()?,
+        library_version: f.text(LIBRARY_VERSION_BYTES)?,
+        counters: parse_counters(f),
+        profile: parse_profile(f),
+    })
+}
+
+fn parse_counters(f: &mut Fields) -> Option<CounterRoot> {
+    Some(CounterRoot {
+        publish: f.address()?,
+        arenas: f.address()?,
+        arenas_end: f.address()?,
+        fronts: f.address()?,
+        processors: f.address()?,
+        processors_count: f.address()?,
+        processors_word: f.address()?,
+        base_mapped: f.address()?,
+        magazine_pages: f.address()?,
+        arena_bytes: f.offset()?,
+        arena_threads: f.offset()?,
+        arena_state: f.offset()?,
+        arena_pages: f.offset()?,
+        arena_bins: f.offset()?,
+        arena_depots: f.offset()?,
+        arena_large: f.offset()?,
+        arena_large_count: f.offset()?,
+        pages_mapped: f.offset()?,
+        pages_free: f.offset()?,
+        pages_dirty: f.offset()?,
+        bin_bytes: f.offset()?,
+        bin_slabs: f.offset()?,
+        bin_free_buffers: f.offset()?,
+        bin_partial_slabs: f.offset()?,
+        bin_filled: f.offset()?,
+        bin_drained: f.offset()?,
+        depot_bytes: f.offset()?,
+        depot_rounds: f.offset()?,
+        front_next: f.offset()?,
+        front_arena: f.offset()?,
+        front_loaded: f.offset()?,
+        front_previous: f.offset()?,
+        processor_slots: f.offset()?,
+        slot_bytes: f.offset()?,
+        slot_loaded: f.offset()?,
+        slot_previous: f.offset()?,
+    })
+}
+
+fn parse_profile(f: &mut Fields) -> Option<ProfileRoot> {
+    Some(ProfileRoot {
+        active: f.address()?,
+        lg_sample: f.address()?,
+        lost: f.address()?,
+        tally_blocks: f.address()?,
+        tally_count: f.address()?,
+        thread_names: f.address()?,
+        thread_count: f.address()?,
+        request: f.address()?,
+        tallies_a_block: f.offset()?,
+        names_a_block: f.offset()?,
+        name_bytes: f.offset()?,
+        tally_bytes: f.offset()?,
+        tally_stack: f.offset()?,
+        tally_size: f.offset()?,
+        tally_thread: f.offset()?,
+        tally_arena: f.offset()?,
+        tally_lg_sample: f.offset()?,
+        tally_retired: f.offset()?,
+        tally_live: f.offset()?,
+        tally_total: f.offset()?,
+        stack_depth: f.offset()?,
+        stack_frames: f.offset()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_library_has_no_counters() {
+        let root = parse(&[0; 148]).unwrap();
+        assert!(root.counters.is_none() && root.profile.is_none());
+        assert!(parse(&[0; 147]).is_none());
+        assert!(!is_sound(&root));
     }
 }

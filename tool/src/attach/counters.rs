@@ -1,0 +1,286 @@
+//! The counters of a process: read from its arenas and fronts in place.
+//!
+//! Arenas are read whole, one after the other, while the process goes on: sums are of nearly one moment. What threads hold
+//! in magazines is counted slot by slot, so it is no estimate in a process that stands still.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::Process;
+use crate::error::Result;
+use crate::explain::memory::{u16_in, u32_in, u64_in};
+use crate::explain::root::CounterRoot;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Bytes, unless the name says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counters {
+    /// Held by the program, rounded up to size classes.
+    pub allocated: u64,
+    /// In slabs and page runs in use.
+    pub active: u64,
+    /// In unused pages that are not given back yet.
+    pub dirty: u64,
+    /// Free objects in magazines of threads, processors and depots.
+    pub cached: u64,
+    /// The library's own.
+    pub metadata: u64,
+    /// Address space of the heap.
+    pub mapped: u64,
+    /// Resident in the whole process, as the kernel says; None of a process that has ended.
+    pub process_resident: Option<u64>,
+    /// Threads that have magazines.
+    pub threads: u32,
+    pub arenas: Vec<ArenaCounters>,
+    /// Those of which there ever was an object, the smallest first.
+    pub classes: Vec<ClassCounters>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ArenaCounters {
+    pub number: u32,
+    pub threads: u32,
+    pub allocated: u64,
+    pub active: u64,
+    pub dirty: u64,
+    pub cached: u64,
+    pub mapped: u64,
+}
+
+/// Of all arenas together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ClassCounters {
+    /// Bytes of an object.
+    pub size: u64,
+    /// Objects that the program holds; free ones in magazines.
+    pub live: u64,
+    pub cached: u64,
+    /// Objects that left slabs or page runs, and came back, ever. Those that only moved between a thread's magazines and
+    /// the program are not counted.
+    pub handed_out: u64,
+    pub taken_back: u64,
+    /// Slabs, those that are partly free, and their free buffers; 0 for large classes.
+    pub slabs: u64,
+    pub partial_slabs: u64,
+    pub free_buffers: u64,
+    pub slab_bytes: u64,
+}
+
+/// No process has more threads or processors; a torn list may seem to go round.
+const MOST_FRONTS: usize = 1 << 16;
+const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+const MOST_ARENAS: usize = 4096;
+const MOST_MAGAZINE_SLOTS: usize = 4096;
+
+/// Free objects in magazines, by arena's address and class.
+type Rounds = HashMap<(u64, usize), u64>;
+
+impl Process {
+    pub fn counters(&self) -> Result<Counters> {
+        let root = self.counter_root()?;
+        self.try_counters(root).ok_or_else(|| self.ended())
+    }
+
+    fn try_counters(&self, root: &CounterRoot) -> Option<Counters> {
+        let mut counters = Counters {
+            metadata: self.memory.u64(root.base_mapped)?,
+            process_resident: resident(self.pid),
+            ..Counters::default()
+        };
+        let magazine_pages = self.memory.bytes(root.magazine_pages, root.pages_dirty + 8)?;
+        counters.metadata += active_bytes(&magazine_pages, root);
+        counters.dirty += u64_in(&magazine_pages, root.pages_dirty);
+        let mut classes: Vec<ClassCounters> = Vec::new();
+        let count = (self.memory.u32(root.arenas_end)? as usize).min(MOST_ARENAS);
+        let arenas = self.memory.u64s(root.arenas, count)?;
+        let rounds = self.rounds(root, &arenas, &mut counters);
+        for (number, address) in arenas.into_iter().enumerate() {
+            if address == 0 {
+                continue;
+            }
+            let bytes = self.memory.bytes(address, root.arena_bytes)?;
+            let arena = self.arena(root, number as u32, address, &bytes, &rounds, &mut classes);
+            if bytes.get(root.arena_state) != Some(&0) && arena.active == 0 {
+                continue;
+            }
+            counters.allocated += arena.allocated;
+            counters.active += arena.active;
+            counters.dirty += arena.dirty;
+            counters.cached += arena.cached;
+            counters.mapped += arena.mapped;
+            counters.arenas.push(arena);
+        }
+        classes.retain(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0));
+        counters.classes = classes;
+        Some(counters)
+    }
+
+    fn arena(
+        &self,
+        root: &CounterRoot,
+        number: u32,
+        address: u64,
+        bytes: &[u8],
+        rounds: &Rounds,
+        classes: &mut Vec<ClassCounters>,
+    ) -> ArenaCounters {
+        let pages = part(bytes, root.arena_pages);
+        let mut arena = ArenaCounters {
+            number,
+            threads: u32_in(bytes, root.arena_threads),
+            active: active_bytes(pages, root),
+            dirty: u64_in(pages, root.pages_dirty),
+            mapped: u64_in(pages, root.pages_mapped),
+            ..ArenaCounters::default()
+        };
+        let count = self.root.slab_classes + root.arena_large_count.saturating_sub(1);
+        classes.resize(count.max(classes.len()), ClassCounters::default());
+        let (out_bytes, slab_bytes) = self.add_slabs(root, bytes, classes);
+        self.add_large(root, bytes, classes);
+        for (class, sum) in classes.iter_mut().enumerate().take(self.root.classes).skip(1) {
+            let depot = part(bytes, root.arena_depots + class * root.depot_bytes);
+            let held = rounds.get(&(address, class)).copied().unwrap_or(0) + u64_in(depot, root.depot_rounds);
+            let held = held.min(sum.live);
+            sum.live -= held;
+            sum.cached += held;
+            arena.cached += held * sum.size;
+        }
+        // Page runs of large objects are what slabs are not.
+        let large = arena.active.saturating_sub(slab_bytes);
+        arena.allocated = (out_bytes + large).saturating_sub(arena.cached);
+        arena
+    }
+
+    /// Bytes of objects outside slabs, and of the slabs.
+    fn add_slabs(&self, root: &CounterRoot, bytes: &[u8], classes: &mut [ClassCounters]) -> (u64, u64) {
+        let (mut out_bytes, mut slab_bytes) = (0, 0);
+        for (class, sum) in classes.iter_mut().enumerate().take(self.root.slab_classes).skip(1) {
+            let bin = part(bytes, root.arena_bins + class * root.bin_bytes);
+            let (slabs, free) = (u64_in(bin, root.bin_slabs), u64_in(bin, root.bin_free_buffers));
+            let buffers = slabs.saturating_mul(u32_in(bin, self.root.bin_buffers).into());
+            let in_slabs = slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes));
+            let out = buffers.saturating_sub(free);
+            sum.size = u64_in(bin, self.root.bin_size);
+            sum.live += out;
+            sum.slabs += slabs;
+            sum.slab_bytes += in_slabs;
+            sum.partial_slabs += u64_in(bin, root.bin_partial_slabs);
+            sum.free_buffers += free;
+            sum.handed_out += u64_in(bin, root.bin_filled);
+            sum.taken_back += u64_in(bin, root.bin_drained);
+            out_bytes += out * sum.size;
+            slab_bytes += in_slabs;
+        }
+        (out_bytes, slab_bytes)
+    }
+
+    fn add_large(&self, root: &CounterRoot, bytes: &[u8], classes: &mut [ClassCounters]) {
+        for (index, sum) in classes.iter_mut().skip(self.root.slab_classes).enumerate() {
+            let large = part(bytes, root.arena_large + index * 16);
+            let (allocated, freed) = (u64_in(large, 0), u64_in(large, 8));
+            if allocated > 0 {
+                sum.size = large_class_size(self.root.slab_classes + index);
+                sum.live += allocated.saturating_sub(freed);
+                sum.handed_out += allocated;
+                sum.taken_back += freed;
+            }
+        }
+    }
+
+    /// Of all fronts; counts the threads.
+    fn rounds(&self, root: &CounterRoot, arenas: &[u64], counters: &mut Counters) -> Rounds {
+        let mut rounds = Rounds::new();
+        let mut front = self.memory.u64(root.fronts).unwrap_or(0);
+        while front != 0 && (counters.threads as usize) < MOST_FRONTS {
+            counters.threads += 1;
+            let arena = self.memory.u64(front + root.front_arena as u64).unwrap_or(0);
+            for magazines in [root.front_loaded, root.front_previous] {
+                let magazines = self.memory.u64s(front + magazines as u64, self.root.classes);
+                self.add_rounds(arena, &magazines.unwrap_or_default(), &mut rounds);
+            }
+            front = self.memory.u64(front + root.front_next as u64).unwrap_or(0);
+        }
+        self.add_processors(root, arenas, &mut rounds);
+        rounds
+    }
+
+    /// Fronts of processors, all of one arena.
+    fn add_processors(&self, root: &CounterRoot, arenas: &[u64], rounds: &mut Rounds) -> Option<()> {
+        let table = self.memory.u64(root.processors).filter(|table| *table != 0)?;
+        let count = (self.memory.u32(root.processors_count)? as usize).min(MOST_FRONTS);
+        let number = (self.memory.u64(root.processors_word)? >> 8).checked_sub(1)?;
+        let arena = *arenas.get(number as usize)?;
+        for processor in self
+            .memory
+            .u64s(table, count)?
+            .into_iter()
+            .filter(|address| *address != 0)
+        {
+            let slots = self.memory.u64(processor + root.processor_slots as u64)?;
+            let slots = self
+                .memory
+                .bytes(slots, self.root.classes.checked_mul(root.slot_bytes)?)?;
+            for offset in [root.slot_loaded, root.slot_previous] {
+                let magazine = |class: usize| u64_in(&slots, class * root.slot_bytes + offset);
+                let magazines: Vec<u64> = (0..self.root.classes).map(magazine).collect();
+                self.add_rounds(arena, &magazines, rounds);
+            }
+        }
+        Some(())
+    }
+
+    /// Magazines by class.
+    fn add_rounds(&self, arena: u64, magazines: &[u64], rounds: &mut Rounds) {
+        for (class, magazine) in magazines
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter(|(_, magazine)| **magazine != 0)
+        {
+            *rounds.entry((arena, class)).or_default() += self.rounds_in(*magazine);
+        }
+    }
+
+    /// A round is an address, an empty slot a small number.
+    fn rounds_in(&self, magazine: u64) -> u64 {
+        let Some(head) = self.memory.bytes(magazine, self.root.magazine_slots) else {
+            return 0;
+        };
+        let capacity = usize::from(u16_in(&head, self.root.magazine_capacity)).min(MOST_MAGAZINE_SLOTS);
+        let slots = self.memory.u64s(magazine + self.root.magazine_slots as u64, capacity);
+        let slots = slots.unwrap_or_default();
+        slots.iter().filter(|slot| **slot >= EMPTY_SLOTS_BELOW).count() as u64
+    }
+}
+
+fn part(bytes: &[u8], from: usize) -> &[u8] {
+    bytes.get(from..).unwrap_or_default()
+}
+
+fn active_bytes(pages: &[u8], root: &CounterRoot) -> u64 {
+    let free = u64_in(pages, root.pages_free) + u64_in(pages, root.pages_free + 8);
+    u64_in(pages, root.pages_mapped).saturating_sub(free)
+}
+
+fn large_class_size(class: usize) -> u64 {
+    (5 + (class as u64 - 10) % 4) << (5 + (class - 10) / 4)
+}
+
+fn resident(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * crate::system::page_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_classes_are_four_a_doubling() {
+        let sizes: Vec<u64> = (37..46).map(large_class_size).collect();
+        assert_eq!(
+            sizes,
+            [16, 20, 24, 28, 32, 40, 48, 56, 64].map(|kibibytes| kibibytes << 10)
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! The live heap profile of a process: its tallies and stacks, read in place.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::Process;
+use crate::error::Result;
+use crate::explain::areas;
+use crate::explain::memory::{u16_in, u32_in, u64_in};
+use crate::explain::root::ProfileRoot;
+use crate::profile::{Estimate, Mapping, Profile, Sample};
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// More are taken for a torn or foreign structure.
+const MOST_TALLIES: usize = 1 << 24;
+const MOST_DEPTH: usize = 1 << 12;
+const MOST_COUNT: u64 = 1 << 48;
+const MOST_THREADS: usize = 1 << 20;
+
+/// A tally whose fields are possible ones.
+struct Tally {
+    stack: u64,
+    size: u64,
+    thread: u32,
+    arena: u16,
+    lg_sample: u8,
+    live: u64,
+    total: u64,
+}
+
+impl Process {
+    /// What is sampled and alive at this moment, and ever. Empty when the process was never profiled.
+    pub fn profile(&self) -> Result<Profile> {
+        let root = self.profile_root()?;
+        self.try_profile(root).ok_or_else(|| self.ended())
+    }
+
+    fn try_profile(&self, root: &ProfileRoot) -> Option<Profile> {
+        let mut profile = Profile {
+            mappings: mappings(self.pid),
+            lg_sample: self.memory.bytes(root.lg_sample, 1).map(|byte| byte[0].into()),
+            lost: self.memory.u64(root.lost)?,
+            pid: Some(self.pid.into()),
+            time: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .map(|time| time.as_secs() as i64),
+            ..Profile::default()
+        };
+        let mut numbers: HashMap<u64, usize> = HashMap::new();
+        for tally in self.tallies(root)? {
+            let stack = match numbers.get(&tally.stack) {
+                Some(number) => *number,
+                None => {
+                    let Some(frames) = self.frames(root, tally.stack) else {
+                        continue;
+                    };
+                    profile.stacks.push(frames);
+                    numbers.insert(tally.stack, profile.stacks.len() - 1);
+                    profile.stacks.len() - 1
+                }
+            };
+            profile.samples.push(Sample {
+                stack,
+                thread: tally.thread,
+                arena: Some(tally.arena.into()),
+                size: Some(tally.size),
+                live: Estimate::of_samples(tally.live, tally.size, tally.lg_sample.into()),
+                total: Estimate::of_samples(tally.total, tally.size, tally.lg_sample.into()),
+            });
+        }
+        profile.threads = self.thread_names(root).unwrap_or_default();
+        Some(profile)
+    }
+
+    /// Tallies that are written while they are read are read again.
+    fn tallies(&self, root: &ProfileRoot) -> Option<Vec<Tally>> {
+        let count = (self.memory.u32(root.tally_count)? as usize).min(MOST_TALLIES);
+        let a_block = root.tallies_a_block.max(1);
+        let mut tallies = Vec::new();
+        for (index, block) in self
+            .memory
+            .u64s(root.tally_blocks, count.div_ceil(a_block))?
+            .into_iter()
+            .enumerate()
+        {
+            let used = (count - index * a_block).min(a_block);
+            let Some(length) = used.checked_mul(root.tally_bytes) else {
+                continue;
+            };
+            let Some(bytes) = self.memory.bytes(block, length) else {
+                continue;
+            };
+            let again = self.memory.bytes(block, length)?;
+            for at in (0..used).map(|number| number * root.tally_bytes) {
+                let (first, second) = (parse(root, &bytes[at..]), parse(root, &again[at..]));
+                // The same object both times, with what was counted last; a number that was given anew is left out.
+                match (first, second) {
+                    (Some(first), Some(second)) if first.stack == second.stack && first.size == second.size => {
+                        tallies.push(second)
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some(tallies)
+    }
+
+    fn frames(&self, root: &ProfileRoot, stack: u64) -> Option<Vec<u64>> {
+        let depth = self.memory.u32(stack + root.stack_depth as u64)? as usize;
+        (depth <= MOST_DEPTH)
+            .then(|| self.memory.u64s(stack + root.stack_frames as u64, depth))
+            .flatten()
+    }
+
+    fn thread_names(&self, root: &ProfileRoot) -> Option<HashMap<u32, String>> {
+        let count = (self.memory.u32(root.thread_count)? as usize).min(MOST_THREADS);
+        let a_block = root.names_a_block.max(1);
+        let blocks = self.memory.u64s(root.thread_names, count / a_block + 1)?;
+        let mut names = HashMap::new();
+        for (index, block) in blocks.into_iter().enumerate().filter(|(_, block)| *block != 0) {
+            let bytes = self.memory.bytes(block, a_block.checked_mul(root.name_bytes)?)?;
+            for (number, name) in bytes.chunks_exact(root.name_bytes.max(1)).enumerate() {
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                if !name.is_empty() {
+                    names.insert(
+                        (index * a_block + number) as u32,
+                        String::from_utf8_lossy(name).into_owned(),
+                    );
+                }
+            }
+        }
+        Some(names)
+    }
+}
+
+fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {
+    let byte = |offset: usize| bytes.get(offset).copied().unwrap_or(0);
+    let tally = Tally {
+        stack: u64_in(bytes, root.tally_stack),
+        size: u64_in(bytes, root.tally_size),
+        thread: u32_in(bytes, root.tally_thread),
+        arena: u16_in(bytes, root.tally_arena),
+        lg_sample: byte(root.tally_lg_sample),
+        live: u64_in(bytes, root.tally_live),
+        total: u64_in(bytes, root.tally_total),
+    };
+    let is_sound = tally.stack != 0 && tally.lg_sample < 64 && tally.live < MOST_COUNT && tally.total < MOST_COUNT;
+    (is_sound && byte(root.tally_retired) == 0 && (tally.live > 0 || tally.total > 0)).then_some(tally)
+}
+
+/// What the process executes from; through its own root when it lives in another mount namespace, as in a container.
+fn mappings(pid: i32) -> Vec<Mapping> {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let is_elsewhere = namespace(&pid.to_string()) != namespace("self");
+    let areas = areas::read_maps(pid).unwrap_or_default();
+    let executed = areas
+        .into_iter()
+        .filter(|area| area.executable && !area.path.is_empty());
+    executed
+        .map(|area| {
+            let path = area.path.trim_end_matches(" (deleted)");
+            Mapping {
+                start: area.start,
+                end: area.end,
+                offset: area.offset,
+                path: match is_elsewhere && path.starts_with('/') {
+                    true => format!("/proc/{pid}/root{path}"),
+                    false => path.to_string(),
+                },
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! What can be asked of a running process: to switch its profile or its event trace.
+//!
+//! The request is written into the process's memory (include/vmag/format.h, struct vmag_request) and found there by whoever
+//! comes by in the allocator's slow paths; no signal, no thread.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::Process;
+use crate::error::{Result, ToolError};
+use crate::explain::memory::Memory;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Mean bytes between two samples, a power of two; 0: as before.
+    ProfileOn {
+        sample_bytes: u64,
+    },
+    ProfileOff,
+    /// A trace into files whose names begin so; at most so many bytes; the oldest events overwritten then, or the end.
+    TraceOn {
+        prefix: String,
+        most_bytes: u64,
+        ring: bool,
+    },
+    TraceOff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    Done,
+    /// Nobody came by yet; it will be obeyed when somebody does.
+    Waiting,
+}
+
+const HEAD_BYTES: usize = 8;
+const PATH_BYTES: usize = 256;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+impl Process {
+    /// Asks, and waits that long for the answer.
+    pub fn ask(&self, ask: &Ask, patience: Duration) -> Result<Answer> {
+        let address = self.profile_root()?.request;
+        let answered = self.memory.u32(address + 4).ok_or_else(|| self.ended())?;
+        let number = answered.wrapping_add(1);
+        let memory = Memory::open_for_writing(self.pid).map_err(|error| cannot_ask(self.pid, error.to_string()))?;
+        let written = memory
+            .write(address + HEAD_BYTES as u64, &bytes_of(ask)?)
+            .and_then(|()| memory.write(address, &number.to_ne_bytes()));
+        written.map_err(|error| cannot_ask(self.pid, error.to_string()))?;
+        let start = Instant::now();
+        loop {
+            if self.memory.u32(address + 4).ok_or_else(|| self.ended())? == number {
+                let error = self.memory.u32(address + 12).unwrap_or(0) as i32;
+                return match error {
+                    0 => Ok(Answer::Done),
+                    libc::EBUSY => Err(cannot_ask(self.pid, "an event trace is on already".to_string())),
+                    _ => Err(cannot_ask(
+                        self.pid,
+                        std::io::Error::from_raw_os_error(error).to_string(),
+                    )),
+                };
+            }
+            if start.elapsed() >= patience {
+                return Ok(Answer::Waiting);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// The fields behind `number` and `answered`.
+fn bytes_of(ask: &Ask) -> Result<Vec<u8>> {
+    let (what, value, flag, path): (u32, u64, bool, &str) = match ask {
+        Ask::ProfileOn { sample_bytes } => (1, *sample_bytes, false, ""),
+        Ask::ProfileOff => (2, 0, false, ""),
+        Ask::TraceOn {
+            prefix,
+            most_bytes,
+            ring,
+        } => (3, *most_bytes, *ring, prefix),
+        Ask::TraceOff => (4, 0, false, ""),
+    };
+    if path.len() >= PATH_BYTES {
+        return Err(ToolError::new(
+            "cannot ask for a trace",
+            format!("the path has more than {} bytes", PATH_BYTES - 1),
+            "give a shorter one",
+        ));
+    }
+    let mut bytes = Vec::new();
+    bytes.extend(what.to_ne_bytes());
+    bytes.extend(0i32.to_ne_bytes());
+    bytes.extend(value.to_ne_bytes());
+    bytes.extend(u32::from(flag).to_ne_bytes());
+    bytes.extend(path.as_bytes());
+    bytes.resize(bytes.len() - path.len() + PATH_BYTES, 0);
+    Ok(bytes)
+}
+
+fn cannot_ask(pid: i32, why: String) -> ToolError {
+    ToolError::new(
+        format!("process {pid} does not do what was asked"),
+        why,
+        "run this as the same user or as root; the process must not have the option publish:false",
+    )
+}
