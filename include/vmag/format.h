@@ -78,6 +78,10 @@ struct vmag_root {
 	uint32_t tally_bytes, tally_stack, tally_size, tally_thread, tally_arena; // pointer, uint64_t, uint32_t, uint16_t
 	uint32_t tally_lg_sample, tally_retired, tally_live, tally_total;         // uint8_t, uint8_t, uint64_t, uint64_t
 	uint32_t stack_depth, stack_frames;                                       // uint32_t; array of uint64_t
+
+	// Appended: options.
+	uint64_t options, options_bytes; // the values in force: a library loaded from the same file knows what they mean
+	uint64_t option_sources;         // array of pointers to strings, NULL: by nobody; in the order of vmag_options_print
 };
 
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.

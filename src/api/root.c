@@ -57,6 +57,9 @@ static void tell_heap(struct vmag_root *root)
 		.magazine_capacity = offsetof(struct magazine, capacity),
 		.magazine_slots = offsetof(struct magazine, round),
 		.library_version = VMAG_VERSION,
+		.options = address(&options),
+		.options_bytes = sizeof options,
+		.option_sources = address(option_sources),
 	};
 }
 

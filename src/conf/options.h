@@ -103,6 +103,9 @@ bool options_take_letters(const char *source, const char *string);
 // Where an option's value comes from; "default" when no source named it.
 const char *option_source(const struct option *option);
 
+// The same by the number of the option, NULL: no source named it; for readers in other processes.
+extern const char *option_sources[OPTIONS_MOST];
+
 // The table: a line of tab-separated fields for each option: name, type, value, source, limits, meaning.
 void options_print(void (*put)(void *argument, const char *line), void *argument);
 

@@ -21,7 +21,7 @@ const char *_malloc_options EXPORT_WEAK = NULL;
 
 enum { SHOWN = 80 };
 
-static const char *set_by[OPTIONS_MOST]; // by the number of the option
+const char *option_sources[OPTIONS_MOST];
 
 // glibc's loader knows where the stack began, and so where the environment is, before the C library sets environ.
 extern void *__libc_stack_end __attribute__((weak));
@@ -125,14 +125,14 @@ static void note_source(struct piece name, const char *source)
 	const struct option *option = option_find(name.start, name.length);
 
 	if (option != NULL && (size_t)(option - option_table) < OPTIONS_MOST)
-		set_by[option - option_table] = source;
+		option_sources[option - option_table] = source;
 }
 
 const char *option_source(const struct option *option)
 {
 	size_t number = (size_t)(option - option_table);
 
-	return number < OPTIONS_MOST && set_by[number] != NULL ? set_by[number] : "default";
+	return number < OPTIONS_MOST && option_sources[number] != NULL ? option_sources[number] : "default";
 }
 
 static bool take_pair(const char *source, struct piece pair)
@@ -294,11 +294,11 @@ static void confirm_settings(void)
 		char line[512];
 		struct text text = text_into(line, sizeof line - 1);
 
-		if (set_by[i] == NULL)
+		if (option_sources[i] == NULL)
 			continue;
 		text_add(&text, "vmag: option %s:", option_table[i].name);
 		option_print(&text, &option_table[i]);
-		text_add(&text, " of %s", set_by[i]);
+		text_add(&text, " of %s", option_sources[i]);
 		*text.at++ = '\n';
 		write_line(&text, line);
 	}

@@ -22,9 +22,9 @@ pub use request::{Answer, Ask};
 
 use crate::error::{Result, ToolError};
 use crate::explain::areas;
-use crate::explain::ledger::{cannot_look, program_of};
 use crate::explain::memory::Memory;
 use crate::explain::root::{self, CounterRoot, Found, ProfileRoot, Root};
+use crate::process;
 
 pub struct Process {
     pub pid: i32,
@@ -35,7 +35,7 @@ pub struct Process {
 
 impl Process {
     pub fn attach(pid: i32) -> Result<Process> {
-        let areas = areas::read_maps(pid).map_err(|error| cannot_look(pid, &error))?;
+        let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
         let root = match root::find(pid, &areas) {
             Found::Root(root) => root,
             Found::Nothing => return Err(not_on_vmag(pid)),
@@ -43,8 +43,8 @@ impl Process {
         };
         let process = Process {
             pid,
-            program: program_of(pid),
-            memory: Memory::open(pid).map_err(|error| cannot_look(pid, &error))?,
+            program: process::name(pid),
+            memory: Memory::open(pid).map_err(|error| process::cannot_look(pid, &error))?,
             root,
         };
         process.check()
@@ -87,7 +87,7 @@ impl Process {
 
     fn ended(&self) -> ToolError {
         match areas::read_maps(self.pid) {
-            Err(error) => cannot_look(self.pid, &error),
+            Err(error) => process::cannot_look(self.pid, &error),
             Ok(_) => unreadable(
                 self.pid,
                 "its memory cannot be read any more: it ended, or runs another program now",

@@ -5,6 +5,7 @@ pub mod attach;
 pub mod check;
 pub mod compare;
 pub mod diff;
+pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod heap;

@@ -7,6 +7,7 @@
 pub mod attach;
 pub mod commands;
 pub mod compare;
+pub mod doctor;
 pub mod error;
 pub mod explain;
 pub mod export;
@@ -17,8 +18,10 @@ pub mod image;
 pub mod launch;
 pub mod library;
 pub mod measure;
+pub mod option_rows;
 pub mod output;
 pub mod page;
+pub mod process;
 pub mod profile;
 pub mod program;
 pub mod progress;

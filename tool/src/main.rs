@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
-    attach, check, compare, diff, explain, export, heap, leaks, map, options, report, run, trace,
+    attach, check, compare, diff, doctor, explain, export, heap, leaks, map, options, report, run, trace,
 };
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
@@ -24,6 +24,7 @@ enum Commands {
     Compare(compare::Arguments),
     Explain(explain::Arguments),
     Attach(attach::Arguments),
+    Doctor(doctor::Arguments),
     Heap(heap::Arguments),
     Leaks(leaks::Arguments),
     Diff(diff::Arguments),
@@ -57,6 +58,7 @@ fn main() {
         Commands::Compare(arguments) => compare::run(&arguments),
         Commands::Explain(arguments) => explain::run(&arguments),
         Commands::Attach(arguments) => attach::run(&arguments),
+        Commands::Doctor(arguments) => doctor::run(&arguments),
         Commands::Heap(arguments) => heap::run(&arguments),
         Commands::Leaks(arguments) => leaks::run(&arguments),
         Commands::Diff(arguments) => diff::run(&arguments),

@@ -72,6 +72,17 @@ impl Subject {
             .prefix("vmag-report-")
             .tempfile()
             .map_err(no_report)?;
+        let mut command = self.command_on_vmag();
+        command.env(REPORT_VARIABLE, report_file.path());
+        let ended = launcher.run_and_look(&mut command, look)?;
+        let text = fs::read(report_file.path()).map_err(no_report)?;
+        pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
+        let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);
+        Ok(Measured { ended, served })
+    }
+
+    /// Vmag in front of what is preloaded, and the options asked for.
+    pub fn command_on_vmag(&self) -> Command {
         let preloaded = std::env::var_os("LD_PRELOAD");
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
@@ -82,12 +93,7 @@ impl Subject {
         }
         command.env("LD_PRELOAD", preloaded);
         self.pass_options(&mut command);
-        command.env(REPORT_VARIABLE, report_file.path());
-        let ended = launcher.run_and_look(&mut command, look)?;
-        let text = fs::read(report_file.path()).map_err(no_report)?;
-        pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
-        let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);
-        Ok(Measured { ended, served })
+        command
     }
 
     fn pass_options(&self, command: &mut Command) {

@@ -5,7 +5,8 @@ use super::areas::{self, Area, Page, Residency};
 use super::cgroup::{self, Cgroup};
 use super::heap::Heap;
 use super::root::{self, Found};
-use crate::error::{Result, ToolError};
+use crate::error::Result;
+use crate::process;
 use std::io;
 
 /// Where a resident byte is.
@@ -173,7 +174,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn of(pid: i32) -> Result<Ledger> {
-        let cannot = |error: io::Error| cannot_look(pid, &error);
+        let cannot = |error: io::Error| process::cannot_look(pid, &error);
         let areas = areas::read(pid).map_err(cannot)?;
         let residency = Residency::open(pid).map_err(cannot)?;
         let (vmag, mut heap) = match root::find(pid, &areas) {
@@ -189,7 +190,7 @@ impl Ledger {
         };
         let mut ledger = Ledger {
             pid,
-            program: program_of(pid),
+            program: process::name(pid),
             vmag,
             resident: Sums::default(),
             proportional: Sums::default(),
@@ -241,30 +242,6 @@ impl Ledger {
         let titles = TITLES.iter().filter(|title| title.group == group);
         titles.map(|title| self.resident.of(title.row)).sum()
     }
-}
-
-pub fn program_of(pid: i32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim_end().to_string()
-}
-
-pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
-    let (why, next) = match error.kind() {
-        io::ErrorKind::NotFound => (
-            format!("there is no process {pid}"),
-            "look for it with `ps`; it may have ended",
-        ),
-        _ if error.raw_os_error() == Some(libc::ESRCH) => (
-            format!("the process {pid} has ended"),
-            "start it by `vmag explain -- CMD` to see its peak",
-        ),
-        io::ErrorKind::PermissionDenied => (
-            "it belongs to another user, or the kernel does not let processes look into each other".to_string(),
-            "run this as the same user, or as root",
-        ),
-        _ => (error.to_string(), "check that /proc is mounted"),
-    };
-    ToolError::new(format!("cannot look into process {pid}"), why, next)
 }
 
 #[cfg(test)]

@@ -45,6 +45,14 @@ impl Memory {
         self.bytes(address, 4).map(|bytes| u32_in(&bytes, 0))
     }
 
+    /// A C string, of which no more than so many bytes are read; empty where nothing is mapped.
+    pub fn text(&self, address: u64, most: usize) -> String {
+        let mut bytes = vec![0; most];
+        let read = self.file.read_at(&mut bytes, address).unwrap_or(0);
+        let text = bytes[..read].split(|byte| *byte == 0).next();
+        String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+    }
+
     pub fn u64s(&self, address: u64, count: usize) -> Option<Vec<u64>> {
         let bytes = self.bytes(address, count.checked_mul(8)?)?;
         Some((0..count).map(|index| u64_in(&bytes, index * 8)).collect())

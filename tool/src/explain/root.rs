@@ -40,6 +40,8 @@ pub struct Root {
     /// None: the library is older than this part of the format.
     pub counters: Option<CounterRoot>,
     pub profile: Option<ProfileRoot>,
+    /// Where the values of its options are, and the pointers to their sources' names; None in a library that does not tell.
+    pub options: Option<(Range<u64>, u64)>,
 }
 
 #[derive(Debug)]
@@ -119,6 +121,11 @@ pub enum Found {
 
 /// Looks through the process's files, those named like the library first.
 pub fn find(pid: i32, areas: &[Area]) -> Found {
+    find_with_file(pid, areas).map_or(Found::Nothing, |(_, found)| found)
+}
+
+/// The same, with the file that has the symbol, as it can be opened from here. Never `Found::Nothing`.
+pub fn find_with_file(pid: i32, areas: &[Area]) -> Option<(PathBuf, Found)> {
     let mut firsts: Vec<&Area> = Vec::new();
     for area in areas {
         let is_file = area.path.starts_with('/') && !area.path.starts_with("/dev/");
@@ -132,16 +139,19 @@ pub fn find(pid: i32, areas: &[Area]) -> Found {
         // Through the process's own root, for it may live in a container.
         let file = PathBuf::from(format!("/proc/{pid}/root{}", area.path));
         if let Some(offset) = image::symbol(&file, SYMBOL) {
-            return read(pid, area.start + offset);
+            let found = read(pid, area.start + offset);
+            return Some((file, found));
         }
         if area.path.contains("libvmag") && area.path.ends_with(" (deleted)") {
-            return Found::Unreadable("the library's file was replaced or removed since it was loaded".to_string());
+            let why = "the library's file was replaced or removed since it was loaded";
+            return Some((file, Found::Unreadable(why.to_string())));
         }
     }
-    Found::Nothing
+    None
 }
 
-fn read(pid: i32, address: u64) -> Found {
+/// The root at an address of a process.
+pub fn read(pid: i32, address: u64) -> Found {
     let memory = match Memory::open(pid) {
         Ok(memory) => memory,
         Err(error) => return Found::Unreadable(format!("its memory cannot be read: {error}")),
@@ -233,6 +243,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         library_version: f.text(LIBRARY_VERSION_BYTES)?,
         counters: parse_counters(f),
         profile: parse_profile(f),
+        options: parse_options(f),
     })
 }
 
@@ -302,6 +313,11 @@ fn parse_profile(f: &mut Fields) -> Option<ProfileRoot> {
         stack_depth: f.offset()?,
         stack_frames: f.offset()?,
     })
+}
+
+fn parse_options(f: &mut Fields) -> Option<(Range<u64>, u64)> {
+    let (start, length, sources) = (f.address()?, f.address()?, f.address()?);
+    Some((start..start.checked_add(length)?, sources))
 }
 
 #[cfg(test)]

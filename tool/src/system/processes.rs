@@ -92,7 +92,7 @@ pub fn poll_child(pid: i32) -> io::Result<Change> {
 }
 
 impl Status {
-    fn from_wait(status: i32) -> Status {
+    pub(super) fn from_wait(status: i32) -> Status {
         match libc::WIFSIGNALED(status) {
             true => Status::Signaled(libc::WTERMSIG(status)),
             false => Status::Exited(libc::WEXITSTATUS(status)),

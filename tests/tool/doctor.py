@@ -1,0 +1,162 @@
+# `vmag doctor` and `vmag options` on processes whose allocators are known.
+# `doctor.py VMAG LIBRARY FOLDER`: FOLDER has the programs and libraries of tests/tool.
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import os
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+class Patient:
+    """A process that waits to be looked at."""
+
+    def __init__(self, *words, **environment):
+        clean = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "VMAG_CONF", "MALLOC_CONF")}
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env={**clean, **environment})
+        assert self.process.stdout.readline() == b"ready\n", words
+
+    def __enter__(self):
+        return str(self.process.pid)
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Doctor:
+    def __init__(self, vmag, library, folder):
+        self.vmag, self.library, self.folder = vmag, library, os.path.realpath(folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *words):
+        done = subprocess.run([self.vmag, *words], capture_output=True, text=True)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def of(self, pid):
+        return json.loads(self.run("doctor", "--json", pid))
+
+    def preloaded(self, *words, **environment):
+        return Patient(*words, LD_PRELOAD=self.library, **environment)
+
+
+def symbol(found, name):
+    return next(row for row in found["symbols"] if row["symbol"] == name)
+
+
+def limit(found, name):
+    return next((row for row in found["limits"] if row["name"] == name), None)
+
+
+def check_preloaded(doctor):
+    with doctor.preloaded(doctor.path("tool_patient"), VMAG_CONF="thp:never,bad_name:1") as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "vmag" and found["bindings_read"], found
+        assert found["vmag"]["place"] == "preloaded" and found["vmag"]["version"], found["vmag"]
+        malloc = symbol(found, "malloc")
+        assert malloc["definition_of"] == doctor.library and malloc["callers"] > 0 and malloc["elsewhere"] == 0, malloc
+        assert any("libc.so" in path for path in malloc["defined_by"]), malloc
+        assert {"preloaded", "program", "needed", "loader"} <= {row["place"] for row in found["objects"]}, found["objects"]
+        options = {row["name"]: row for row in found["options"]}
+        assert (options["thp"]["value"], options["thp"]["source"]) == ("never", "VMAG_CONF"), options["thp"]
+        assert options["narenas"]["source"] == "default"
+        assert len(found["warnings"]) == 1 and "bad_name" in found["warnings"][0], found["warnings"]
+        text = doctor.run("doctor", pid)
+        assert ": runs on vmag\n" in text and "thp" in text and "bad_name" in text, text
+        assert "never" in doctor.run("options", "--pid", pid, "thp")
+        rows = json.loads(doctor.run("options", "--pid", pid, "--json", "thp", "junk"))["options"]
+        assert [(row["name"], row["source"]) for row in rows] == [("thp", "VMAG_CONF"), ("junk", "default")], rows
+
+
+def check_without(doctor):
+    with Patient(doctor.path("tool_patient")) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "other" and "libc.so" in found["allocator"] and found["vmag"] is None, found
+        refused = subprocess.run([doctor.vmag, "options", "--pid", pid], capture_output=True, text=True)
+        assert refused.returncode == 125 and "does not run on vmag" in refused.stderr, refused.stderr
+
+
+def check_linked(doctor):
+    with Patient(doctor.path("tool_patient_linked")) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "vmag" and found["vmag"]["place"] == "needed", found
+    with Patient(doctor.path("tool_patient_static_vmag")) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "vmag" and found["vmag"]["place"] == "program", found
+        assert limit(found, "dynamic loader")["weight"] == "fine"
+
+
+def check_static(doctor):
+    with Patient(doctor.path("tool_patient_static"), LD_PRELOAD=doctor.library) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "static" and limit(found, "dynamic loader")["weight"] == "warning", found
+        assert "cannot" not in limit(found, "preloading")["value"], found["limits"]
+
+
+def check_libraries(doctor):
+    own, hidden = doctor.path("libtool_patient_own.so"), doctor.path("libtool_patient_hidden.so")
+    with doctor.preloaded(doctor.path("tool_patient"), own) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "vmag in part", found["says"]
+        stray = found["elsewhere"]
+        assert [(row["object"], row["reaches"]) for row in stray] == [(own, own)] and "malloc" in stray[0]["symbols"], stray
+        assert next(row["place"] for row in found["objects"] if row["path"] == own) == "opened"
+        assert "itself: malloc" in doctor.run("doctor", pid)
+    with doctor.preloaded(doctor.path("tool_patient"), hidden) as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "vmag", found["says"]
+        assert [row["object"] for row in found["own_allocators"]] == [hidden], found["own_allocators"]
+
+
+def check_order(doctor):
+    own = doctor.path("libtool_patient_own.so")
+    with Patient(doctor.path("tool_patient"), LD_PRELOAD=f"{own}:{doctor.library}") as pid:
+        found = doctor.of(pid)
+        assert found["verdict"] == "mixed", found["says"]
+        assert symbol(found, "malloc")["definition_of"] == own and symbol(found, "calloc")["definition_of"] == doctor.library
+    with Patient(doctor.path("tool_patient"), LD_PRELOAD="/nowhere/libvmag.so") as pid:
+        found = doctor.of(pid)
+        assert limit(found, "preloading")["weight"] == "warning" and found["verdict"] == "other", found
+
+
+def check_limits(doctor):
+    limited = ["sh", "-c", 'ulimit -v 4000000; exec "$0"', doctor.path("tool_patient")]
+    with Patient(*limited) as pid:
+        assert limit(doctor.of(pid), "RLIMIT_AS")["weight"] == "note", doctor.of(pid)["limits"]
+
+
+def check_command(doctor):
+    words = [doctor.vmag, "doctor", "--json", "--lib", doctor.library, "--", "sh", "-c", "exit 3"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    found = json.loads(done.stderr)
+    assert done.returncode == 3 and found["verdict"] == "vmag" and limit(found, "traced") is None, done
+    words = [doctor.vmag, "doctor", "--as-is", "--json", "--", "true"]
+    found = json.loads(subprocess.run(words, capture_output=True, text=True).stderr)
+    assert found["verdict"] == "other", found
+    killed = subprocess.run([doctor.vmag, "doctor", "--as-is", "--", "sh", "-c", "kill -TERM $$"], capture_output=True)
+    assert killed.returncode == -15 and b"what limits it" in killed.stderr, killed
+
+
+def check_errors(doctor):
+    for words in (["2147483647"], ["0"], [], ["1", "--", "true"], ["--", "/nowhere/program"]):
+        done = subprocess.run([doctor.vmag, "doctor", *words], capture_output=True, text=True)
+        assert done.returncode in (125, 127) and done.stderr, (words, done)
+
+
+def main(vmag, library, folder):
+    if not os.path.exists(vmag):
+        print(f"SKIPPED: {vmag} is not built (make tool)")
+        sys.exit(SKIPPED)
+    doctor = Doctor(vmag, os.path.realpath(library), folder)
+    for check in (check_preloaded, check_without, check_linked, check_static, check_libraries, check_order, check_limits,
+                  check_command, check_errors):
+        check(doctor)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,19 @@
+# tool.*: the vmag command on processes that run: which allocator they have, what pins slabs, metrics, the live view.
+# SPDX-License-Identifier: BSD-2-Clause
+
+set(TOOL ${CMAKE_CURRENT_SOURCE_DIR}/tool)
+set(VMAG_COMMAND ${CMAKE_BINARY_DIR}/bin/vmag)
+vmag_test_program(tool_patient tool/patient.c)
+vmag_test_program(tool_patient_linked tool/patient.c LIBRARIES vmag)
+vmag_test_program(tool_patient_static_vmag tool/patient.c LIBRARIES vmag_static)
+vmag_test_program(tool_patient_static tool/patient.c)
+target_link_options(tool_patient_linked PRIVATE -Wl,--no-as-needed)
+target_compile_definitions(tool_patient_static PRIVATE PATIENT_STATIC)
+target_link_options(tool_patient_static PRIVATE -static)
+foreach(kind own hidden)
+  add_library(tool_patient_${kind} SHARED tool/patient_${kind}.c)
+  target_compile_options(tool_patient_${kind} PRIVATE ${TEST_C_FLAGS})
+  target_link_options(tool_patient_${kind} PRIVATE -Wl,-Bsymbolic)
+  set_target_properties(tool_patient_${kind} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+endforeach()
+vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> ${CMAKE_CURRENT_BINARY_DIR})

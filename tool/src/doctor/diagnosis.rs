@@ -1,0 +1,194 @@
+//! All that is found about a process's allocator, and what follows from it.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::bindings::{self, Binding, CORE, SYMBOLS, Target};
+use super::limits::{self, Limit, Weight};
+use super::objects::{Loaded, Object, Place};
+use crate::error::Result;
+use crate::explain::areas;
+use crate::explain::memory::Memory;
+use crate::explain::root::{self, Found};
+use crate::option_rows::{self, OptionRow};
+use crate::process;
+use std::io;
+use std::process::{Command, Stdio};
+
+/// Who serves the process's calls.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// vmag has all symbols, and no call is known to go elsewhere.
+    Vmag,
+    /// vmag has all symbols, but calls of some objects go elsewhere.
+    VmagInPart,
+    /// vmag is there, but another has the symbols.
+    VmagWithoutEffect,
+    /// Allocating and freeing are of different objects.
+    Mixed,
+    /// Another allocator, by the object that it is in.
+    Other,
+    /// Nothing can be preloaded; the allocator is in the program.
+    Static,
+}
+
+pub struct Diagnosis {
+    pub pid: i32,
+    pub program: String,
+    pub loaded: Loaded,
+    pub bindings: Vec<Binding>,
+    pub verdict: Verdict,
+    /// The object that has vmag's root, and the version there, or why it cannot be told.
+    pub vmag: Option<(usize, std::result::Result<String, String>)>,
+    pub limits: Vec<Limit>,
+    /// None: not told, or not vmag.
+    pub options: Option<Vec<OptionRow>>,
+    /// What the library said, or would say, about its options.
+    pub warnings: Vec<String>,
+    /// Where calls really go was read in the process.
+    pub is_read: bool,
+}
+
+impl Diagnosis {
+    pub fn of(pid: i32) -> Result<Diagnosis> {
+        let cannot = |error: io::Error| process::cannot_look(pid, &error);
+        let areas = areas::read(pid).map_err(cannot)?;
+        let loaded = Loaded::of(pid, &areas).map_err(cannot)?;
+        let memory = Memory::open(pid).ok();
+        let bindings = bindings::of(&loaded, memory.as_ref());
+        let vmag = loaded.objects.iter().position(|object| object.symbols.has_vmag);
+        let mut diagnosis = Diagnosis {
+            pid,
+            program: process::name(pid),
+            verdict: verdict(&loaded, &bindings, vmag),
+            limits: limits::of(pid, &areas),
+            vmag: vmag.map(|object| (object, version(pid, &areas))),
+            options: None,
+            warnings: Vec::new(),
+            is_read: loaded.is_read && memory.is_some(),
+            loaded,
+            bindings,
+        };
+        diagnosis.add_own_limits();
+        if let Some(object) = vmag {
+            diagnosis.options = ask_options(pid);
+            let file = &diagnosis.loaded.objects[object].file;
+            diagnosis.warnings = option_rows::warnings_of(pid, file);
+        }
+        Ok(diagnosis)
+    }
+
+    fn add_own_limits(&mut self) {
+        let (name, weight, meaning) = match &self.loaded.interpreter {
+            None => (
+                "none, the program is static".to_string(),
+                Weight::Warning,
+                "no library can be preloaded into it: link it dynamically, or link libvmag.a into it",
+            ),
+            Some(path) if path.contains("musl") => {
+                (path.clone(), Weight::Note, "musl: the library must be built for it")
+            }
+            Some(path) => (path.clone(), Weight::Fine, ""),
+        };
+        self.limits
+            .insert(0, Limit::new("dynamic loader", name, weight, meaning));
+        if let Some(named) = limits::asked_to_preload(self.pid).filter(|_| self.vmag.is_none()) {
+            let meaning =
+                "LD_PRELOAD names it, but it is not loaded: the loader said why on standard error at the start";
+            self.limits
+                .insert(0, Limit::new("preloading", named, Weight::Warning, meaning));
+        }
+        if !self.is_read {
+            let meaning =
+                "who calls whom was worked out from files: run this as root, or lower kernel.yama.ptrace_scope";
+            let value = "its memory cannot be read";
+            self.limits
+                .insert(0, Limit::new("this diagnosis", value, Weight::Note, meaning));
+        }
+    }
+
+    pub fn object(&self, index: usize) -> &Object {
+        &self.loaded.objects[index]
+    }
+
+    /// The object whose malloc the process uses.
+    pub fn allocator(&self) -> Option<&Object> {
+        let malloc = self
+            .bindings
+            .iter()
+            .find(|binding| SYMBOLS[binding.symbol].0 == "malloc")?;
+        malloc.winner.map(|winner| self.object(winner))
+    }
+
+    /// Calls that reach another definition than all others do: the caller, whom they reach, which symbols.
+    pub fn astray(&self) -> Vec<(usize, Target, Vec<usize>)> {
+        let mut all: Vec<(usize, Target, Vec<usize>)> = Vec::new();
+        for binding in &self.bindings {
+            for (caller, target) in binding.astray() {
+                match all.iter_mut().find(|(a, b, _)| (*a, *b) == (caller, target)) {
+                    Some((_, _, symbols)) => symbols.push(binding.symbol),
+                    None => all.push((caller, target, vec![binding.symbol])),
+                }
+            }
+        }
+        all
+    }
+
+    /// Objects with a malloc that nobody else reaches: static copies, and allocators under other names.
+    pub fn copies(&self) -> Vec<(usize, String)> {
+        let vmag = self.vmag.as_ref().map(|(object, _)| *object);
+        let objects = self.loaded.objects.iter().enumerate();
+        objects
+            .filter(|(index, _)| Some(*index) != vmag)
+            .filter_map(|(index, object)| Some((index, copy_in(object)?)))
+            .collect()
+    }
+}
+
+fn copy_in(object: &Object) -> Option<String> {
+    let symbols = &object.symbols;
+    let mut words: Vec<String> = symbols.carries.iter().map(|what| what.to_string()).collect();
+    if object.place != Place::Loader && symbols.private.iter().any(|number| *number < CORE) {
+        let names: Vec<&str> = symbols.private.iter().map(|number| SYMBOLS[*number].1).collect();
+        words.push(format!("its own {}", names.join(", ")));
+    }
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn verdict(loaded: &Loaded, bindings: &[Binding], vmag: Option<usize>) -> Verdict {
+    let core: Vec<&Binding> = bindings.iter().filter(|binding| binding.symbol < CORE).collect();
+    if loaded.interpreter.is_none() {
+        return if vmag == Some(0) {
+            Verdict::Vmag
+        } else {
+            Verdict::Static
+        };
+    }
+    let winners: Vec<usize> = core.iter().filter_map(|binding| binding.winner).collect();
+    if winners.windows(2).any(|two| two[0] != two[1]) {
+        return Verdict::Mixed;
+    }
+    match (vmag, winners.first()) {
+        (None, _) => Verdict::Other,
+        (Some(vmag), Some(winner)) if vmag == *winner => {
+            let others = bindings.iter().any(|binding| binding.astray().next().is_some());
+            if others { Verdict::VmagInPart } else { Verdict::Vmag }
+        }
+        _ => Verdict::VmagWithoutEffect,
+    }
+}
+
+fn version(pid: i32, areas: &[areas::Area]) -> std::result::Result<String, String> {
+    match root::find(pid, areas) {
+        Found::Root(root) => Ok(root.library_version),
+        Found::Unreadable(why) => Err(why),
+        Found::Nothing => Err("its root was not found".to_string()),
+    }
+}
+
+/// Asked of a process of its own, for the library must be loaded to tell.
+fn ask_options(pid: i32) -> Option<Vec<OptionRow>> {
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(["options", "--all", "--json", "--pid", &pid.to_string()]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let mut value: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    serde_json::from_value(value["options"].take()).ok()
+}

@@ -1,0 +1,278 @@
+//! The objects that the dynamic linker has loaded into a process, in its order of search, and how each came in.
+//!
+//! From the linker's own list (r_debug, link_map), found by the program's DT_DEBUG entry. Where the memory of the
+//! process cannot be read, from the files: the program, what LD_PRELOAD named, what they need breadth first.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::bindings::Symbols;
+use crate::explain::areas::Area;
+use crate::explain::memory::Memory;
+use crate::process;
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, elf};
+use serde::Serialize;
+use std::collections::{HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A list that the process changes while we read it must end.
+const OBJECTS_MAX: usize = 4096;
+const AT_PHDR: u64 = 3;
+const AT_BASE: u64 = 7;
+
+/// How an object came into the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    Program,
+    Preloaded,
+    Needed,
+    /// By dlopen: others do not see its symbols unless it was opened with RTLD_GLOBAL.
+    Opened,
+    Loader,
+}
+
+#[derive(Debug)]
+pub struct Object {
+    /// As the process calls it.
+    pub path: String,
+    /// As it can be opened from here.
+    pub file: PathBuf,
+    /// From the file's addresses to those of the process.
+    pub bias: u64,
+    pub ranges: Vec<(u64, u64)>,
+    pub place: Place,
+    pub symbols: Symbols,
+}
+
+impl Object {
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    pub fn has(&self, address: u64) -> bool {
+        self.ranges.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// In the order of search that all objects share.
+    pub fn is_global(&self) -> bool {
+        self.place != Place::Opened
+    }
+}
+
+pub struct Loaded {
+    pub objects: Vec<Object>,
+    /// PT_INTERP of the program; None: it is static.
+    pub interpreter: Option<String>,
+    /// The order is the linker's own; otherwise it was worked out from the files.
+    pub is_read: bool,
+}
+
+impl Loaded {
+    pub fn of(pid: i32, areas: &[Area]) -> io::Result<Loaded> {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"))?;
+        let program = program.to_string_lossy().into_owned();
+        let file = in_root(pid, &program);
+        let interpreter = interpreter(&file);
+        let listed = Memory::open(pid)
+            .ok()
+            .and_then(|memory| linkers_list(pid, areas, &memory, &file));
+        let is_read = listed.is_some() || interpreter.is_none();
+        let files: Vec<String> = match listed {
+            Some(files) => files,
+            None => mapped_files(areas),
+        };
+        let mut objects = vec![object(pid, areas, program, Place::Program)];
+        for path in files {
+            if !objects.iter().any(|object: &Object| object.path == path) {
+                objects.push(object(pid, areas, path, Place::Opened));
+            }
+        }
+        objects.retain(|object| object.place == Place::Program || !object.ranges.is_empty());
+        let loader_base = auxiliary(pid, AT_BASE);
+        if !is_read {
+            put_preloaded_first(pid, &mut objects);
+        }
+        let global = places(&mut objects, loader_base);
+        if !is_read {
+            objects.sort_by_key(|object| {
+                global
+                    .iter()
+                    .position(|path| *path == object.path)
+                    .unwrap_or(usize::MAX)
+            });
+        }
+        Ok(Loaded {
+            objects,
+            interpreter,
+            is_read,
+        })
+    }
+
+    /// The object that an address is in.
+    pub fn at(&self, address: u64) -> Option<usize> {
+        self.objects.iter().position(|object| object.has(address))
+    }
+}
+
+/// Through the process's own root, for it may live in a container.
+fn in_root(pid: i32, path: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/root{path}"))
+}
+
+fn auxiliary(pid: i32, key: u64) -> Option<u64> {
+    let process = procfs::process::Process::new(pid).ok()?;
+    process.auxv().ok()?.get(&key).copied().filter(|value| *value != 0)
+}
+
+fn object(pid: i32, areas: &[Area], path: String, place: Place) -> Object {
+    let of_file = |area: &&Area| area.path == path;
+    let ranges: Vec<_> = areas
+        .iter()
+        .filter(of_file)
+        .map(|area| (area.start, area.end))
+        .collect();
+    let file = match place {
+        Place::Program => PathBuf::from(format!("/proc/{pid}/exe")),
+        _ => in_root(pid, &path),
+    };
+    let first = areas.iter().find(of_file);
+    let bias = first.map_or(0, |first| first.start.wrapping_sub(lowest_address(&file, first.offset)));
+    Object {
+        symbols: Symbols::read(&file).unwrap_or_default(),
+        bias,
+        ranges,
+        place,
+        file,
+        path,
+    }
+}
+
+/// The address in the file of what is mapped from an offset, down to the page.
+fn lowest_address(file: &Path, offset: u64) -> u64 {
+    let segments = crate::image::segments(file).unwrap_or_default();
+    let page = crate::system::page_bytes();
+    let first = segments
+        .iter()
+        .find(|segment| offset < segment.offset + segment.size.max(1));
+    first.map_or(0, |segment| {
+        (segment.address & !(page - 1)) - (segment.offset & !(page - 1)) + offset
+    })
+}
+
+fn interpreter(file: &Path) -> Option<String> {
+    let data = ReadCache::new(File::open(file).ok()?);
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let headers = header.program_headers(endian, &data).ok()?;
+    let name = headers
+        .iter()
+        .find_map(|header| header.interpreter(endian, &data).ok().flatten())?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The files in the linker's list, by what is mapped where their dynamic sections are: its names may be relative, or lead
+/// through links.
+fn linkers_list(pid: i32, areas: &[Area], memory: &Memory, program: &Path) -> Option<Vec<String>> {
+    const LINK_DYNAMIC: u64 = 16;
+    const LINK_NEXT: u64 = 24;
+    const R_MAP: u64 = 8;
+    let debug = debug_address(pid, memory, program)?;
+    let mut names = Vec::new();
+    let mut link = memory.u64(debug + R_MAP)?;
+    while link != 0 && names.len() < OBJECTS_MAX {
+        let dynamic = memory.u64(link + LINK_DYNAMIC)?;
+        let area = areas.iter().find(|area| (area.start..area.end).contains(&dynamic));
+        names.extend(area.map(|area| area.path.clone()).filter(|path| path.starts_with('/')));
+        link = memory.u64(link + LINK_NEXT)?;
+    }
+    Some(names).filter(|names| !names.is_empty())
+}
+
+/// Where the program's dynamic section points to the linker's r_debug.
+fn debug_address(pid: i32, memory: &Memory, program: &Path) -> Option<u64> {
+    const ENTRY_BYTES: u64 = 16;
+    let data = ReadCache::new(File::open(program).ok()?);
+    let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
+    let endian = file.endian();
+    let headers = file.elf_program_headers();
+    let of_type = |kind| headers.iter().find(move |header| header.p_type(endian) == kind);
+    let dynamic = of_type(elf::PT_DYNAMIC)?;
+    let table = of_type(elf::PT_PHDR).map(|header| header.p_vaddr(endian))?;
+    let bias = auxiliary(pid, AT_PHDR)?.wrapping_sub(table);
+    let start = bias.wrapping_add(dynamic.p_vaddr(endian));
+    let count = dynamic.p_memsz(endian) / ENTRY_BYTES;
+    let entries = memory.u64s(start, count as usize * 2)?;
+    let debug = entries
+        .chunks_exact(2)
+        .find(|entry| entry[0] == elf::DT_DEBUG.0 as u64)?;
+    Some(debug[1]).filter(|address| *address != 0)
+}
+
+fn mapped_files(areas: &[Area]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let executable = areas
+        .iter()
+        .filter(|area| area.executable && area.path.starts_with('/'));
+    executable
+        .map(|area| area.path.clone())
+        .filter(|path| seen.insert(path.clone()))
+        .collect()
+}
+
+fn put_preloaded_first(pid: i32, objects: &mut [Object]) {
+    let variable = process::environment(pid)
+        .remove(OsStr::new("LD_PRELOAD"))
+        .unwrap_or_default();
+    let preloaded = variable.to_string_lossy().into_owned();
+    let words: Vec<&str> = preloaded.split([':', ' ']).filter(|word| !word.is_empty()).collect();
+    let rank = |object: &Object| {
+        let is_word = |word: &&str| Path::new(word).file_name() == Some(OsStr::new(object.name()));
+        words.iter().position(is_word).unwrap_or(usize::MAX)
+    };
+    objects[1..].sort_by_key(rank);
+}
+
+/// How each object came in; returns the paths of those in the order of search of all.
+///
+/// What stands in the list between the program and the first object that it needs was preloaded; what they need, and what
+/// that needs in turn, came with them; the rest was opened later.
+fn places(objects: &mut [Object], loader_base: Option<u64>) -> Vec<String> {
+    let answers =
+        |object: &Object, name: &str| object.symbols.soname.as_deref() == Some(name) || object.name() == name;
+    let needed_by_program = objects[0].symbols.needed.clone();
+    let first_needed = objects
+        .iter()
+        .position(|object| needed_by_program.iter().any(|name| answers(object, name)))
+        .unwrap_or(1);
+    let mut queue: VecDeque<usize> = VecDeque::from([0]);
+    for (index, object) in objects.iter_mut().enumerate().take(first_needed).skip(1) {
+        let is_loader = loader_base.is_some_and(|base| object.has(base));
+        if !is_loader {
+            object.place = Place::Preloaded;
+            queue.push_back(index);
+        }
+    }
+    let mut order: Vec<usize> = queue.iter().copied().collect();
+    while let Some(index) = queue.pop_front() {
+        for name in objects[index].symbols.needed.clone() {
+            let Some(found) = objects.iter().position(|object| answers(object, &name)) else {
+                continue;
+            };
+            if !order.contains(&found) {
+                order.push(found);
+                queue.push_back(found);
+            }
+            if objects[found].place == Place::Opened {
+                objects[found].place = Place::Needed;
+            }
+        }
+    }
+    let loader = loader_base.and_then(|base| objects.iter().position(|object| object.has(base)));
+    if let Some(loader) = loader.filter(|loader| *loader != 0) {
+        objects[loader].place = Place::Loader;
+    }
+    order.iter().map(|index| objects[*index].path.clone()).collect()
+}
