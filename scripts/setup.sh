@@ -46,6 +46,7 @@ test  need command:valgrind                 valgrind
 test  wish command:jeprof                   libjemalloc-dev
 test  wish command:chromium                 chromium
 test  need command:strace                   strace
+test  wish command:prometheus               prometheus
 test  wish library:libjemalloc.so.2         libjemalloc2
 bench need library:libjemalloc.so.2         libjemalloc2
 bench need library:libmimalloc.so           libmimalloc2.0|libmimalloc3|libmimalloc2
@@ -175,7 +176,7 @@ keep_from_booting() {
     command -v systemctl >/dev/null || return 0
     for package in "$@"; do
         case $package in
-        redis-server | varnish | mariadb-server | postgresql) service=${package%-server} ;;
+        redis-server | varnish | mariadb-server | postgresql | prometheus) service=${package%-server} ;;
         bind9) service=named ;;
         nginx*) service=nginx ;;
         *) continue ;;

@@ -17,3 +17,6 @@ foreach(kind own hidden)
   set_target_properties(tool_patient_${kind} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 endforeach()
 vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> ${CMAKE_CURRENT_BINARY_DIR})
+
+vmag_test_program(tool_holder tool/holder.c)
+vmag_test(tool.serve quick 180 ${PYTHON} ${TOOL}/serve.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)

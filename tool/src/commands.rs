@@ -14,5 +14,6 @@ pub mod map;
 pub mod options;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod trace;
 pub mod umem;

@@ -27,6 +27,7 @@ pub mod program;
 pub mod progress;
 pub mod recorded;
 pub mod report;
+pub mod serve;
 pub mod source;
 pub mod symbols;
 pub mod system;

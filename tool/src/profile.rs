@@ -59,6 +59,16 @@ impl Estimate {
         }
     }
 
+    /// What came after an earlier estimate of the same: samples add up, and so do their variances.
+    fn without(&self, earlier: &Estimate) -> Estimate {
+        Estimate {
+            objects: (self.objects - earlier.objects).max(0.0),
+            bytes: (self.bytes - earlier.bytes).max(0.0),
+            objects_variance: (self.objects_variance - earlier.objects_variance).max(0.0),
+            bytes_variance: (self.bytes_variance - earlier.bytes_variance).max(0.0),
+        }
+    }
+
     pub fn bytes_error(&self) -> f64 {
         self.bytes_variance.sqrt()
     }
@@ -247,6 +257,31 @@ impl Profile {
         self.samples.iter().map(|sample| sample.total).sum()
     }
 
+    /// What was allocated since an earlier profile of the same process; what is alive is that of this one.
+    pub fn since(mut self, earlier: &Profile) -> Profile {
+        let key = |profile: &Profile, sample: &Sample| {
+            (
+                profile.stacks[sample.stack].clone(),
+                sample.thread,
+                sample.arena,
+                sample.size,
+            )
+        };
+        let mut before: HashMap<_, Estimate> = HashMap::new();
+        for sample in &earlier.samples {
+            *before.entry(key(earlier, sample)).or_default() += sample.total;
+        }
+        for index in 0..self.samples.len() {
+            let key = key(&self, &self.samples[index]);
+            if let Some(total) = before.remove(&key) {
+                self.samples[index].total = self.samples[index].total.without(&total);
+            }
+        }
+        self.samples
+            .retain(|sample| sample.total.objects > 0.0 || sample.live.objects > 0.0);
+        self
+    }
+
     /// The file that an address is in, and where: its offset there.
     pub fn locate(&self, address: u64) -> Option<(&Mapping, u64)> {
         let found = self
@@ -311,6 +346,19 @@ mod tests {
         let profile = Profile::parse(text).unwrap();
         assert_eq!(profile.lg_sample, Some(19));
         assert!((profile.live().objects - 8192.5).abs() < 0.1);
+    }
+
+    #[test]
+    fn what_came_since_an_earlier_one() {
+        let earlier = Profile::parse(OURS).unwrap();
+        let later = OURS
+            .replace("19 2 5", "19 3 9")
+            .replace("1 1 0 1048576 0 1 1\n", "1 2 0 64 19 1 1\n");
+        let since = Profile::parse(&later).unwrap().since(&earlier);
+        assert_eq!(since.samples.len(), 2);
+        assert!((since.samples[0].total.objects / Estimate::of_samples(4, 64, 19).objects - 1.0).abs() < 1e-9);
+        assert_eq!(since.samples[0].live, Estimate::of_samples(3, 64, 19));
+        assert_eq!(since.samples[1].total, Estimate::of_samples(1, 64, 19));
     }
 
     #[test]

@@ -47,23 +47,26 @@ pub struct Arguments {
 }
 
 fn parse_profile(word: &str) -> std::result::Result<Ask, String> {
-    if word == "off" {
-        return Ok(Ask::ProfileOff);
+    match word {
+        "off" => Ok(Ask::ProfileOff),
+        _ => parse_distance(word).map(|sample_bytes| Ask::ProfileOn { sample_bytes }),
     }
+}
+
+/// Mean bytes between two samples.
+pub fn parse_distance(word: &str) -> std::result::Result<u64, String> {
+    let not_understood = || "give bytes as 512k or 1M".to_string();
     let (digits, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
     let lg_unit = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
         "" => 0,
         "k" => 10,
         "m" => 20,
         "g" => 30,
-        _ => return Err("give bytes as 512k or 1M, or off".to_string()),
+        _ => return Err(not_understood()),
     };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "give bytes as 512k or 1M, or off".to_string())?;
+    let number: u64 = digits.parse().map_err(|_| not_understood())?;
     let bytes = number.checked_mul(1 << lg_unit).filter(|bytes| bytes.is_power_of_two());
-    let sample_bytes = bytes.ok_or("the mean distance of samples must be a power of two: 64k, 512k, 1M")?;
-    Ok(Ask::ProfileOn { sample_bytes })
+    bytes.ok_or("the mean distance of samples must be a power of two: 64k, 512k, 1M".to_string())
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {

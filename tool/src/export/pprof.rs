@@ -162,17 +162,31 @@ impl Writer {
     }
 }
 
+/// What a profile is about, which says what readers show first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What is alive.
+    Live,
+    /// What was allocated in that time, or, with 0, since the beginning.
+    Allocated { seconds: u64 },
+}
+
 pub fn write(view: &HeapView) -> Vec<u8> {
-    let message = encode(view);
+    write_as(view, Kind::Live)
+}
+
+pub fn write_as(view: &HeapView, kind: Kind) -> Vec<u8> {
+    let message = encode(view, kind);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(&message).expect("memory can be written to");
     gzip.finish().expect("memory can be written to")
 }
 
-fn encode(view: &HeapView) -> Vec<u8> {
+fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.strings.number("");
-    let totals = view.profile.total().objects > 0.0 && view.profile.total() != view.profile.live();
+    let has_totals = view.profile.total().objects > 0.0 && view.profile.total() != view.profile.live();
+    let totals = has_totals || kind != Kind::Live;
     let mut types = vec![("inuse_objects", "count"), ("inuse_space", "bytes")];
     if totals {
         types.splice(0..0, [("alloc_objects", "count"), ("alloc_space", "bytes")]);
@@ -191,7 +205,12 @@ fn encode(view: &HeapView) -> Vec<u8> {
     writer
         .out
         .number(9, view.profile.time.unwrap_or(0) as u64 * 1_000_000_000);
-    let default = writer.strings.number("inuse_space");
+    let (default, seconds) = match kind {
+        Kind::Live => ("inuse_space", 0),
+        Kind::Allocated { seconds } => ("alloc_space", seconds),
+    };
+    writer.out.number(10, seconds * 1_000_000_000);
+    let default = writer.strings.number(default);
     let comment = format!("vmag {}, {} samples lost", env!("CARGO_PKG_VERSION"), view.profile.lost);
     let comment = writer.strings.number(&comment);
     writer.out.packed(13, [comment]);
@@ -278,7 +297,7 @@ mod tests {
     fn it_is_gzip_and_has_all_strings() {
         let bytes = write(&crate::heap_view::tests::view());
         assert_eq!(bytes[..2], [0x1f, 0x8b]);
-        let plain = encode(&crate::heap_view::tests::view());
+        let plain = encode(&crate::heap_view::tests::view(), Kind::Live);
         for text in ["alloc_space", "inuse_space", "main", "/src/a.c"] {
             assert!(
                 plain.windows(text.len()).any(|window| window == text.as_bytes()),

@@ -1,0 +1,205 @@
+# `vmag serve` asked by hand, by promtool, by a real Prometheus and by pprof.
+# `serve.py VMAG LIBRARY HOLDER`.  What is not installed is named and left out.
+# SPDX-License-Identifier: BSD-2-Clause
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+from holder import Holder, need_tool
+
+MIB = 1 << 20
+HELD = 64
+
+
+class Server:
+    def __init__(self, vmag, *words):
+        self.process = subprocess.Popen([vmag, "serve", "--listen", "127.0.0.1:0", *words], stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        found = re.search(r"serving on (http://(127\.0\.0\.1:\d+)/)", line)
+        assert found, line
+        self.url, self.address = found.group(1)[:-1], found.group(2)
+
+    def get(self, path, accept=""):
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, headers={"Accept": accept}), timeout=30) as answer:
+            return answer.headers["Content-Type"], answer.read()
+
+    def refusal(self, path, method="GET"):
+        try:
+            urllib.request.urlopen(urllib.request.Request(self.url + path, method=method), timeout=30)
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        raise AssertionError(f"{path} was answered")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+
+def value(text, name, **labels):
+    for line in text.splitlines():
+        if line.startswith(name + "{") and all(f'{key}="{word}"' in line for key, word in labels.items()):
+            return float(line.rsplit(" ", 1)[1])
+    raise AssertionError((name, labels, text[:2000]))
+
+
+def check_metrics(server, holder):
+    kind, body = server.get("/metrics")
+    text = body.decode()
+    assert kind.startswith("text/plain; version=0.0.4"), kind
+    allocated = value(text, "vmag_allocated_bytes", pid=holder.pid)
+    assert HELD * MIB <= allocated < (HELD + 8) * MIB, allocated
+    assert value(text, "vmag_active_bytes", pid=holder.pid) >= allocated
+    assert value(text, "vmag_resident_bytes", pid=holder.pid) >= HELD * MIB
+    assert value(text, "vmag_profile_active", pid=holder.pid) == 1
+    assert value(text, "vmag_class_live_objects", pid=holder.pid, size="4096") * 4096 > 0.9 * HELD * MIB
+    assert value(text, "vmag_arena_allocated_bytes", pid=holder.pid, arena="0") > 0
+    for name in ("dirty", "magazines", "metadata", "mapped", "cgroup_used"):
+        if name != "cgroup_used" or "vmag_cgroup_used_bytes" in text:
+            assert value(text, f"vmag_{name}_bytes", pid=holder.pid) >= 0
+    kind, body = server.get("/metrics", "application/openmetrics-text;version=1.0.0")
+    assert kind.startswith("application/openmetrics-text") and body.endswith(b"# EOF\n"), kind
+    if shutil.which("promtool"):
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+        assert done.returncode == 0 and not done.stderr, done
+    else:
+        print("without promtool: the metrics are not checked by it")
+
+
+def totals(proto, which):
+    pprof = shutil.which("pprof") or os.path.expanduser("~/go/bin/pprof")
+    if not os.path.exists(pprof):
+        print("without pprof (go install github.com/google/pprof): profiles are not read by it")
+        return None
+    out = subprocess.run([pprof, "-top", "-unit=B", "-nodefraction=0", f"-sample_index={which}", proto],
+                         capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"of ([\d.]+)B total", out).group(1)), out
+
+
+def check_profiles(server, holder, folder):
+    proto = os.path.join(folder, "heap.pb.gz")
+    body = server.get(f"/debug/pprof/heap?pid={holder.pid}")[1]
+    assert b"inuse_space" in gzip.decompress(body) and b"site_grow" in gzip.decompress(body)
+    with open(proto, "wb") as file:
+        file.write(body)
+    found = totals(proto, "inuse_space")
+    if found:
+        assert abs(found[0] - HELD * MIB) < 0.25 * HELD * MIB and "site_grow" in found[1], found
+    window = threading.Thread(target=lambda: (time.sleep(0.5), holder.tell("churn", 96)))
+    window.start()
+    body = server.get(f"/debug/pprof/allocs?seconds=2&pid={holder.pid}")[1]
+    window.join()
+    with open(proto, "wb") as file:
+        file.write(body)
+    found = totals(proto, "alloc_space")
+    if found:
+        assert abs(found[0] - 96 * MIB) < 0.25 * 96 * MIB and "site_churn" in found[1] and "site_grow" not in found[1], found
+    assert gzip.decompress(server.get("/debug/pprof/allocs")[1])
+
+
+def check_refusals(server, holder):
+    assert server.refusal("/nowhere")[0] == 404
+    assert server.refusal("/debug/pprof/heap?pid=1")[0] == 404
+    assert server.refusal("/debug/pprof/allocs?seconds=abc")[0] == 400
+    assert server.refusal("/debug/pprof/allocs?seconds=999999")[0] == 400
+    assert server.refusal("/metrics", "POST")[0] == 405
+    assert b"holder" in server.get("/")[1] and holder.pid.encode() in server.get("/")[1]
+
+
+def ask_prometheus(address, query, patience):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"http://{address}/api/v1/query?query={query}", timeout=5) as answer:
+                result = json.load(answer)["data"]["result"]
+                if result:
+                    return result
+        except OSError:
+            pass
+        time.sleep(0.2)
+    return []
+
+
+def free_port():
+    import socket
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def check_prometheus(server, holder, folder):
+    if not shutil.which("prometheus"):
+        print("without prometheus (Debian's package of that name): nobody scrapes")
+        return
+    config = os.path.join(folder, "prometheus.yml")
+    with open(config, "w") as file:
+        file.write("global: {scrape_interval: 500ms, scrape_timeout: 500ms}\n"
+                   f"scrape_configs: [{{job_name: vmag, static_configs: [{{targets: ['{server.address}']}}]}}]\n")
+    if shutil.which("promtool"):
+        subprocess.run(["promtool", "check", "config", config], check=True, stdout=subprocess.DEVNULL)
+    address = f"127.0.0.1:{free_port()}"
+    log = open(os.path.join(folder, "prometheus.log"), "w+")
+    prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+                                   f"--web.listen-address={address}"], stdout=log, stderr=log)
+    try:
+        result = ask_prometheus(address, f'vmag_allocated_bytes{{pid="{holder.pid}"}}', 60)
+        log.seek(0)
+        assert result, log.read()[-3000:]
+        assert float(result[0]["value"][1]) >= HELD * MIB and result[0]["metric"]["job"] == "vmag", result
+        assert ask_prometheus(address, "up{job=\"vmag\"}", 5)[0]["value"][1] == "1"
+        print(f"prometheus: {result[0]}")
+    finally:
+        prometheus.kill()
+        prometheus.wait()
+        log.close()
+
+
+def check_all_and_gone(vmag, library, program):
+    with Holder(library, program) as one, Holder(library, program, "prof:false") as two:
+        for holder in (one, two):
+            holder.tell("hold", 1)
+        with Server(vmag, "--all") as server:
+            text = server.get("/metrics")[1].decode()
+            assert value(text, "vmag_allocated_bytes", pid=one.pid) and value(text, "vmag_allocated_bytes", pid=two.pid)
+            assert server.refusal("/debug/pprof/heap")[0] == 400
+            code, why = server.refusal(f"/debug/pprof/heap?pid={two.pid}")
+            assert code == 503 and "profiler is off" in why, why
+        with Server(vmag, "--pid", one.pid, "--pid", two.pid) as server:
+            two.process.kill()
+            two.process.wait()
+            text = server.get("/metrics")[1].decode()
+            assert "vmag_unreadable_processes 1\n" in text and "vmag_processes 1\n" in text, text
+
+
+def check_command_line(vmag):
+    for words in ([], ["--pid", "2147483647"], ["--all", "--listen", "nonsense"], ["--all", "--profile", "500k"]):
+        done = subprocess.run([vmag, "serve", *words], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 125 and done.stderr, (words, done)
+
+
+def main(vmag, library, program):
+    need_tool(vmag)
+    check_command_line(vmag)
+    with tempfile.TemporaryDirectory() as folder, Holder(library, program) as holder:
+        holder.tell("grow", HELD)
+        with Server(vmag, "--pid", holder.pid, "--arenas", "--classes") as server:
+            check_metrics(server, holder)
+            check_refusals(server, holder)
+            check_profiles(server, holder, folder)
+            check_prometheus(server, holder, folder)
+    check_all_and_gone(vmag, library, program)
+
+
+main(*sys.argv[1:])

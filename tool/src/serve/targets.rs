@@ -1,0 +1,62 @@
+//! Which processes are served: those named, or all that run on vmag and that we may look into.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::attach::Process;
+use crate::error::Result;
+use std::fs;
+
+#[derive(Debug, Clone)]
+pub enum Targets {
+    Named(Vec<i32>),
+    /// Looked for at each question, for processes come and go.
+    All,
+}
+
+/// What there is at this moment.
+pub struct Present {
+    pub processes: Vec<Process>,
+    /// Named ones that have ended or cannot be looked into.
+    pub unreadable: usize,
+}
+
+impl Targets {
+    pub fn present(&self) -> Present {
+        let pids = match self {
+            Targets::Named(pids) => pids.clone(),
+            Targets::All => all_pids(),
+        };
+        let attached: Vec<Result<Process>> = pids.into_iter().map(Process::attach).collect();
+        let unreadable = attached.iter().filter(|process| process.is_err()).count();
+        Present {
+            processes: attached.into_iter().flatten().collect(),
+            unreadable: if matches!(self, Targets::All) { 0 } else { unreadable },
+        }
+    }
+
+    /// One of those served.
+    pub fn has(&self, pid: i32) -> bool {
+        match self {
+            Targets::Named(pids) => pids.contains(&pid),
+            Targets::All => has_library(pid),
+        }
+    }
+}
+
+/// Processes that have mapped a file named like the library; those it is linked into statically must be named.
+pub fn all_pids() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids: Vec<i32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own && has_library(*pid))
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+fn has_library(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| {
+        let name = b"/libvmag.so";
+        maps.windows(name.len()).any(|window| window == name)
+    })
+}
