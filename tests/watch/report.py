@@ -26,8 +26,11 @@ READER = """<script>
   seen.trouble = text('trouble');
   mouse('timeline', 'mousemove', .9, .5); seen.time = text('time-told');
   const whole = print('map');
-  mouse('map', 'mousedown', .97, .4); mouse('map', 'mouseup', .97, .4); seen.place = text('map-told');
-  mouse('map', 'mousedown', .05, .2); mouse('map', 'mousemove', .6, .8); mouse('map', 'mouseup', .6, .8);
+  for (const y of [.4, .2, .6, .1, .3, .5, .7, .8, .9]) { // where something lives differs from run to run
+    mouse('map', 'mousedown', .97, y); mouse('map', 'mouseup', .97, y); seen.place = text('map-told');
+    if (seen.place.includes('mostly')) break;
+  }
+  mouse('map', 'mousedown', .02, .02); mouse('map', 'mousemove', .98, .98); mouse('map', 'mouseup', .98, .98);
   seen.zoomed = print('map') !== whole;
   const zoomed = print('map'); key('map', '2'); seen.aged = print('map') !== zoomed; key('map', '1');
   key('map', 'ArrowRight'); seen.moved = print('map') !== zoomed; key('map', 'Escape');
