@@ -5,8 +5,7 @@
 // the kernel must have sent it to the abort address, and what it returns must be true for the stacks as they are now. Control: when
 // rseq_cs is cleared while it stands there, so that it is not sent back, the outcome must be wrong somewhere.
 // SPDX-License-Identifier: BSD-2-Clause
-#include "os/rseq.h"
-#include "unit.h"
+#include "sequences.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -15,98 +14,6 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-
-enum { SLOTS = 8, AT_FIRST = 4, LONGEST = 128 };
-enum operation { POP, PUSH, EXCHANGE, OPERATIONS };
-enum meddling { TAKE, PUT, CLOSE, MEDDLINGS };
-
-struct descriptor {
-    uint32_t version, flags;
-    uint64_t start, length, abort;
-};
-
-// What child and debugger share.
-static struct shared {
-    void **top[2];
-    void *stack[SLOTS + 2];
-    void *closed[2];
-    void **const *table[64];
-    bool done;         // what the operation said
-    void *taken;       // by pop
-    void **old;        // of exchange
-} *shared;
-
-#define TABLE ((void ***const *)(uintptr_t)shared->table)
-#define OBJECT(i) ((void *)(uintptr_t)(0x1000 + (i)))
-
-// Each in a function of its own: the descriptors are then in this order in their section.
-static __attribute__((noinline)) void operate_pop(void) {
-    shared->done = rseq_pop(TABLE, 1, &shared->taken);
-}
-
-static __attribute__((noinline)) void operate_push(void) {
-    shared->done = rseq_push(TABLE, 1, OBJECT(100));
-}
-
-static __attribute__((noinline)) void operate_exchange(void) {
-    shared->done = rseq_exchange(rseq_number(), &shared->top[1], &shared->closed[1], &shared->old);
-}
-
-static void (*const operate[OPERATIONS])(void) = { operate_pop, operate_push, operate_exchange };
-static const char *const names[OPERATIONS] = { "pop", "push", "exchange" };
-
-static void reset(void) {
-    shared->closed[1] = shared->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
-    for (int i = 0; i < SLOTS; i++)
-        shared->stack[1 + i] = i < AT_FIRST ? OBJECT(i) : NULL;
-    shared->top[1] = &shared->stack[1 + AT_FIRST];
-    for (int i = 0; i < 64; i++)
-        shared->table[i] = shared->top;
-    shared->done = false;
-    shared->taken = shared->old = NULL;
-}
-
-static void meddle(enum meddling what) {
-    switch (what) {
-    case TAKE:
-        shared->top[1]--;
-        break;
-    case PUT:
-        *shared->top[1]++ = OBJECT(200);
-        break;
-    default:
-        shared->top[1] = &shared->closed[1];
-    }
-}
-
-// Whether the outcome is that of the operation after the meddling.
-static bool right(enum operation operation, enum meddling what) {
-    void **expected = &shared->stack[1 + AT_FIRST] + (what == PUT) - (what == TAKE);
-
-    if (what == CLOSE && operation != EXCHANGE)
-        return !shared->done && shared->top[1] == &shared->closed[1];
-    if (!shared->done)
-        return false;
-    if (operation == POP)
-        return shared->taken == (what == PUT ? OBJECT(200) : what == TAKE ? OBJECT(AT_FIRST - 2) : OBJECT(AT_FIRST - 1)) &&
-               shared->top[1] == expected - 1;
-    if (operation == PUSH)
-        return *expected == OBJECT(100) && shared->top[1] == expected + 1 && (what != PUT || expected[-1] == OBJECT(200));
-    return shared->top[1] == &shared->closed[1] && shared->old == (what == CLOSE ? &shared->closed[1] : expected);
-}
-
-extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
-
-static const struct descriptor *descriptor_of(enum operation operation) {
-    uintptr_t function = (uintptr_t)operate[operation];
-    const struct descriptor *best = NULL;
-
-    for (const struct descriptor *at = __start___rseq_cs; at < __stop___rseq_cs; at++)
-        if (at->start > function && (best == NULL || at->start < best->start))
-            best = at;
-    CHECK(best != NULL && best->start - function < LONGEST && best->length < LONGEST);
-    return best;
-}
 
 static void debug_register(pid_t child, int number, uintptr_t value) {
     CHECK_EQ(ptrace(PTRACE_POKEUSER, child, offsetof(struct user, u_debugreg) + (size_t)number * 8, value), 0);
