@@ -36,24 +36,37 @@ EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int f
 	return resource_add(arena, (uintptr_t)address, size, flags, "vmag_vmem_add") ? address : NULL;
 }
 
-EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
+static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t size, int flags)
 {
-	void *object = quantum_pop(arena, size);
+	void *object = quantum_take(arena, size);
 
-	if (LIKELY(object != NULL))
+	if (object != NULL)
 		return object;
 	return size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
 					      (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
 }
 
-EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
+EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 {
-	if (LIKELY(quantum_push(arena, address, size)))
+	void *object = quantum_pop(arena, size);
+
+	return LIKELY(object != NULL) ? object : alloc_slow(arena, size, flags);
+}
+
+static __attribute__((noinline)) void free_slow(vmag_vmem_t *arena, void *address, size_t size)
+{
+	if (quantum_put(arena, address, size))
 		return;
 	if (size - 1 < arena->qcache_max)
 		quantum_free(arena, address, size, "vmag_vmem_free");
 	else
 		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
+}
+
+EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
+{
+	if (UNLIKELY(!quantum_push(arena, address, size)))
+		free_slow(arena, address, size);
 }
 
 // Why no placement at all could satisfy the constraint; NULL: some could.

@@ -24,6 +24,37 @@ unsigned cache_first_batch(const struct vmag_cache *cache)
 	return (unsigned)max_size(min_size(rounds, cache->least_rounds), 1);
 }
 
+void *cache_front_take(const struct vmag_cache *cache)
+{
+	void **top, *object;
+
+	if (cache_words.cpu != NULL)
+		return rseq_pop(cache_words.cpu, cache->id, &object) ? object : NULL;
+	if (cache->id >= cache_words.count)
+		return NULL;
+	top = cache_words.tops[cache->id];
+	object = top[-1];
+	if (object != NULL)
+		cache_words.tops[cache->id] = top - 1;
+	return object;
+}
+
+bool cache_front_put(const struct vmag_cache *cache, void *object)
+{
+	void **top;
+
+	if (cache_words.cpu != NULL)
+		return rseq_push(cache_words.cpu, cache->id, object);
+	if (cache->id >= cache_words.count)
+		return false;
+	top = cache_words.tops[cache->id];
+	if (*top == MAGAZINE_FULL)
+		return false;
+	*top = object;
+	cache_words.tops[cache->id] = top + 1;
+	return true;
+}
+
 // This thread's front of the cache. NULL: no memory, or the thread is past its end.
 static struct cache_front *make_front(struct vmag_cache *cache)
 {
@@ -253,7 +284,7 @@ static void look(struct vmag_cache *cache)
 // Fronts of processors serve the threads that are registered, from their first miss on.
 static bool is_served_by_cpu(void)
 {
-	if (UNLIKELY(cpu_table != NULL && cache_words.cpu == NULL && cache_words.tops == NULL && rseq_number() >= 0))
+	if (UNLIKELY(cpu_table != NULL && cache_words.cpu == NULL && cache_words.count == 0 && rseq_number() >= 0))
 		cache_words.cpu = cpu_table_of_caches;
 	return cache_words.cpu != NULL;
 }

@@ -3,9 +3,10 @@
 //   cache_words.tops ──► [ thread │ top 0 │ top 1 │ … │ top count−1 │ front 0 │ front 1 │ … │ front count−1 ]
 //                                    │ after the last round of the loaded magazine of the cache with id 0
 //
-// As in malloc's front, a top without magazine points into a closed one in which everything misses, and so does an id that
-// the thread has no place for. Unlike there, an empty slot may hold anything: a cache knows whose objects it gets, so free
-// looks only for the guard behind the last slot, as free_sized does.
+// As in malloc's front, a top without magazine points into a closed one in which everything misses. Every thread has tops for
+// CACHE_FAST_IDS ids, shared closed ones at first, so that the fast path need not ask; caches beyond go by the miss. Unlike malloc's, an
+// empty slot may hold anything: a cache knows whose objects it gets, so free looks only for the guard behind the last slot, as
+// free_sized does.
 //
 // Tops and fronts of a thread are its own; the list of threads and the size of their tables change under the list's lock.
 // Destroying a cache takes its magazines out of all threads, which do not use that cache any more.
@@ -15,11 +16,14 @@
 #include "cache/cache.h"
 #include "magazine/processors.h"
 
+enum { CACHE_FAST_IDS = 256 }; // the last one is no cache's: its top is always closed
+
 struct cache_words {
 	void ***tops;
-	size_t count;
 	void ****cpu; // cpu_table_of_caches, where processors serve this thread (cache/cpu.h), which has no tops of its own; else NULL
+	uint32_t count; // of its own tops
 	uint32_t misses;
+	bool ended; // the thread is past its end: it gets no tops again
 };
 
 extern __thread struct cache_words cache_words __attribute__((tls_model("initial-exec"))) HIDDEN;
@@ -33,44 +37,51 @@ struct cache_front {
 	uint16_t batch;           // of the next fill
 };
 
-// NULL: a miss.
-static inline void *cache_front_pop_of(unsigned id)
+static inline uint8_t cache_fast_id(unsigned id)
 {
-	void ***tops = cache_words.tops, **top, *object;
+	return (uint8_t)min_size(id, CACHE_FAST_IDS - 1);
+}
 
-	if (UNLIKELY(id >= cache_words.count))
-		return cache_words.cpu != NULL && LIKELY(rseq_pop(cache_words.cpu, id, &object)) ? object : NULL;
-	top = tops[id];
-	object = top[-1];
+// Of this thread's tops. NULL: a miss.
+static inline void *cache_front_pop_of(uint8_t fast_id)
+{
+	void ***tops = cache_words.tops, **top = tops[fast_id], *object = top[-1];
+
 	if (LIKELY(object != NULL))
-		tops[id] = top - 1;
+		tops[fast_id] = top - 1;
 	return object;
 }
 
 static inline void *cache_front_pop(const struct vmag_cache *cache)
 {
-	return cache_front_pop_of(cache->id);
+	void *object = cache_front_pop_of(cache->fast_id);
+
+	if (LIKELY(object != NULL))
+		return object;
+	return cache_words.cpu != NULL && LIKELY(rseq_pop(cache_words.cpu, cache->id, &object)) ? object : NULL;
 }
 
 // False: a miss. The object is not NULL.
-static inline bool cache_front_push_of(unsigned id, void *object)
+static inline bool cache_front_push_of(uint8_t fast_id, void *object)
 {
-	void ***tops = cache_words.tops, **top;
+	void ***tops = cache_words.tops, **top = tops[fast_id];
 
-	if (UNLIKELY(id >= cache_words.count))
-		return cache_words.cpu != NULL && rseq_push(cache_words.cpu, id, object);
-	top = tops[id];
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
 	*top = object;
-	tops[id] = top + 1;
+	tops[fast_id] = top + 1;
 	return true;
 }
 
 static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
 {
-	return cache_front_push_of(cache->id, object);
+	return LIKELY(cache_front_push_of(cache->fast_id, object)) ||
+	       (cache_words.cpu != NULL && rseq_push(cache_words.cpu, cache->id, object));
 }
+
+// The same of any cache, where nothing is in a hurry.
+void *cache_front_take(const struct vmag_cache *cache);
+bool cache_front_put(const struct vmag_cache *cache, void *object);
 
 // At a miss, before anything is taken apart: this thread's front of the cache is made, what was not used for a while given away,
 // and looked what is due. False: no memory, the thread is past its end, or the cache has no magazines.
@@ -102,5 +113,6 @@ struct magazine *cache_fronts_collect(struct vmag_cache *cache);
 size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most);
 
 void cache_fronts_init(void);
+void cache_fronts_open(void); // before there is a cache
 void cache_fronts_fork_lock(void);
 void cache_fronts_fork_done(bool child);

@@ -122,7 +122,7 @@ static void *alloc_once(struct vmag_cache *cache, bool magazines, int flags)
 	void *object = NULL;
 
 	while (object == NULL && magazines && cache_front_refill(cache))
-		object = cache_front_pop(cache);
+		object = cache_front_take(cache);
 	return object != NULL ? object : cache_construct(cache, flags);
 }
 
@@ -139,6 +139,9 @@ void *cache_alloc(struct vmag_cache *cache, int flags)
 	void *object;
 
 	cache_expect_live(cache, "vmag_cache_alloc");
+	object = cache_front_take(cache);
+	if (object != NULL)
+		return object;
 	magazines = cache_front_begin_miss(cache);
 	object = alloc_once(cache, magazines, flags);
 	if (LIKELY(object != NULL))
@@ -160,8 +163,10 @@ void cache_free(struct vmag_cache *cache, void *object)
 	if (object == NULL)
 		return;
 	cache_expect_live(cache, cache->free_name);
+	if (cache_front_put(cache, object))
+		return;
 	magazines = cache_front_begin_miss(cache);
-	while (!cache_front_push(cache, object))
+	while (!cache_front_put(cache, object))
 		if (!magazines || !cache_front_make_room(cache)) {
 			cache_drain(cache, &object, 1);
 			break;
@@ -177,6 +182,8 @@ size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count,
 	while (got < count) {
 		void *object = cache_front_pop(cache);
 
+		if (object == NULL)
+			object = cache_front_take(cache);
 		if (object == NULL && cache_is_plain(cache) && count - got > cache->least_rounds) {
 			size_t more = cache_buffers(cache, objects + got, count - got);
 

@@ -52,7 +52,7 @@ bool quantum_create(struct vmag_vmem *arena)
 			return false;
 		}
 		arena->quantum[i] = cache;
-		arena->quantum_id[i] = cache->id;
+		arena->quantum_id[i] = cache->fast_id;
 	}
 	return true;
 }

@@ -27,14 +27,29 @@ static inline struct vmag_cache *quantum_cache(const struct vmag_vmem *arena, si
 void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
 void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call);
 
-// NULL, false: a miss, or not the business of quantum caches.
+// NULL, false: a miss, or not the business of quantum caches. First the thread's own tops, then, where nothing is in such a hurry, all.
 static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
 {
 	return size - 1 < arena->qcache_max ? cache_front_pop_of(arena->quantum_id[(size - 1) >> arena->lg_quantum]) : NULL;
 }
 
+static inline void *quantum_take(const struct vmag_vmem *arena, size_t size)
+{
+	return size - 1 < arena->qcache_max ? cache_front_take(quantum_cache(arena, size)) : NULL;
+}
+
+static inline bool quantum_may_push(struct vmag_vmem *arena, const void *address, size_t size)
+{
+	return size - 1 < atomic_load_explicit(&arena->short_free_max, memory_order_relaxed) && address != NULL;
+}
+
 static inline bool quantum_push(struct vmag_vmem *arena, void *address, size_t size)
 {
-	return size - 1 < atomic_load_explicit(&arena->short_free_max, memory_order_relaxed) && address != NULL &&
+	return quantum_may_push(arena, address, size) &&
 	       cache_front_push_of(arena->quantum_id[(size - 1) >> arena->lg_quantum], address);
+}
+
+static inline bool quantum_put(struct vmag_vmem *arena, void *address, size_t size)
+{
+	return quantum_may_push(arena, address, size) && cache_front_put(quantum_cache(arena, size), address);
 }

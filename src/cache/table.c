@@ -56,10 +56,13 @@ bool caches_enter(struct vmag_cache *cache)
 	unsigned id;
 
 	mutex_lock(&table.lock);
+	cache_fronts_open();
+	table.taken[(CACHE_FAST_IDS - 1) / 64] |= 1ull << (CACHE_FAST_IDS - 1) % 64;
 	id = lowest_free_id();
 	if (id < CACHES_MOST) {
 		table.taken[id / 64] |= 1ull << id % 64;
 		cache->id = id;
+		cache->fast_id = cache_fast_id(id);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
 		if (id >= atomic_load_explicit(&table.end, memory_order_relaxed))
 			atomic_store_explicit(&table.end, id + 1, memory_order_release);

@@ -11,15 +11,14 @@
 #include "os/memory.h"
 #include "os/thread.h"
 
-enum { FIRST_TABLE = 16 }; // caches in a thread's first table
+enum { FIRST_TABLE = CACHE_FAST_IDS }; // caches in a thread's first table
 
 void *const cache_closed_magazine[2] = { NULL, MAGAZINE_FULL };
 
-// What the tops of a thread past its end point to: no table is made again.
-static void **const no_tops[1] = { NULL };
-#define ENDED ((void ***)(uintptr_t)&no_tops[1])
+// The tops of a thread that has no table, before its first miss and past its end: of no thread, and all closed.
+static void **closed_tops[1 + CACHE_FAST_IDS];
 
-__thread struct cache_words cache_words;
+__thread struct cache_words cache_words = { .tops = closed_tops + 1 };
 
 static struct {
 	struct mutex lock;
@@ -73,7 +72,7 @@ static void table_install(struct cache_thread *thread, void ***tops, size_t coun
 	thread->tops = tops;
 	thread->count = count;
 	cache_words.tops = tops;
-	cache_words.count = count;
+	cache_words.count = (uint32_t)count;
 }
 
 static void thread_end(void *value);
@@ -84,7 +83,7 @@ bool cache_thread_reserve(unsigned id)
 	size_t count = FIRST_TABLE, old_count = thread == NULL ? 0 : thread->count;
 	void ***table, ***old = thread == NULL ? NULL : thread->tops;
 
-	if (cache_words.tops == ENDED)
+	if (cache_words.ended)
 		return false;
 	while (count <= id)
 		count *= 2;
@@ -105,7 +104,7 @@ bool cache_thread_reserve(unsigned id)
 		base_free_table(old - 1, table_bytes(old_count));
 	if (fresh != NULL && !os_thread_exit_value(OS_THREAD_END_CACHES, thread))
 		thread_end(thread);
-	return cache_words.tops != ENDED;
+	return !cache_words.ended;
 }
 
 void cache_thread_visit(unsigned id, cache_visit *visit)
@@ -181,8 +180,9 @@ static void thread_end(void *value)
 	mutex_lock(&threads.lock);
 	unlink_thread(thread);
 	mutex_unlock(&threads.lock);
-	cache_words.tops = ENDED;
+	cache_words.tops = closed_tops + 1;
 	cache_words.count = 0;
+	cache_words.ended = true;
 	base_free_table(thread->tops - 1, table_bytes(thread->count));
 	base_free(thread, sizeof *thread);
 }
@@ -226,6 +226,13 @@ size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most)
 void cache_fronts_init(void)
 {
 	os_thread_exit_hook(OS_THREAD_END_CACHES, thread_end);
+}
+
+void cache_fronts_open(void)
+{
+	if (closed_tops[1] == NULL)
+		for (unsigned id = 0; id < CACHE_FAST_IDS; id++)
+			closed_tops[1 + id] = CACHE_CLOSED;
 }
 
 void cache_fronts_fork_lock(void)

@@ -20,7 +20,7 @@ extern void *const cache_closed_magazine[2] HIDDEN;
 // NULL: no table yet, or the thread is past its end.
 static inline struct cache_thread *cache_thread_this(void)
 {
-	return cache_words.tops == NULL ? NULL : (struct cache_thread *)(void *)cache_words.tops[-1];
+	return (struct cache_thread *)(void *)cache_words.tops[-1];
 }
 
 static inline struct cache_front **cache_thread_fronts(const struct cache_thread *thread)

@@ -31,14 +31,14 @@ struct vmag_vmem {
 	struct vmag_vmem *source;
 	struct vmag_vmem *root; // source of source of … this one
 	unsigned lg_quantum;
+	uint8_t quantum_id[RESOURCE_QUANTUM_CACHES]; // fast ids of the object caches of the floor above, by number of quanta − 1
 	size_t qcache_max; // 0: no quantum caches
-	unsigned quantum_id[RESOURCE_QUANTUM_CACHES]; // of the object caches of the floor above, by number of quanta − 1
+	_Atomic size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way
 	void *quantum[RESOURCE_QUANTUM_CACHES];
 	// Atomic, and rarely written.
 	_Atomic uint32_t waiters;
 	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
 	_Atomic uint32_t care;   // the sum of the two
-	_Atomic size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way
 
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;

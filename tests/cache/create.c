@@ -127,6 +127,34 @@ static void many(void) {
     }
 }
 
+// More caches than have words on the fast path, all alike: each has magazines of its own, and gets nothing of the others.
+static void beyond_the_fast_path(void) {
+    enum { CACHES = 700, OBJECTS = 5, ROUNDS = 20, MARK = 0xabcd0000 };
+    static vmag_cache_t *caches[CACHES];
+    size_t *objects[OBJECTS], cached = 0;
+
+    for (size_t i = 0; i < CACHES; i++)
+        CHECK((caches[i] = create(64, 0, 0)) != NULL);
+    for (int round = 0; round < ROUNDS; round++)
+        for (size_t i = 0; i < CACHES; i++) {
+            for (size_t k = 0; k < OBJECTS; k++) {
+                objects[k] = vmag_cache_alloc(caches[i], VMAG_NOSLEEP);
+                CHECK(objects[k][1] - MARK >= CACHES || objects[k][1] == MARK + i);
+                objects[k][1] = MARK + i;
+            }
+            for (size_t k = 0; k < OBJECTS; k++)
+                vmag_cache_free(caches[i], objects[k]);
+        }
+    for (size_t i = 0; i < CACHES; i++) {
+        CHECK_EQ(stats_of(caches[i]).in_use, 0);
+        CHECK_LT(stats_of(caches[i]).slab_allocs, ROUNDS * OBJECTS / 2); // the others were hits
+        cached += stats_of(caches[i]).cached;
+    }
+    CHECK_GE(cached, CACHES * OBJECTS);
+    for (size_t i = 0; i < CACHES; i++)
+        vmag_cache_destroy(caches[i]);
+}
+
 int main(void) {
     refusals();
     for (size_t size = 1; size <= 140000; size += size < 600 ? 7 : size / 5)
@@ -138,5 +166,6 @@ int main(void) {
     colouring();
     names();
     many();
+    beyond_the_fast_path();
     return 0;
 }

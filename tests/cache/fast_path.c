@@ -1,6 +1,7 @@
-// Pairs of allocating and freeing, for who counts their instructions: `fast_path malloc|cache SIZE COUNT`.
+// Pairs of allocating and freeing, for who counts their instructions: `fast_path malloc|cache|quantum SIZE COUNT`.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <vmag/cache.h>
+#include <vmag/vmem.h>
 
 #include "check.h"
 
@@ -14,7 +15,12 @@ int main(int count, char **arguments) {
     if (of_cache)
         for (long i = 0; i < pairs; i++)
             vmag_cache_free(cache, vmag_cache_alloc(cache, VMAG_NOSLEEP));
-    else
+    else if (strcmp(arguments[1], "quantum") == 0) {
+        vmag_vmem_t *arena = vmag_vmem_create("fast", (void *)64, 1 << 24, 16, NULL, NULL, NULL, 1024, VMAG_VM_SLEEP);
+
+        for (long i = 0; i < pairs; i++)
+            vmag_vmem_free(arena, vmag_vmem_alloc(arena, size, VMAG_VM_NOSLEEP), size);
+    } else
         for (long i = 0; i < pairs; i++)
             free(malloc(size));
     return 0;
