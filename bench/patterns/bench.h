@@ -68,6 +68,7 @@ struct bench {
     uint64_t cpu_total_ns; // since the process began
     struct measure begin;
     struct measure work;
+    char counts[4096]; // JSON of a counting build between measure_begin and measure_end; else empty
 };
 
 // measure.c: clocks, resident memory, memory for the program itself.

@@ -56,6 +56,7 @@ static void print_result(const struct bench *bench) {
     printf(",\"rss_start\":%" PRIu64 ",\"rss_peak\":%" PRIu64 ",\"rss_end\":%" PRIu64, bench->rss_start, bench->rss_peak, bench->rss_end);
     if (bench->settle_seconds > 0) printf(",\"settle_seconds\":%g,\"rss_settle\":%" PRIu64, bench->settle_seconds, bench->rss_settle);
     if (bench->pattern->run == run_idle_threads) printf(",\"per_thread\":%" PRId64, bench->per_thread);
+    if (bench->counts[0] != 0) printf(",\"counts\":%s", bench->counts);
     printf("}\n");
 }
 

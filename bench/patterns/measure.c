@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "bench.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,12 +65,21 @@ static void sleep_seconds(double seconds) {
     }
 }
 
+// Functions that only a counting build of vmag has (src/os/count.h).
+static void *counting(const char *name) {
+    return dlsym(RTLD_DEFAULT, name);
+}
+
 void measure_begin(struct bench *bench) {
+    void (*const reset)(void) = (void (*)(void))counting("vmag_count_reset");
+    if (reset != NULL) reset();
     bench->begin = measure_now();
 }
 
 void measure_end(struct bench *bench) {
     const struct measure end = measure_now();
+    void (*const json)(char *, size_t) = (void (*)(char *, size_t))counting("vmag_count_json");
+    if (json != NULL) json(bench->counts, sizeof bench->counts);
     bench->work = (struct measure){
         .wall_ns = end.wall_ns - bench->begin.wall_ns,
         .cpu_ns = end.cpu_ns - bench->begin.cpu_ns,

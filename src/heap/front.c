@@ -555,6 +555,7 @@ static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
 
 void front_send(struct front *front, uintptr_t word, void *object)
 {
+	COUNT_SERVES(COUNT_FREE_FOREIGN);
 	struct outbound *outbound = front_outbound(front, word);
 	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
 

@@ -206,6 +206,7 @@ static inline void *allocated(void *object, size_t bytes)
 
 void *heap_plain_malloc(size_t size)
 {
+	COUNT_SERVES(COUNT_MALLOC);
 	void *object;
 	unsigned class;
 
@@ -315,6 +316,7 @@ void heap_free_through(struct front *front, void *object, const char *call)
 
 void heap_plain_free(void *object, const char *call)
 {
+	COUNT_SERVES(COUNT_FREE);
 	struct front *front;
 	int saved;
 

@@ -17,6 +17,7 @@ static void lock(struct depot *depot)
 		return;
 	mutex_lock(&depot->lock);
 	depot->contentions++;
+	COUNT(contentions);
 }
 
 static void push(struct magazine_list *list, struct magazine *magazine)
@@ -41,6 +42,7 @@ static struct magazine *pop(struct magazine_list *list)
 
 static void put(struct depot *depot, struct magazine *magazine)
 {
+	COUNT_LINES(magazine, magazine_bytes(magazine));
 	depot->rounds += magazine->rounds;
 	depot->puts += magazine->rounds > 0;
 	push(magazine->rounds > 0 ? &depot->full : &depot->empty, magazine);
@@ -55,6 +57,8 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 	if (full != NULL) {
 		depot->rounds -= full->rounds;
 		depot->takes++;
+		COUNT(exchanges);
+		COUNT_LINES(full, magazine_bytes(full));
 		if (empty != NULL)
 			put(depot, empty);
 	}
@@ -67,6 +71,7 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 	struct magazine *empty;
 
 	lock(depot);
+	COUNT(exchanges);
 	put(depot, full);
 	empty = pop(&depot->empty);
 	mutex_unlock(&depot->lock);
@@ -76,6 +81,7 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 void depot_put(struct depot *depot, struct magazine *magazine)
 {
 	lock(depot);
+	COUNT(exchanges);
 	put(depot, magazine);
 	mutex_unlock(&depot->lock);
 }

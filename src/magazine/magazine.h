@@ -61,6 +61,12 @@ void magazines_init(void);
 struct magazine *magazine_create(unsigned capacity, uintptr_t word);
 void magazine_destroy(struct magazine *magazine);
 
+// Of the magazine itself, with its guards.
+static inline size_t magazine_bytes(const struct magazine *magazine)
+{
+	return offsetof(struct magazine, round) + ((size_t)magazine->capacity + 1) * sizeof(void *);
+}
+
 // Makes all slots empty ones.
 void magazine_clear(struct magazine *magazine, uintptr_t word);
 

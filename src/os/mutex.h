@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/count.h"
 #include "util/bits.h"
 
 // The order in which locks may be taken: from small to large. fork takes them all in this order.
@@ -53,8 +54,8 @@ void mutex_unlock_slow(struct mutex *mutex);
 void mutex_rank_push(uint32_t rank);
 void mutex_rank_pop(uint32_t rank);
 
-// Without the check of ranks all zero, so that what a module keeps behind its lock lies in pages that nobody has touched.
-#ifdef VMAG_DEBUG
+// Without the check of ranks, and counting, all zero, so that what a module keeps behind its lock lies in pages that nobody has touched.
+#if defined(VMAG_DEBUG) || defined(VMAG_COUNT)
 #define MUTEX_INIT(rank) { 0, rank }
 #else
 #define MUTEX_INIT(rank) { 0, 0 }
@@ -70,6 +71,7 @@ static inline void mutex_lock(struct mutex *mutex)
 {
 	uint32_t expected = 0;
 
+	COUNT(locks[mutex->rank]);
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
 #endif
@@ -85,6 +87,7 @@ static inline bool mutex_try_lock(struct mutex *mutex)
 
 	if (!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire, memory_order_relaxed))
 		return false;
+	COUNT(locks[mutex->rank]);
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
 #endif

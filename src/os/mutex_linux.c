@@ -38,6 +38,7 @@ static uint32_t look(struct mutex *mutex)
 
 void mutex_lock_slow(struct mutex *mutex)
 {
+	COUNT(waits[mutex->rank]);
 	for (int i = 0; i < SPINS; i++) {
 		if (look(mutex) == FREE && take(mutex, FREE, HELD))
 			return;

@@ -49,6 +49,7 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 {
 	size_t word = slab->run.first_word, left = min_size(count, slab->run.free_count);
 
+	COUNT_LINES(slab, sizeof *slab);
 	slab->run.free_count -= (uint32_t)left;
 	slab->run.taken = true;
 	for (count = left; left > 0; word++) {
@@ -70,6 +71,7 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 	size_t got = 0;
 
 	mutex_lock(&bin->lock);
+	COUNT_LINES(bin, sizeof *bin);
 	while (got < count) {
 		struct slab *slab = bin->partial == NULL ? bin->empty : slab_of_node(bin->partial);
 
@@ -233,6 +235,7 @@ static inline enum bin_finding put_back(struct bin *bin, const void *address, st
 	if (UNLIKELY(page_map_word(address) != bin->word))
 		return BIN_NOT_HERE;
 	*slab = (struct slab *)(void *)page_map_known_run(address);
+	COUNT_LINES(*slab, sizeof **slab);
 	return set_free(bin, *slab, slab_index(*slab, &bin->shape, address), emptied);
 }
 
@@ -312,6 +315,7 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	size_t i = 0, put = 0, step;
 
 	mutex_lock(&bin->lock);
+	COUNT_LINES(bin, sizeof *bin);
 	while (i < count && finding == BIN_OK) {
 		if (UNLIKELY(rounds[i] == NULL)) {
 			i++;

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Counts atomic operations, locks, exchanges of magazines and moved cache lines per million operations.
+
+Builds vmag with counters (cmake -DVMAG_COUNT=ON, src/os/count.h) in build/count, runs patterns of the bench program on it
+and prints a table; all counts go beside it as JSON. Counts are exact but for the background thread's share, so a
+busy machine does not disturb them; contentions and waits depend on how threads meet.
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+BUILD = TOP / "build/count"
+BENCH = TOP / "build/bench/bench"
+MILLION = 1_000_000
+KINDS = ("malloc", "free", "free_foreign", "other")
+
+# What is counted, and the bars: read-modify-writes per operation of patterns that stay within the front, and per magazine of
+# objects that go home to another arena.
+HOT = ("pair16", "pair64", "pair1000", "pair20k", "lifo100", "fifo100", "rnd100", "pair64x2")
+FOREIGN = ("prodcons", "xmalloc2", "xmalloc8")
+OTHERS = ("rnd1k", "rnd100k", "repl1k", "repl100k", "repl1kx2", "many8", "server2")
+HOT_MOST = 0
+FOREIGN_MOST = 2
+SLACK = 0.05  # per magazine: what is given back as time goes by, by whoever comes by
+LEAST_ROUNDS = 30  # of a magazine that goes home: the mean over sizes from 16 to 512 bytes, however small the run
+
+EXAMPLES = """examples:
+  bench/counts.py                      all patterns, about a minute
+  bench/counts.py --check              the bars only: exit status 1 if one is broken
+  bench/counts.py --patterns prodcons,many8 --scale 2
+"""
+
+
+def build():
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    generator = [] if (BUILD / "CMakeCache.txt").exists() else ["-G", "Ninja"] if which("ninja") else []
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if which("ccache") else []
+    subprocess.run(["cmake", "-S", TOP, "-B", BUILD, "-DVMAG_COUNT=ON", "-DVMAG_TESTS=OFF", *generator, *launcher], **quiet)
+    subprocess.run(["cmake", "--build", BUILD, "-j2", "--target", "vmag"], **quiet)
+    subprocess.run([TOP / "bench/build.sh"], **quiet)
+    return BUILD / "lib/libvmag.so"
+
+
+def which(program):
+    return any(os.access(pathlib.Path(folder) / program, os.X_OK) for folder in os.environ["PATH"].split(":"))
+
+
+def rank_names():
+    text = (TOP / "src/os/mutex.h").read_text()
+    return [name.lower() for name in re.findall(r"^\tRANK_(\w+),", text, re.M)]
+
+
+def run(library, pattern, scale, options=""):
+    environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(library), "VMAG_CONF": options}
+    done = subprocess.run([BENCH, pattern, "--scale", str(scale)], env=environment, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        sys.exit(f"counts: {pattern} failed: {done.stderr.strip()}")
+    result = json.loads(done.stdout)
+    if "counts" not in result:
+        sys.exit(f"counts: {library} does not count")
+    ranks = rank_names()
+    for kind in KINDS:
+        cells = result["counts"][kind]
+        for name in ("locks", "waits"):
+            cells[name] = {ranks[i]: count for i, count in enumerate(cells[name]) if count > 0}
+    return result
+
+
+def total(result, cell, kinds=KINDS):
+    """Of all kinds of operations; of locks and waits over all ranks."""
+    values = [result["counts"][kind][cell] for kind in kinds]
+    return sum(sum(value.values()) if isinstance(value, dict) else value for value in values)
+
+
+def foreign_frees(result):
+    """How many frees went to another arena: in these patterns every operation is a malloc and one such free."""
+    return result["operations"]
+
+
+def broken_bars(results):
+    for pattern, result in results.items():
+        atomics = total(result, "atomics", ("malloc", "free", "free_foreign"))
+        if pattern in HOT and atomics > HOT_MOST:
+            yield f"{pattern}: {atomics} read-modify-writes in {result['operations']} operations, {HOT_MOST} are allowed"
+        if pattern in FOREIGN:
+            home = result["counts"]["free_foreign"]
+            each = home["atomics"] / home["exchanges"]
+            rounds = foreign_frees(result) / home["exchanges"]
+            if each > FOREIGN_MOST + SLACK:
+                yield f"{pattern}: {each:.2f} read-modify-writes for each magazine sent home, {FOREIGN_MOST} are allowed"
+            if rounds < LEAST_ROUNDS:
+                yield f"{pattern}: {rounds:.0f} rounds in a magazine sent home, {LEAST_ROUNDS} are the least"
+
+
+COLUMNS = [
+    ("operations", lambda r, per: f"{r['operations'] / MILLION:.2f} M"),
+    ("RMW", lambda r, per: f"{total(r, 'atomics') * per:.0f}"),
+    ("malloc", lambda r, per: f"{r['counts']['malloc']['atomics'] * per:.0f}"),
+    ("free", lambda r, per: f"{r['counts']['free']['atomics'] * per:.0f}"),
+    ("foreign", lambda r, per: f"{r['counts']['free_foreign']['atomics'] * per:.0f}"),
+    ("exchanges", lambda r, per: f"{total(r, 'exchanges') * per:.0f}"),
+    ("locks", lambda r, per: f"{total(r, 'locks') * per:.0f}"),
+    ("depot", lambda r, per: f"{sum(r['counts'][k]['locks'].get('depot', 0) for k in KINDS) * per:.0f}"),
+    ("bin", lambda r, per: f"{sum(r['counts'][k]['locks'].get('bin', 0) for k in KINDS) * per:.0f}"),
+    ("lines", lambda r, per: f"{total(r, 'lines') * per:.0f}"),
+    ("contended", lambda r, per: f"{total(r, 'contentions') * per:.1f}"),
+    ("a second", lambda r, per: f"{total(r, 'contentions') / (r['wall_ns'] / 1e9):.0f}"),
+]
+
+
+def show(results):
+    print("per million operations (malloc and free); contended: depots, and how many of that a second")
+    print(f"{'pattern':<12}" + "".join(f"{name:>11}" for name, _ in COLUMNS))
+    for pattern, result in results.items():
+        per = MILLION / result["operations"]
+        print(f"{pattern:<12}" + "".join(f"{cell(result, per):>11}" for _, cell in COLUMNS))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--patterns", help="names, by commas")
+    parser.add_argument("--scale", type=float, default=1.0, help="amount of work")
+    parser.add_argument("--options", default="", help="VMAG_CONF of the runs")
+    parser.add_argument("--check", action="store_true", help="only the patterns with bars; fail if one is broken")
+    parser.add_argument("--json", type=pathlib.Path, default=BUILD / "counts.json")
+    arguments = parser.parse_args()
+    library = build()
+    names = arguments.patterns.split(",") if arguments.patterns else HOT + FOREIGN + (() if arguments.check else OTHERS)
+    results = {name: run(library, name, arguments.scale, arguments.options) for name in names}
+    show(results)
+    arguments.json.write_text(json.dumps(results, indent=1))
+    broken = list(broken_bars(results))
+    for line in broken:
+        print("BROKEN:", line)
+    return int(arguments.check and bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
