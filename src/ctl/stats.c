@@ -43,7 +43,7 @@ struct stats stats_snapshot(void)
 			bin_sums(&arena->bins[class], &out, &slab_bytes);
 		stats.active += pages_active_bytes(&arena->pages);
 		stats.dirty += pages_dirty_bytes(&arena->pages);
-		stats.cached += atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
+		stats.cached += arena_depot_bytes(arena);
 	}
 	stats.cached += fronts_bytes();
 	stats.large = stats.active - slab_bytes;

@@ -46,8 +46,10 @@ static struct arena *arena_create(unsigned id, bool is_explicit)
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
 			 (uint16_t)arena_word(id, class));
-	for (unsigned class = 1; class < CLASSES; class++)
+	for (unsigned class = 1; class < CLASSES; class++) {
 		depot_init(&arena->depots[class]);
+		arena->depots[class].told = &arena->depot_rounds[class];
+	}
 	return arena;
 }
 
@@ -273,7 +275,7 @@ void arena_leave(struct arena *arena)
 // Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise).
 static bool reap_before_growth(struct arena *arena, size_t wanted)
 {
-	size_t held = atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
+	size_t held = arena_depot_bytes(arena);
 
 	if (pages_dirty_bytes(&arena->pages) >= wanted ||
 	    held < GROWTH_SLACK + (pages_active_bytes(&arena->pages) >> LG_GROWTH_PROPORTION))
@@ -347,16 +349,18 @@ void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_
 	}
 }
 
-static void count_depot(struct arena *arena, unsigned class, size_t rounds, bool more)
+size_t arena_depot_bytes(const struct arena *arena)
 {
-	size_t bytes = rounds * class_size(class);
+	size_t bytes = 0;
 
-	atomic_fetch_add_explicit(&arena->depot_bytes, more ? bytes : -bytes, memory_order_relaxed);
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes += atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) * class_size(class);
+	return bytes;
 }
 
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
-	size_t held = atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
+	size_t held = arena_depot_bytes(arena);
 	size_t limit = options.depot_bytes / arenas_created() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
 	return held + rounds * class_size(class) > (scattered ? limit / 4 : limit);
@@ -364,22 +368,16 @@ bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t round
 
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full)
 {
-	count_depot(arena, class, full->rounds, true);
 	return depot_take_empty(&arena->depots[class], full);
 }
 
 struct magazine *arena_exchange_empty(struct arena *arena, unsigned class, struct magazine *empty)
 {
-	struct magazine *full = depot_take_full(&arena->depots[class], empty);
-
-	if (full != NULL)
-		count_depot(arena, class, full->rounds, false);
-	return full;
+	return depot_take_full(&arena->depots[class], empty);
 }
 
 void arena_put(struct arena *arena, unsigned class, struct magazine *magazine)
 {
-	count_depot(arena, class, magazine->rounds, true);
 	depot_put(&arena->depots[class], magazine);
 }
 
@@ -391,7 +389,6 @@ static bool destroy_chain(struct arena *arena, unsigned class, struct magazine *
 	for (struct magazine *next; chain != NULL; chain = next) {
 		next = chain->next;
 		had_rounds |= chain->rounds > 0;
-		count_depot(arena, class, chain->rounds, false);
 		arena_drain(arena, class, chain->round, chain->rounds, "free");
 		magazine_destroy(chain);
 	}
@@ -475,14 +472,9 @@ static void fork_unlock(struct arena *arena)
 		mutex_fork_unlock(&arena->depots[class].lock);
 }
 
-// The other threads are gone: those that were bound, those that were visiting, and the one between a depot and its count.
+// The other threads are gone: those that were bound, and those that were visiting.
 static void begin_in_child(struct arena *arena)
 {
-	size_t bytes = 0;
-
-	for (unsigned class = 1; class < CLASSES; class++)
-		bytes += arena->depots[class].rounds * class_size(class);
-	atomic_store(&arena->depot_bytes, bytes);
 	atomic_store(&arena->threads, 0);
 	atomic_store(&arena->front_bytes, 0);
 	atomic_store(&arena->visitors, 0);

@@ -37,13 +37,13 @@ struct arena {
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
-	_Atomic size_t depot_bytes; // of objects in full magazines
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	// Each with its lock.
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
+	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
 	struct large_count large[LARGE_CLASSES + 1]; // by class − SLAB_CLASSES; last: sampled objects of slab classes; atomic
 };
 
@@ -99,6 +99,9 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 
 // Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
 void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
+
+// Bytes of objects in the full magazines of its depots.
+size_t arena_depot_bytes(const struct arena *arena);
 
 // Whether that many more rounds of a class are beyond what the arena's depots may hold; a quarter for scattered ones.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered);

@@ -64,7 +64,6 @@ static void forget_magazines(struct arena *arena)
 			next = at->next;
 			magazine_destroy(at);
 		}
-	atomic_store(&arena->depot_bytes, 0);
 }
 
 static void forget_run(uintptr_t start, size_t size)

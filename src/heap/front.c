@@ -92,6 +92,8 @@ static void set_capacity(struct front *front, unsigned class, size_t rounds)
 {
 	size_t more = (rounds - front->capacity[class]) * 2 * class_size(class);
 
+	if (more == 0)
+		return;
 	atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
 	front->capacity[class] = (uint8_t)rounds;
 }

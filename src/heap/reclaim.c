@@ -20,16 +20,19 @@ bool (*reclaim_start_thread)(const void *caller);
 
 size_t reclaim_garbage(const struct arena *arena)
 {
-	return pages_dirty_bytes(&arena->pages) + atomic_load_explicit(&arena->depot_bytes, memory_order_relaxed);
+	return pages_dirty_bytes(&arena->pages) + arena_depot_bytes(arena);
 }
 
+// Before anything is due nothing is written that others would miss.
 static void arena_step(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
 
-	if (!arena_enter(arena))
+	bool reap = (int64_t)(now_ms - last) >= REAP_MS;
+
+	if ((!reap && !pages_decay_is_due(&arena->pages, now_ms)) || !arena_enter(arena))
 		return;
-	if ((int64_t)(now_ms - last) >= REAP_MS &&
+	if (reap &&
 	    atomic_compare_exchange_strong_explicit(&arena->reap_at, &last, now_ms, memory_order_relaxed, memory_order_relaxed))
 		arena_reap(arena, false);
 	pages_decay(&arena->pages, now_ms);
@@ -48,10 +51,14 @@ static void wake(void)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
+static bool may_wake(void)
+{
+	return options.background_thread && atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE;
+}
+
 static void wake_if_worth(size_t garbage)
 {
-	if (garbage > GARBAGE_WORTH_A_THREAD && atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE &&
-	    options.background_thread)
+	if (garbage > GARBAGE_WORTH_A_THREAD && may_wake())
 		wake();
 }
 
@@ -70,7 +77,7 @@ void reclaim_set_background(bool wanted)
 
 void reclaim_expect(struct arena *arena, size_t more)
 {
-	if (pages_decay_ms(&arena->pages) >= 0)
+	if (may_wake() && pages_decay_ms(&arena->pages) >= 0)
 		wake_if_worth(reclaim_garbage(arena) + more);
 }
 

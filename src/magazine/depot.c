@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "magazine/depot.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 void depot_init(struct depot *depot)
@@ -18,6 +19,13 @@ static void lock(struct depot *depot)
 	mutex_lock(&depot->lock);
 	depot->contentions++;
 	COUNT(contentions);
+}
+
+static void unlock(struct depot *depot)
+{
+	if (depot->told != NULL)
+		atomic_store_explicit(depot->told, depot->rounds, memory_order_relaxed);
+	mutex_unlock(&depot->lock);
 }
 
 static void push(struct magazine_list *list, struct magazine *magazine)
@@ -62,7 +70,7 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 		if (empty != NULL)
 			put(depot, empty);
 	}
-	mutex_unlock(&depot->lock);
+	unlock(depot);
 	return full;
 }
 
@@ -74,7 +82,7 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 	COUNT(exchanges);
 	put(depot, full);
 	empty = pop(&depot->empty);
-	mutex_unlock(&depot->lock);
+	unlock(depot);
 	return empty;
 }
 
@@ -83,7 +91,7 @@ void depot_put(struct depot *depot, struct magazine *magazine)
 	lock(depot);
 	COUNT(exchanges);
 	put(depot, magazine);
-	mutex_unlock(&depot->lock);
+	unlock(depot);
 }
 
 // Moves `count` magazines from the far end of the list, which were left longest ago, to a chain.
@@ -117,6 +125,6 @@ struct magazine *depot_reap(struct depot *depot, int everything)
 	chain = cut_tail(&depot->empty, everything ? depot->empty.length : depot->empty.least, chain);
 	depot->full.least = depot->full.length;
 	depot->empty.least = depot->empty.length;
-	mutex_unlock(&depot->lock);
+	unlock(depot);
 	return chain;
 }

@@ -23,6 +23,7 @@ struct depot {
 	// Under lock.
 	struct magazine_list full, empty;
 	size_t rounds; // in all full magazines
+	_Atomic size_t *told; // where rounds are told to readers without the lock; NULL: nowhere
 	uint64_t takes, puts; // of magazines with rounds
 	uint64_t contentions; // times that somebody else had the lock (2001, §3.4)
 };

@@ -201,16 +201,27 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 	pages->backlog[0] = fresh;
 }
 
+static uint64_t step_ms(const struct pages *pages)
+{
+	return max_size((size_t)pages_decay_ms(pages) / DECAY_STEPS, 1);
+}
+
+bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms)
+{
+	uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed);
+
+	return pages_decay_ms(pages) >= 0 && (int64_t)past >= (int64_t)step_ms(pages);
+}
+
 void pages_decay(struct pages *pages, uint64_t now_ms)
 {
-	ssize_t decay_ms = pages_decay_ms(pages);
-	uint64_t step_ms = max_size((size_t)decay_ms / DECAY_STEPS, 1);
-
-	if (decay_ms < 0 || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
+	if (!pages_decay_is_due(pages, now_ms) || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
 		return;
-	if ((int64_t)(now_ms - pages->step_at) >= (int64_t)step_ms) {
-		backlog_step(pages, (now_ms - pages->step_at) / step_ms);
-		pages->step_at = now_ms - (now_ms - pages->step_at) % step_ms; // the rest counts for the next step
+	if (pages_decay_is_due(pages, now_ms)) { // nobody else took the step meanwhile
+		uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed);
+
+		backlog_step(pages, past / step_ms(pages));
+		atomic_store_explicit(&pages->step_at, now_ms - past % step_ms(pages), memory_order_relaxed); // the rest counts for the next
 		pages_purge(pages, backlog_limit(pages));
 		pages->dirty_before = pages_dirty_bytes(pages);
 	}

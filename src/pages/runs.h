@@ -35,8 +35,8 @@ struct pages {
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.
 	_Atomic bool decaying;
+	_Atomic uint64_t step_at; // when the last step was taken, ms; written by the holder of the flag
 	// Of the holder of the flag.
-	uint64_t step_at;                // when the last step was taken, ms
 	size_t dirty_before;             // dirty bytes after the last step
 	size_t backlog[DECAY_STEPS];     // bytes that became dirty, by step, newest first
 };
@@ -60,7 +60,8 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size);
 // Purges until at most `most` bytes are dirty; true when anything was given back.
 bool pages_purge(struct pages *pages, size_t most);
 
-// Takes the steps of decay that are due.
+// Whether a step of decay is due: without a write, for those who come by often. Takes the steps that are.
+bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms);
 void pages_decay(struct pages *pages, uint64_t now_ms);
 
 // Gives all spans back that have no run in use, dirty or not, and begins anew: hooks and decay are those of a new arena.

@@ -137,20 +137,20 @@ static void depot_bytes(void) {
 
     options.depot_bytes = 100 * 640 * arenas_created(); // an arena has its share
     arena_put(arena, class, full_magazine(arena, class, 40));
-    CHECK_EQ(arena->depot_bytes, 40 * 640);
+    CHECK_EQ(arena_depot_bytes(arena), 40 * 640);
     CHECK(arena_exchange_full(arena, class, full_magazine(arena, class, 50)) == NULL);
-    CHECK_EQ(arena->depot_bytes, 90 * 640);
+    CHECK_EQ(arena_depot_bytes(arena), 90 * 640);
     size_t more = pages_active_bytes(&arena->pages); // a share of the heap may be held beyond the option
     CHECK(!arena_depot_is_full(arena, class, 10, false));
     CHECK(arena_depot_is_full(arena, class, 11 + more / 640, false));
     CHECK(arena_depot_is_full(arena, class, 10, true));
     magazine = arena_exchange_empty(arena, class, NULL);
     CHECK_EQ(magazine->rounds, 50);
-    CHECK_EQ(arena->depot_bytes, 40 * 640);
+    CHECK_EQ(arena_depot_bytes(arena), 40 * 640);
     arena_put(arena, class, magazine);
     CHECK(arena_reap(arena, true));
     CHECK(!arena_reap(arena, true));
-    CHECK_EQ(arena->depot_bytes, 0);
+    CHECK_EQ(arena_depot_bytes(arena), 0);
     CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
 }
 
@@ -163,9 +163,9 @@ static void reap_by_interval(void) {
     for (int i = 0; i < 3; i++)
         arena_put(arena, class, full_magazine(arena, class, 12));
     CHECK(!arena_reap(arena, false)); // they came in this interval
-    CHECK_EQ(arena->depot_bytes, 36 * 640);
+    CHECK_EQ(arena_depot_bytes(arena), 36 * 640);
     CHECK(arena_reap(arena, false));
-    CHECK_EQ(arena->depot_bytes, 0);
+    CHECK_EQ(arena_depot_bytes(arena), 0);
     CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
     arena_reap(arena, true);
 }

@@ -43,7 +43,7 @@ static void check_empty(unsigned id) {
     struct arena *arena = arena_of(id);
 
     CHECK_EQ(pages_active_bytes(&arena->pages), 0);
-    CHECK_EQ(arena->depot_bytes, 0);
+    CHECK_EQ(arena_depot_bytes(arena), 0);
     for (unsigned class = 1; class < SLAB_CLASSES; class++) {
         CHECK_EQ(arena->bins[class].slabs, 0);
         bin_check(&arena->bins[class]);

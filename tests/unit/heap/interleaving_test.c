@@ -111,7 +111,7 @@ static void settle(void) {
         struct bin *bin = &arena->bins[size_class(SIZE)];
 
         arena_reap(arena, true);
-        CHECK_EQ(arena->depot_bytes, 0);
+        CHECK_EQ(arena_depot_bytes(arena), 0);
         CHECK_EQ(bin->filled, bin->drained);
         bin_trim(bin, true);
         CHECK_EQ(bin->slabs, 0);
