@@ -91,17 +91,6 @@ void debug_free(enum guard_face face, void *object, size_t size, const char *cal
 	errno = saved;
 }
 
-void *debug_calloc(size_t count, size_t size)
-{
-	size_t bytes;
-	void *object;
-
-	if (__builtin_mul_overflow(count, size, &bytes))
-		bytes = SIZE_MAX;
-	object = debug_alloc(GUARD_MALLOC, bytes, 0);
-	return object == NULL ? NULL : memset(object, 0, bytes);
-}
-
 // Always moves, so that who keeps the old address is found out.
 void *debug_realloc(void *object, size_t size, const char *call)
 {

@@ -29,7 +29,6 @@ static inline bool debugging(void)
 // As the functions of heap.h; `face` GUARD_MALLOC for them.
 void *debug_alloc(enum guard_face face, size_t size, size_t align);
 void debug_free(enum guard_face face, void *object, size_t size, const char *call);
-void *debug_calloc(size_t count, size_t size);
 void *debug_realloc(void *object, size_t size, const char *call);
 
 // Memory of the heap as a source of guarded buffers.

@@ -10,6 +10,7 @@
 #include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/explicit.h"
+#include "heap/fast.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "os/pages.h"
@@ -233,12 +234,17 @@ size_t heap_sallocx(const void *object)
 	return heap_usable_size(object, "sallocx");
 }
 
+static __attribute__((noinline)) void dallocx_missed(void *object)
+{
+	heap_free(object, "dallocx");
+}
+
 void heap_dallocx(void *object, int flags, const char *call)
 {
 	struct front *front = NULL;
 
 	if (cache_bits(flags) == CACHE_AUTOMATIC || debugging()) {
-		heap_free(object, call);
+		fast_free(object, dallocx_missed);
 		return;
 	}
 	if (cache_bits(flags) >= CACHE_FIRST)

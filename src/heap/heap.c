@@ -16,8 +16,10 @@
 #include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/explicit.h"
+#include "heap/fast.h"
 #include "heap/front.h"
 #include "heap/large.h"
+#include "heap/medium.h"
 #include "heap/reclaim.h"
 #include "heap/sampling.h"
 #include "os/clock.h"
@@ -227,6 +229,19 @@ void *heap_malloc(size_t size)
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : heap_plain_malloc(size);
 }
 
+// The fast path once more, for calloc, realloc and aligned allocation; what it misses.
+static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
+{
+	void *object = medium_malloc(size);
+
+	return object != NULL ? object : heap_plain_malloc(size);
+}
+
+static __attribute__((noinline)) void *malloc_missed(size_t size)
+{
+	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : plain_malloc_missed(size);
+}
+
 static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = is_sampled(class_size(class));
@@ -249,13 +264,11 @@ void *heap_calloc(size_t count, size_t size)
 	size_t bytes;
 	void *object;
 
-	if (debugging())
-		return debug_calloc(count, size);
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
 		return no_memory();
-	if (bytes > SLAB_MOST)
+	if (bytes > SLAB_MOST && !debugging())
 		return calloc_run(bytes, size_class(bytes));
-	object = heap_malloc(bytes);
+	object = fast_malloc(bytes, malloc_missed);
 	return object == NULL ? NULL : memset(object, 0, bytes);
 }
 
@@ -342,7 +355,7 @@ static unsigned aligned_class(size_t align, size_t size)
 {
 	unsigned class = size_class(max_size(size, align));
 
-	while (class < SLAB_CLASSES && class_size(class) % align != 0)
+	while (class < SLAB_CLASSES && (class_size(class) & (align - 1)) != 0)
 		class++;
 	return class;
 }
@@ -374,7 +387,7 @@ void *heap_plain_aligned(size_t align, size_t size)
 		return no_memory();
 	bytes = aligned_size(align, size);
 	if (align <= os_page_size())
-		return heap_plain_malloc(bytes);
+		return fast_malloc(bytes, plain_malloc_missed);
 	class = size_class(bytes);
 	if (is_sampled(bytes))
 		object = alloc_sampled(bytes, align, NULL);
@@ -436,14 +449,19 @@ void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 	heap_free(object, call);
 }
 
-static void *realloc_copy(void *object, size_t old_size, size_t size, const char *call)
+static __attribute__((noinline)) void free_missed(void *object)
 {
-	void *fresh = heap_malloc(size);
+	heap_free(object, "realloc");
+}
+
+static void *realloc_copy(void *object, size_t old_size, size_t size)
+{
+	void *fresh = fast_malloc(size, malloc_missed);
 
 	if (fresh == NULL)
 		return NULL;
 	memcpy(fresh, object, min_size(old_size, size));
-	heap_free(object, call);
+	fast_free(object, free_missed);
 	return fresh;
 }
 
@@ -485,7 +503,7 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	if (debugging())
 		return debug_realloc(object, size, call);
 	if (object == NULL)
-		return heap_malloc(size);
+		return fast_malloc(size, malloc_missed);
 	old_size = heap_usable_size(object, call);
 	if (size == 0) {
 		atomic_fetch_add_explicit(&heap_zero_reallocs, 1, memory_order_relaxed);
@@ -502,7 +520,7 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	if (new_size == old_size)
 		return object;
 	moved = heap_resize(heap_own_arena(), object, old_size, new_size);
-	return moved != NULL ? moved : realloc_copy(object, old_size, size, call);
+	return moved != NULL ? moved : realloc_copy(object, old_size, size);
 }
 
 // All locks, in the order of their ranks.
