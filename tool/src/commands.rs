@@ -15,5 +15,6 @@ pub mod options;
 pub mod report;
 pub mod run;
 pub mod serve;
+pub mod top;
 pub mod trace;
 pub mod umem;

@@ -31,5 +31,6 @@ pub mod serve;
 pub mod source;
 pub mod symbols;
 pub mod system;
+pub mod top;
 pub mod trace;
 pub mod trace_view;

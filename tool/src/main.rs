@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
-    attach, check, compare, diff, doctor, explain, export, heap, leaks, map, options, report, run, serve, trace,
+    attach, check, compare, diff, doctor, explain, export, heap, leaks, map, options, report, run, serve, top, trace,
 };
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
@@ -33,6 +33,7 @@ enum Commands {
     Map(map::Arguments),
     Report(report::Arguments),
     Check(check::Arguments),
+    Top(top::Arguments),
     Serve(serve::Arguments),
     Options(options::Arguments),
     /// Run a program and say at its end what every cache and arena holds
@@ -68,6 +69,7 @@ fn main() {
         Commands::Map(arguments) => map::run(&arguments),
         Commands::Report(arguments) => report::run(&arguments),
         Commands::Check(arguments) => check::run(&arguments),
+        Commands::Top(arguments) => top::run(&arguments),
         Commands::Serve(arguments) => serve::run(&arguments),
         Commands::Options(arguments) => options::run(&arguments),
         Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),

@@ -51,8 +51,27 @@ const ALLOCATOR: [&str; 18] = [
 ];
 
 pub fn name_stacks(profile: &Profile) -> Named {
-    let addresses: HashSet<u64> = profile.stacks.iter().flatten().copied().collect();
-    let frames = name_addresses(profile, addresses);
+    Names::default().name_stacks(profile)
+}
+
+/// Names that were found before; for profiles of one process that is looked at again and again.
+#[derive(Default)]
+pub struct Names {
+    frames: HashMap<u64, Vec<Frame>>,
+}
+
+impl Names {
+    pub fn name_stacks(&mut self, profile: &Profile) -> Named {
+        let addresses = profile.stacks.iter().flatten().copied();
+        let unknown: HashSet<u64> = addresses.filter(|address| !self.frames.contains_key(address)).collect();
+        if !unknown.is_empty() {
+            self.frames.extend(name_addresses(profile, unknown));
+        }
+        named(profile, &self.frames)
+    }
+}
+
+fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
     let mut named = Named::default();
     for stack in &profile.stacks {
         let mut frames: Vec<Frame> = stack

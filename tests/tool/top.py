@@ -1,0 +1,129 @@
+# `vmag top`: its tables for scripts, and its live view in a pseudo-terminal.
+# `top.py VMAG LIBRARY HOLDER`
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import subprocess
+import sys
+import threading
+import time
+
+from holder import Holder, need_tool
+from terminal import Terminal
+
+MIB = 1 << 20
+
+
+def run(vmag, *words):
+    done = subprocess.run([vmag, "top", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+def during(seconds, what):
+    thread = threading.Thread(target=lambda: (time.sleep(seconds), what()))
+    thread.start()
+    return thread
+
+
+def row(found, name):
+    return next(row for row in found["rows"] if name in row["name"])
+
+
+def check_once(vmag, holder):
+    grows = during(1, lambda: holder.tell("grow", 32))
+    found = json.loads(run(vmag, "--json", "--interval=4", "--view=sites", holder.pid))
+    grows.join()
+    assert found["format"] == "vmag-top-1" and found["profile_active"] and found["seconds"] >= 4
+    first = found["rows"][0]
+    assert "site_grow" in first["name"] and any("site_grow" in line for line in first["detail"]), first
+    assert abs(first["growth_bytes"] - 32 * MIB) < 5 * first["growth_error"] + MIB, first
+    hold = row(found, "site_hold")
+    assert hold["growth_bytes"] == 0 and abs(hold["live_bytes"] - 16 * MIB) < 5 * hold["live_error"], hold
+
+    grows = during(1, lambda: holder.tell("grow", 8))
+    found = json.loads(run(vmag, "--json", "--interval=3", "--view=classes", holder.pid))
+    grows.join()
+    first = found["rows"][0]
+    assert first["name"] == "4.0 KiB" and abs(first["growth_bytes"] - 8 * MIB) < MIB, first
+    assert found["counters"]["allocated"] - found["allocated_before"] > 7 * MIB
+
+    found = json.loads(run(vmag, "--json", "--interval=0.1", "--view=threads", holder.pid))
+    assert row(found, "thread ")["live_bytes"] > 40 * MIB, found["rows"]
+    found = json.loads(run(vmag, "--json", "--interval=0.1", "--view=arenas", "--sort=live", holder.pid))
+    assert found["rows"][0]["live_bytes"] > 50 * MIB, found["rows"]
+    text = run(vmag, "--once", "--interval=0.1", "--sort=live", holder.pid)
+    assert "unchanged" in text and "site_hold" in text, text
+    assert "by call sites" in run(vmag, "--interval=0.1", holder.pid)
+
+
+def check_live(vmag, holder):
+    terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid)
+    terminal.wait_for(["tool_holder", "call sites", "site_grow", "growth ▼"])
+    holder.tell("grow", 16)
+    terminal.wait_for("+1")
+    terminal.press("\r")
+    terminal.wait_for(["alive,", "main  "])
+    terminal.press("\r/site_hold")
+    terminal.wait_for("/site_hold_")
+    terminal.press("\r")
+    text = terminal.wait_for("/site_hold")
+    assert "site_grow" not in text.split("growth", 1)[1], text
+    terminal.press("\x1b")
+    time.sleep(0.3)
+    terminal.press("3l")
+    terminal.wait_for(["live ▼", "4.0 KiB", "64 B"])
+    terminal.press("\t")
+    terminal.wait_for("arena 0")
+    terminal.press("2")
+    terminal.wait_for("thread 1")
+    terminal.press("h")
+    terminal.wait_for("count growth from now on")
+    terminal.press("h")
+    terminal.press("p")
+    terminal.wait_for("paused")
+    terminal.press("p3gz")
+    terminal.wait_for(["growth ▼", "growth is counted from now on"])
+    terminal.press("/nothing has this name\r")
+    terminal.wait_for("Esc forgets them")
+    terminal.press("\x1b")
+    terminal.wait_for("64 B")
+    terminal.press("q")
+    assert terminal.wait_for_end() == 0
+
+
+def check_without_profile(vmag, library, program):
+    with Holder(library, program, "prof:false") as holder:
+        holder.tell("hold", 1)
+        assert "the heap profile is off" in run(vmag, "--once", "--interval=0.1", "--view=sites", holder.pid)
+        terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
+        terminal.wait_for("P switches it on")
+        terminal.press("P")
+        end = time.monotonic() + 30
+        while time.monotonic() < end and "site_grow" not in terminal.text():
+            holder.tell("grow", 4)
+            terminal.take(0.3)
+        assert "site_grow" in terminal.text(), terminal.text()
+        holder.process.kill()
+        terminal.wait_for("ended")
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+
+
+def check_errors(vmag):
+    for words in (["2147483647"], ["--interval=0", "1"], ["--view=nothing", "1"], ["--sort=x", "1"]):
+        done = subprocess.run([vmag, "top", *words], capture_output=True, text=True)
+        assert done.returncode == 125 and done.stderr, (words, done)
+
+
+def main(vmag, library, program):
+    need_tool(vmag)
+    check_errors(vmag)
+    with Holder(library, program) as holder:
+        holder.tell("hold", 16)
+        holder.tell("grow", 32)
+        check_once(vmag, holder)
+        check_live(vmag, holder)
+    check_without_profile(vmag, library, program)
+
+
+main(*sys.argv[1:])

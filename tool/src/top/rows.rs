@@ -1,0 +1,294 @@
+//! The rows of the live view: what each call site, thread, size class or arena holds, and how that changed.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::watch::{Reading, Watch};
+use crate::heap_view::Measure;
+use crate::output::figures::{bytes, count};
+use crate::output::heap::place;
+use crate::profile::Estimate;
+use crate::symbols::Frame;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grouping {
+    /// Call sites, from the heap profile
+    Sites,
+    /// Threads that allocated, from the heap profile
+    Threads,
+    /// Size classes
+    Classes,
+    /// Arenas
+    Arenas,
+}
+
+impl Grouping {
+    pub const ALL: [Grouping; 4] = [Grouping::Sites, Grouping::Threads, Grouping::Classes, Grouping::Arenas];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Grouping::Sites => "call sites",
+            Grouping::Threads => "threads",
+            Grouping::Classes => "size classes",
+            Grouping::Arenas => "arenas",
+        }
+    }
+
+    /// Rows are estimates from samples; else they are counted.
+    pub fn is_sampled(self) -> bool {
+        matches!(self, Grouping::Sites | Grouping::Threads)
+    }
+}
+
+/// What rows are sorted by, the largest first; names from A to Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Order {
+    /// Change since the beginning
+    Growth,
+    /// Bytes that are alive
+    Live,
+    /// Change a second, lately
+    Rate,
+    Name,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub name: String,
+    pub live_bytes: f64,
+    /// One standard error; 0 where it is counted.
+    pub live_error: f64,
+    pub live_objects: f64,
+    /// Since the beginning.
+    pub growth_bytes: f64,
+    pub growth_error: f64,
+    pub bytes_a_second: f64,
+    /// What there is besides: other figures, or the stack.
+    pub detail: Vec<String>,
+}
+
+impl Row {
+    /// More than chance explains.
+    pub fn has_grown(&self) -> bool {
+        self.growth_bytes > 2.0 * self.growth_error && self.growth_bytes > 0.0
+    }
+}
+
+/// One thing at one moment.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    bytes: f64,
+    objects: f64,
+    variance: f64,
+    detail: Vec<String>,
+}
+
+impl From<Estimate> for Held {
+    fn from(estimate: Estimate) -> Held {
+        Held {
+            bytes: estimate.bytes,
+            objects: estimate.objects,
+            variance: estimate.bytes_variance,
+            detail: Vec::new(),
+        }
+    }
+}
+
+type HeldByName = HashMap<String, Held>;
+
+pub fn of(watch: &Watch, grouping: Grouping, order: Order) -> Vec<Row> {
+    let held = |reading: &Reading| held(reading, grouping);
+    let (first, last) = (held(&watch.first), held(&watch.last));
+    let (before, seconds) = match &watch.before {
+        Some(before) => (held(before), (watch.last.at - before.at).as_secs_f64()),
+        None => (HeldByName::new(), 0.0),
+    };
+    let names: Vec<&String> = first
+        .keys()
+        .filter(|name| !last.contains_key(*name))
+        .chain(last.keys())
+        .collect();
+    let nothing = Held::default();
+    let of = |side: &'_ HeldByName, name: &String| side.get(name).unwrap_or(&nothing).clone();
+    let mut rows: Vec<Row> = names
+        .into_iter()
+        .map(|name| {
+            let (start, now) = (of(&first, name), of(&last, name));
+            let change = now.bytes - of(&before, name).bytes;
+            Row {
+                name: name.clone(),
+                live_bytes: now.bytes,
+                live_error: now.variance.sqrt(),
+                live_objects: now.objects,
+                growth_bytes: now.bytes - start.bytes,
+                // What is alive both times is the same objects; only what came or went is uncertain.
+                growth_error: (now.variance - start.variance).abs().sqrt(),
+                bytes_a_second: if seconds > 0.0 { change / seconds } else { 0.0 },
+                detail: now.detail,
+            }
+        })
+        .filter(|row| row.live_bytes > 0.0 || row.growth_bytes != 0.0)
+        .collect();
+    sort(&mut rows, order);
+    rows
+}
+
+fn sort(rows: &mut [Row], order: Order) {
+    let key = |row: &Row| match order {
+        Order::Growth => row.growth_bytes,
+        Order::Live => row.live_bytes,
+        Order::Rate => row.bytes_a_second,
+        Order::Name => 0.0,
+    };
+    // Equal ones keep their places from one look to the next.
+    rows.sort_by(|a, b| {
+        let by_live = b.live_bytes.total_cmp(&a.live_bytes);
+        match order {
+            Order::Name => a.name.cmp(&b.name),
+            _ => key(b)
+                .total_cmp(&key(a))
+                .then(by_live)
+                .then_with(|| a.name.cmp(&b.name)),
+        }
+    });
+}
+
+fn held(reading: &Reading, grouping: Grouping) -> HeldByName {
+    match grouping {
+        Grouping::Sites => sites(reading),
+        Grouping::Threads => threads(reading),
+        Grouping::Classes => classes(reading),
+        Grouping::Arenas => arenas(reading),
+    }
+}
+
+/// Sites that differ only further out than the name tells are one row; its stack is that of the largest.
+fn sites(reading: &Reading) -> HeldByName {
+    let mut all = HeldByName::new();
+    for site in reading.view.sites(Measure::LiveBytes) {
+        let held = all.entry(place(site.frames)).or_default();
+        held.bytes += site.estimate.bytes;
+        held.objects += site.estimate.objects;
+        held.variance += site.estimate.bytes_variance;
+        if held.detail.is_empty() {
+            held.detail = site.frames.iter().rev().map(frame_line).collect();
+        }
+    }
+    all
+}
+
+fn frame_line(frame: &Frame) -> String {
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{}  {file}:{line}", frame.function),
+        _ => format!("{}  {}", frame.function, frame.module),
+    }
+}
+
+fn threads(reading: &Reading) -> HeldByName {
+    let profile = &reading.view.profile;
+    let mut sums: HashMap<u32, Estimate> = HashMap::new();
+    for sample in &profile.samples {
+        *sums.entry(sample.thread).or_default() += sample.live;
+    }
+    let named = sums.into_iter().map(|(thread, sum)| {
+        let name = match profile.threads.get(&thread) {
+            Some(name) => format!("thread {thread} {name}"),
+            None => format!("thread {thread}"),
+        };
+        (name, Held::from(sum))
+    });
+    named.collect()
+}
+
+fn classes(reading: &Reading) -> HeldByName {
+    let classes = reading.counters.classes.iter().map(|class| {
+        let full = match class.slab_bytes {
+            0 => "no slabs: each object has pages of its own".to_string(),
+            whole => format!(
+                "{} slabs of {}, {} % of them in use, {} free buffers",
+                count(class.slabs),
+                bytes(whole),
+                class.live * class.size * 100 / whole,
+                count(class.free_buffers)
+            ),
+        };
+        let moved = format!(
+            "{} handed out, {} taken back, {} free in magazines",
+            count(class.handed_out),
+            count(class.taken_back),
+            count(class.cached)
+        );
+        let held = Held {
+            bytes: (class.live * class.size) as f64,
+            objects: class.live as f64,
+            variance: 0.0,
+            detail: vec![full, moved],
+        };
+        (bytes(class.size), held)
+    });
+    classes.collect()
+}
+
+fn arenas(reading: &Reading) -> HeldByName {
+    let arenas = reading.counters.arenas.iter().map(|arena| {
+        let detail = format!(
+            "{} threads; {} active, {} dirty, {} in magazines, {} mapped",
+            arena.threads,
+            bytes(arena.active),
+            bytes(arena.dirty),
+            bytes(arena.cached),
+            bytes(arena.mapped)
+        );
+        let held = Held {
+            bytes: arena.allocated as f64,
+            objects: 0.0,
+            variance: 0.0,
+            detail: vec![detail],
+        };
+        (format!("arena {}", arena.number), held)
+    });
+    arenas.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, live: f64, growth: f64, error: f64) -> Row {
+        Row {
+            name: name.to_string(),
+            live_bytes: live,
+            live_error: 0.0,
+            live_objects: 0.0,
+            growth_bytes: growth,
+            growth_error: error,
+            bytes_a_second: 0.0,
+            detail: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_and_stay() {
+        let mut rows = vec![
+            row("b", 5.0, 1.0, 0.0),
+            row("a", 5.0, 1.0, 0.0),
+            row("c", 1.0, 9.0, 0.0),
+        ];
+        let names = |rows: &[Row]| rows.iter().map(|row| row.name.clone()).collect::<String>();
+        sort(&mut rows, Order::Growth);
+        assert_eq!(names(&rows), "cab");
+        sort(&mut rows, Order::Live);
+        assert_eq!(names(&rows), "abc");
+        sort(&mut rows, Order::Rate);
+        assert_eq!(names(&rows), "abc");
+    }
+
+    #[test]
+    fn chance_is_no_growth() {
+        assert!(row("a", 9.0, 5.0, 2.0).has_grown());
+        assert!(!row("a", 9.0, 3.0, 2.0).has_grown());
+        assert!(!row("a", 9.0, -5.0, 0.0).has_grown());
+    }
+}

@@ -1,0 +1,231 @@
+//! The live view on the terminal.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::rows::{Grouping, Order, Row};
+use super::state::{KEYS, State};
+use super::watch::Watch;
+use crate::output::figures::{bytes, count};
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Sparkline, Table, TableState, Wrap};
+
+const DETAIL_LINES: u16 = 10;
+const CURVE_LINES: u16 = 3;
+
+/// `rows`: what is to be shown, sorted; `end`: why nothing new comes any more.
+pub fn draw(frame: &mut Frame, watch: &Watch, state: &State, rows: &[Row], end: Option<&str>) {
+    let detail = if state.has_detail { DETAIL_LINES } else { 0 };
+    let [head, curve, tabs, table, below, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(CURVE_LINES),
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(detail),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    draw_head(frame, head, watch, state, end);
+    draw_curve(frame, curve, watch);
+    draw_tabs(frame, tabs, state);
+    draw_table(frame, table, watch, state, rows);
+    if state.has_detail {
+        draw_detail(frame, below, rows.get(state.selected));
+    }
+    draw_foot(frame, foot, state);
+    if state.has_help {
+        draw_help(frame);
+    }
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: Option<&str>) {
+    let counters = &watch.last.counters;
+    let title = format!("{} (process {})", watch.process.program, watch.process.pid);
+    let mut first = vec![Span::styled(title, bold())];
+    match end {
+        Some(end) => first.push(Span::styled(format!("  {end}"), Style::new().fg(Color::Red))),
+        None => first.push(Span::raw(format!(
+            "  {} resident, {} threads, watched for {:.0} s, every {:.1} s",
+            bytes(counters.process_resident.unwrap_or(0)),
+            counters.threads,
+            watch.seconds(),
+            state.interval.as_secs_f64()
+        ))),
+    }
+    if state.is_paused {
+        first.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
+    }
+    let second = format!(
+        "{} allocated, {} active, {} in magazines, {} dirty, {} metadata",
+        bytes(counters.allocated),
+        bytes(counters.active),
+        bytes(counters.cached),
+        bytes(counters.dirty),
+        bytes(counters.metadata)
+    );
+    frame.render_widget(Paragraph::new(vec![Line::from(first), Line::raw(second)]), area);
+}
+
+/// From the least to the most that was allocated while we looked.
+fn draw_curve(frame: &mut Frame, area: Rect, watch: &Watch) {
+    let width = usize::from(area.width);
+    let shown: Vec<u64> = watch.history.iter().rev().take(width).rev().copied().collect();
+    let least = shown.iter().min().copied().unwrap_or(0);
+    // Not to make a mountain of a molehill.
+    let floor = least.saturating_sub(least / 20);
+    let data: Vec<u64> = shown.iter().map(|value| value - floor).collect();
+    frame.render_widget(
+        Sparkline::default().data(&data).style(Style::new().fg(Color::Cyan)),
+        area,
+    );
+}
+
+fn draw_tabs(frame: &mut Frame, area: Rect, state: &State) {
+    let mut spans = Vec::new();
+    for (number, grouping) in Grouping::ALL.into_iter().enumerate() {
+        let style = if grouping == state.grouping {
+            bold().add_modifier(Modifier::REVERSED)
+        } else {
+            dim()
+        };
+        spans.push(Span::styled(format!(" {} {} ", number + 1, grouping.title()), style));
+    }
+    if state.is_searching || !state.search.is_empty() {
+        let cursor = if state.is_searching { "_" } else { "" };
+        spans.push(Span::raw(format!("   /{}{cursor}", state.search)));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// With a sign; nothing for nothing.
+pub fn signed(value: f64) -> String {
+    let whole = value.abs().round() as u64;
+    match (whole, value < 0.0) {
+        (0, _) => String::new(),
+        (whole, true) => format!("−{}", bytes(whole)),
+        (whole, false) => format!("+{}", bytes(whole)),
+    }
+}
+
+fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows: &[Row]) {
+    if rows.is_empty() {
+        let why = match (
+            state.grouping.is_sampled(),
+            watch.is_profiled(),
+            state.search.is_empty(),
+        ) {
+            (_, _, false) => "nothing has these words in its name; Esc forgets them",
+            (true, false, _) => "the heap profile of this process is off: P switches it on; 3 and 4 need none",
+            (true, true, _) => "nothing was sampled yet",
+            _ => "nothing is allocated",
+        };
+        frame.render_widget(Paragraph::new(why).alignment(Alignment::Center).style(dim()), area);
+        return;
+    }
+    let titles = [
+        ("live", Order::Live),
+        ("objects", Order::Name),
+        ("growth", Order::Growth),
+        ("a second", Order::Rate),
+    ];
+    let mut head: Vec<Cell> = titles
+        .into_iter()
+        .map(|(title, order)| {
+            let is_sorted = order == state.order && title != "objects";
+            let text = if is_sorted {
+                format!("{title} ▼")
+            } else {
+                title.to_string()
+            };
+            Cell::from(Line::from(text).alignment(Alignment::Right))
+        })
+        .collect();
+    head.push(Cell::from(if state.order == Order::Name {
+        "where ▼"
+    } else {
+        "where"
+    }));
+    let lines = rows.iter().map(table_row);
+    let widths = [11, 10, 12, 12]
+        .map(Constraint::Length)
+        .into_iter()
+        .chain([Constraint::Fill(1)]);
+    let table = Table::new(lines, widths)
+        .header(TableRow::new(head).style(bold()))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut selected = TableState::default().with_selected(Some(state.selected.min(rows.len() - 1)));
+    frame.render_stateful_widget(table, area, &mut selected);
+}
+
+fn table_row(row: &Row) -> TableRow<'_> {
+    let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
+    let objects = if row.live_objects > 0.0 {
+        count(row.live_objects.round() as u64)
+    } else {
+        String::new()
+    };
+    let growth = right(signed(row.growth_bytes));
+    let growth = match (row.has_grown(), row.growth_bytes < -2.0 * row.growth_error) {
+        (true, _) => growth.style(Style::new().fg(Color::Red)),
+        (_, true) => growth.style(Style::new().fg(Color::Green)),
+        _ => growth.style(dim()),
+    };
+    TableRow::new([
+        right(bytes(row.live_bytes.round() as u64)),
+        right(objects),
+        growth,
+        right(signed(row.bytes_a_second)),
+        Cell::from(row.name.as_str()),
+    ])
+}
+
+fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
+    let Some(row) = row else { return };
+    let mut lines: Vec<Line> = Vec::new();
+    if row.live_error > 0.0 {
+        lines.push(Line::raw(format!(
+            "{} ± {} alive, {} ± {} since the beginning",
+            bytes(row.live_bytes as u64),
+            bytes(row.live_error as u64),
+            signed(row.growth_bytes),
+            bytes(row.growth_error as u64)
+        )));
+    }
+    lines.extend(row.detail.iter().map(|line| Line::raw(line.as_str())));
+    let block = Block::bordered().title(row.name.as_str());
+    frame.render_widget(Paragraph::new(lines).block(block).wrap(Wrap { trim: false }), area);
+}
+
+fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
+    let text = match &state.message {
+        Some(message) => message.as_str(),
+        None => "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew",
+    };
+    frame.render_widget(Line::styled(text, dim()), area);
+}
+
+fn draw_help(frame: &mut Frame) {
+    let lines: Vec<Line> = KEYS
+        .iter()
+        .map(|(key, what)| Line::from(vec![Span::styled(format!("{key:<16}"), bold()), Span::raw(*what)]))
+        .chain([
+            Line::raw(""),
+            Line::raw("growth and rate in red: more than chance explains. Call sites and threads are estimates"),
+            Line::raw("from samples, classes and arenas are counted."),
+        ])
+        .collect();
+    let whole = frame.area();
+    let (width, height) = (92.min(whole.width), (lines.len() as u16 + 2).min(whole.height));
+    let area = Rect::new((whole.width - width) / 2, (whole.height - height) / 2, width, height);
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title("vmag top")), area);
+}

@@ -1,0 +1,92 @@
+//! A process read at intervals: its counters and, when it is profiled, who holds what.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::attach::{Ask, Counters, Process};
+use crate::error::Result;
+use crate::heap_view::HeapView;
+use crate::symbols::Names;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Sums that the curve at the top shows.
+const HISTORY: usize = 240;
+
+/// The process at one moment.
+pub struct Reading {
+    pub at: Instant,
+    pub counters: Counters,
+    pub view: HeapView,
+}
+
+pub struct Watch {
+    pub process: Process,
+    names: Names,
+    /// Growth is counted from here.
+    pub first: Reading,
+    pub before: Option<Reading>,
+    pub last: Reading,
+    /// What was allocated, reading by reading.
+    pub history: VecDeque<u64>,
+}
+
+impl Watch {
+    pub fn start(pid: i32) -> Result<Watch> {
+        let process = Process::attach(pid)?;
+        let mut names = Names::default();
+        let first = read(&process, &mut names)?;
+        let last = read(&process, &mut names)?;
+        Ok(Watch {
+            history: VecDeque::from([last.counters.allocated]),
+            process,
+            names,
+            first,
+            before: None,
+            last,
+        })
+    }
+
+    pub fn look(&mut self) -> Result<()> {
+        let reading = read(&self.process, &mut self.names)?;
+        self.history.push_back(reading.counters.allocated);
+        if self.history.len() > HISTORY {
+            self.history.pop_front();
+        }
+        self.before = Some(std::mem::replace(&mut self.last, reading));
+        Ok(())
+    }
+
+    /// Growth is counted from now on.
+    pub fn count_anew(&mut self) -> Result<()> {
+        self.first = read(&self.process, &mut self.names)?;
+        self.look()
+    }
+
+    pub fn seconds(&self) -> f64 {
+        (self.last.at - self.first.at).as_secs_f64()
+    }
+
+    pub fn is_profiled(&self) -> bool {
+        self.process.sampling().is_some_and(|(active, _)| active)
+    }
+
+    /// Off or on; it happens when the process next comes by.
+    pub fn switch_profile(&self) -> Result<()> {
+        let ask = match self.is_profiled() {
+            true => Ask::ProfileOff,
+            false => Ask::ProfileOn {
+                sample_bytes: 512 << 10,
+            },
+        };
+        self.process.ask(&ask, Duration::from_millis(50)).map(|_| ())
+    }
+}
+
+fn read(process: &Process, names: &mut Names) -> Result<Reading> {
+    let profile = process.profile()?;
+    let named = names.name_stacks(&profile);
+    Ok(Reading {
+        at: Instant::now(),
+        counters: process.counters()?,
+        view: HeapView { profile, named },
+    })
+}
