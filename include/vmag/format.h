@@ -96,7 +96,65 @@ struct vmag_request {
 	int32_t error;  // 0: done, or an errno
 	uint64_t value; // …PROFILE_ON: the mean bytes between samples, a power of two; …TRACE_ON: most bytes of the file
 	uint32_t flag;  // …TRACE_ON: 1: overwrite the oldest events when the file is full
-	char path[256]; // …TRACE_ON: what the file's name begins with
+	char path[256]; // …TRACE_ON: what the file's name begins with; …REPORT: REQUEST[,json],PATH as in VMAG_UMEM_REPORT
 };
 
-enum { VMAG_ASK_PROFILE_ON = 1, VMAG_ASK_PROFILE_OFF, VMAG_ASK_TRACE_ON, VMAG_ASK_TRACE_OFF };
+enum { VMAG_ASK_PROFILE_ON = 1, VMAG_ASK_PROFILE_OFF, VMAG_ASK_TRACE_ON, VMAG_ASK_TRACE_OFF, VMAG_ASK_REPORT };
+
+// A black box (option black_box): a file that a process keeps up to date while it runs, mapped and shared, so that it is there
+// after kill −9 and the OOM killer. What it says of samples is exact; counters are of the last look, a quarter of a second ago
+// in a process that allocates. Offsets count from the file's beginning. Numbers are those of the machine that wrote them.
+//
+//   [ vmag_box │ maps │ maps │ names of threads │ tallies │ stacks, one after the other ]
+
+#define VMAG_BOX_MAGIC "vmag_box"
+
+enum { VMAG_BOX_VERSION = 1, VMAG_BOX_CLASSES = 240 };
+
+struct vmag_box_class {
+	uint64_t size; // 0: no object of it ever was; then, as the counters above have it:
+	uint64_t live, cached, handed_out, taken_back, slabs, partial_slabs, free_buffers, slab_bytes;
+};
+
+struct vmag_box_counters {
+	uint64_t time; // seconds since 1970
+	uint64_t allocated, active, dirty, cached, metadata, mapped, resident, peak_resident;
+	uint32_t arenas, threads;
+	struct vmag_box_class classes[VMAG_BOX_CLASSES];
+};
+
+// What was sampled of one stack, size, thread, arena and rate.
+struct vmag_box_tally {
+	uint64_t stack; // offset of a vmag_box_stack; 0: the number is not in use
+	uint64_t size;
+	uint32_t thread;
+	uint16_t arena;
+	uint8_t lg_sample, unused;
+	uint64_t live, total; // counts of samples
+};
+
+struct vmag_box_stack {
+	uint64_t depth;
+	uint64_t frames[]; // return addresses, innermost first
+};
+
+struct vmag_box {
+	char magic[8]; // written last
+	uint32_t version, bytes;
+	uint64_t file_bytes;
+	uint64_t begun; // seconds since 1970
+	uint32_t pid, unused;
+	char library_version[16], program[64];
+	// Offsets and sizes; constant.
+	uint32_t maps, maps_bytes;         // two texts as of /proc/PID/maps, of what is executed in, each of at most maps_bytes
+	uint32_t names, name_bytes, names_most; // by thread
+	uint32_t tallies, tallies_most;    // by number − 1
+	uint32_t stacks;
+	// Changing. Of two texts, two counters: number n is at n & 1, the other one is being written.
+	uint32_t maps_written, maps_used[2];
+	uint32_t counters_written;
+	uint32_t profile_active, lg_sample;
+	uint64_t lost;    // samples for which the process had no memory
+	uint64_t no_room; // tallies for which there is no room here
+	struct vmag_box_counters counters[2];
+};

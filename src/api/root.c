@@ -106,7 +106,7 @@ void root_publish(void)
 	tell_heap(&root);
 	tell_counters(&root);
 	profile_tell(&root);
-	root.request = address(&request);
+	root.request = address(&request_word);
 	vmag_root = root;
 	atomic_thread_fence(memory_order_release);
 	memcpy(vmag_root.magic, VMAG_ROOT_MAGIC, sizeof vmag_root.magic);

@@ -3,12 +3,16 @@
 #include "ctl/stats.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "heap/front.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
+#include "os/clock.h"
+#include "os/pages.h"
 #include "util/format.h"
+#include "vmag/format.h"
 
 // Bytes of objects outside the slabs of a bin, and the bytes of its slabs.
 static void bin_sums(struct bin *bin, size_t *out, size_t *slab_bytes)
@@ -53,6 +57,75 @@ struct stats stats_snapshot(void)
 	stats.metadata = base_bytes() + magazines_bytes();
 	stats.mapped = chunks_mapped_bytes();
 	return stats;
+}
+
+static void add_bin(struct bin *bin, struct vmag_box_class *to)
+{
+	mutex_lock(&bin->lock);
+	to->size = bin->shape.size;
+	to->live += bin->slabs * bin->shape.buffers - bin->free_buffers;
+	to->handed_out += bin->filled;
+	to->taken_back += bin->drained;
+	to->slabs += bin->slabs;
+	to->partial_slabs += bin->partial_slabs;
+	to->free_buffers += bin->free_buffers;
+	to->slab_bytes += bin->slabs * bin->shape.slab_bytes;
+	mutex_unlock(&bin->lock);
+}
+
+static void add_large(const struct large_count *large, unsigned class, struct vmag_box_class *to)
+{
+	uint64_t freed = atomic_load_explicit(&large->freed, memory_order_acquire);
+	uint64_t allocated = atomic_load_explicit(&large->allocated, memory_order_relaxed);
+
+	if (allocated == 0)
+		return;
+	to->size = class_size(class);
+	to->live += allocated - freed;
+	to->handed_out += allocated;
+	to->taken_back += freed;
+}
+
+static void add_classes(struct vmag_box_class *classes)
+{
+	size_t rounds[CLASSES] = { 0 };
+
+	fronts_count(rounds);
+	for (unsigned i = 0; i < arenas_end(); i++) {
+		struct arena *arena = arena_of(i);
+
+		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++)
+			add_bin(&arena->bins[class], &classes[class]);
+		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
+			add_large(&arena->large[large], SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
+		for (unsigned class = 1; arena != NULL && class < CLASSES; class++)
+			rounds[class] += arena->depots[class].rounds;
+	}
+	for (unsigned class = 1; class < CLASSES; class++) {
+		classes[class].cached = min_size(rounds[class], classes[class].live);
+		classes[class].live -= classes[class].cached;
+	}
+}
+
+_Static_assert(SLAB_CLASSES + LARGE_CLASSES <= VMAG_BOX_CLASSES, "the black box has a row for each class");
+
+void stats_for_box(struct vmag_box_counters *counters)
+{
+	struct stats stats = stats_snapshot();
+
+	memset(counters, 0, sizeof *counters);
+	counters->time = os_clock_epoch_seconds();
+	counters->allocated = stats.allocated;
+	counters->active = stats.active;
+	counters->dirty = stats.dirty;
+	counters->cached = stats.cached;
+	counters->metadata = stats.metadata;
+	counters->mapped = stats.mapped;
+	counters->resident = os_resident_bytes();
+	counters->peak_resident = os_peak_resident_bytes();
+	counters->arenas = stats.arenas;
+	counters->threads = stats.threads;
+	add_classes(counters->classes);
 }
 
 void stats_json(struct text *text, const struct stats *stats)

@@ -21,6 +21,10 @@ struct stats {
 
 struct stats stats_snapshot(void);
 
+// The snapshot for the black box, by class (include/vmag/format.h).
+struct vmag_box_counters;
+void stats_for_box(struct vmag_box_counters *counters);
+
 struct text;
 
 // The snapshot as the fields of a JSON object, without braces; and as lines for people.

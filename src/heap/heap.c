@@ -81,6 +81,8 @@ bool heap_ready(void)
 		}
 	}
 	mutex_unlock(&first_use);
+	if (done)
+		sampling_look();
 	return done;
 }
 
@@ -165,6 +167,7 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 
 	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
 		return NULL;
+	sampling_look();
 	object = large_alloc(arena, size, align, class, zeroed);
 
 	if (object == NULL && heap_trim())

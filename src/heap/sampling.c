@@ -8,6 +8,7 @@
 
 #include "conf/options.h"
 #include "heap/door.h"
+#include "os/clock.h"
 #include "watch/profile.h"
 #include "watch/trace.h"
 
@@ -26,6 +27,8 @@ void sampling_init(void)
 	settings->leak_report = options.prof_leak;
 	settings->unwinder = (enum os_unwinder)options.prof_unwinder;
 	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);
+	if (options.black_box[0] != '\0')
+		atomic_store(&black_box_wanted, true);
 	if (wanted && options.prof_active)
 		sampling_set(true);
 	if (options.trace[0] != '\0')
@@ -109,6 +112,8 @@ static int obey(const struct vmag_request *asked)
 	case VMAG_ASK_TRACE_OFF:
 		tracing_stop();
 		return 0;
+	case VMAG_ASK_REPORT:
+		return request_report == NULL ? ENOSYS : request_report(asked->path);
 	default:
 		return ENOSYS;
 	}
@@ -122,4 +127,12 @@ void sampling_obey(void)
 	if (request_take(&asked))
 		request_answer(&asked, options.publish ? obey(&asked) : EPERM);
 	errno = saved;
+}
+
+void sampling_tell(void)
+{
+	if (black_box_begin())
+		profile_tell_box();
+	black_box_look(os_clock_ms(), atomic_load_explicit(&profile_settings.active, memory_order_relaxed),
+		       atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed), profile_lost());
 }

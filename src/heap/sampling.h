@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "watch/black_box.h"
 #include "watch/request.h"
 
 // At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
@@ -23,12 +24,17 @@ bool sampling_thread_is_on(void);
 void sampling_thread_name(const char *name);
 const char *sampling_thread_name_get(void);
 
-// Obeys what an observer in another process asks for (watch/request.h), if anything waits. No lock is held.
+// Obeys what an observer in another process asks for (watch/request.h), if anything waits, and keeps the black box up to date
+// (watch/black_box.h), if there is one. No lock is held.
 void sampling_obey(void);
+void sampling_tell(void);
 static inline void sampling_look(void)
 {
 	if (request_waits())
 		sampling_obey();
+	if (UNLIKELY(atomic_load_explicit(&black_box, memory_order_relaxed) != NULL ||
+		     atomic_load_explicit(&black_box_wanted, memory_order_relaxed)))
+		sampling_tell();
 }
 
 // The event trace (watch/trace.h) of all threads. False: there is one already, or the prefix is too long.

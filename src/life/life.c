@@ -21,6 +21,7 @@
 #include "os/file.h"
 #include "os/pages.h"
 #include "util/format.h"
+#include "watch/black_box.h"
 #include "watch/profile.h"
 #include "watch/request.h"
 
@@ -45,6 +46,7 @@ static void fork_child(void)
 	controls_fork_done();
 	background_fork_child();
 	request_fork_child();
+	black_box_fork_child();
 }
 
 // VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md).
@@ -74,6 +76,7 @@ void life_begin(void)
 
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	background_allow();
+	black_box_counters = stats_for_box;
 	report("loaded", false);
 	errno = saved;
 }
@@ -92,4 +95,5 @@ void life_end(void)
 		report_print(NULL, NULL, options.stats_print_opts);
 	report("exit", true);
 	tracing_stop();
+	black_box_end();
 }

@@ -10,6 +10,7 @@
 
 // An open file: by path, to read and write, made if need be; in memory only; a duplicate. −1: errno says why.
 int os_backing_open(const char *path);
+int os_backing_create(const char *path); // a new file; what had the name before is removed
 int os_backing_open_memory(const char *name);
 int os_backing_duplicate(int file);
 
@@ -25,6 +26,7 @@ bool os_backing_punch(int file, uint64_t offset, uint64_t size);
 
 // Maps a part of a file, shared; or huge pages of the system's pool. False: the place is taken, or there is none.
 bool os_backing_map_at(void *address, size_t size, int file, uint64_t offset);
+void *os_backing_map(size_t size, int file); // the beginning, wherever the kernel likes; NULL: not possible
 bool os_backing_map_huge_at(void *address, size_t size);
 
 // Wants the pages of a mapping from one node, by preference or strictly.

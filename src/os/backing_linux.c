@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ int os_backing_open(const char *path)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
+int os_backing_create(const char *path)
+{
+	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 int os_backing_open_memory(const char *name)
 {
 	return (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC);
@@ -44,8 +51,20 @@ uint64_t os_backing_size(int file)
 	return fstat(file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
+// Beyond the limit the kernel would send a signal.
+static bool is_beyond_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < end;
+}
+
 bool os_backing_extend(int file, uint64_t offset, uint64_t size)
 {
+	if (is_beyond_limit(offset + size)) {
+		errno = EFBIG;
+		return false;
+	}
 	if (fallocate(file, 0, (off_t)offset, (off_t)size) == 0)
 		return true;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
@@ -73,6 +92,13 @@ static bool map_at(void *address, size_t size, int flags, int file, uint64_t off
 bool os_backing_map_at(void *address, size_t size, int file, uint64_t offset)
 {
 	return map_at(address, size, MAP_SHARED, file, offset);
+}
+
+void *os_backing_map(size_t size, int file)
+{
+	void *p = mmap(NULL, size, READ_WRITE, MAP_SHARED, file, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 bool os_backing_map_huge_at(void *address, size_t size)

@@ -28,5 +28,7 @@ int os_file_create_new(const char *path); // EEXIST: there is one already
 bool os_file_write_at(int file, const char *bytes, size_t length, uint64_t offset);
 bool os_file_write(int file, const char *bytes, size_t length);
 
+void os_file_remove(const char *path);
+
 // Writes all bytes to stderr; gives up at an error.
 void os_stderr_write(const char *text, size_t length);

@@ -111,6 +111,11 @@ void os_file_append(const char *path, const char *text, size_t length)
 	os_file_close(fd);
 }
 
+void os_file_remove(const char *path)
+{
+	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
 void os_stderr_write(const char *text, size_t length)
 {
 	os_file_write(STDERR_FILENO, text, length);

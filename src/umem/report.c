@@ -16,6 +16,7 @@
 #include "os/pages.h"
 #include "umem/export.h"
 #include "util/bits.h"
+#include "watch/request.h"
 
 static const struct request {
 	const char *name;
@@ -136,8 +137,8 @@ static int open_path(const char *path)
 	return open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-// REQUEST[,json][,PATH]
-static void report_at_exit(const char *value)
+// REQUEST[,json][,PATH]; without a path to stderr. An errno.
+static int report_as_told(const char *value)
 {
 	size_t length = strcspn(value, ",");
 	const char *rest = value + length + (value[length] == ',');
@@ -151,10 +152,15 @@ static void report_at_exit(const char *value)
 	if (*rest != '\0')
 		file = open_path(rest);
 	error = file < 0 ? EIO : report_to(file, request, json);
-	if (error != 0)
-		complain(value, error);
 	if (file > STDERR_FILENO)
 		close(file);
+	return error;
+}
+
+// An observer may ask for the same (watch/request.h).
+__attribute__((constructor(102))) static void at_load(void)
+{
+	request_report = report_as_told;
 }
 
 // Runs after the program's own ends of the same kind, and before the library's (priority 101).
@@ -162,6 +168,11 @@ __attribute__((destructor(102))) static void at_exit(void)
 {
 	const char *value = environment("VMAG_UMEM_REPORT");
 
-	if (value != NULL && *value != '\0')
-		report_at_exit(value);
+	int error;
+
+	if (value == NULL || *value == '\0')
+		return;
+	error = report_as_told(value);
+	if (error != 0)
+		complain(value, error);
 }

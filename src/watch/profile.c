@@ -12,6 +12,7 @@
 #include "util/assert.h"
 #include "util/real.h"
 #include "vmag/format.h"
+#include "watch/black_box.h"
 #include "watch/dump.h"
 
 enum {
@@ -154,6 +155,29 @@ static uint32_t take_number(void)
 	return number;
 }
 
+// Under the lock.
+static void tell_box(uint32_t number, uint64_t live, uint64_t total)
+{
+	const struct tally *tally = profile_tally(number);
+
+	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
+		black_box_add(number, tally->stack, &(struct vmag_box_tally){
+			.size = tally->size, .thread = tally->thread, .arena = tally->arena, .lg_sample = tally->lg_sample,
+			.live = live, .total = total,
+		});
+}
+
+static void count(uint32_t number, int live, int total)
+{
+	struct tally *tally = profile_tally(number);
+
+	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)live, memory_order_relaxed);
+	if (total != 0)
+		atomic_fetch_add_explicit(&tally->total, (uint64_t)(int64_t)total, memory_order_relaxed);
+	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
+		black_box_count(number, live, total);
+}
+
 static uint32_t insert(const struct tally *key)
 {
 	uint32_t number = take_number(), *list;
@@ -174,6 +198,7 @@ static uint32_t insert(const struct tally *key)
 	tally->next = *list;
 	*list = number;
 	link_to_stack(tally, number);
+	tell_box(number, 0, 0);
 	if (number > profile.count)
 		atomic_store_explicit(&profile.count, number, memory_order_release);
 	return number;
@@ -208,10 +233,8 @@ static uint32_t count_one(const struct tally *key)
 	number = find(key);
 	if (number == 0)
 		number = insert(key);
-	if (number != 0) {
-		atomic_fetch_add_explicit(&profile_tally(number)->live, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&profile_tally(number)->total, 1, memory_order_relaxed);
-	}
+	if (number != 0)
+		count(number, 1, 1);
 	mutex_unlock(&profile.lock);
 	return number;
 }
@@ -263,13 +286,12 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 
 void profile_freed(uint32_t tally)
 {
-	atomic_fetch_sub_explicit(&profile_tally(tally)->live, 1, memory_order_relaxed);
+	count(tally, -1, 0);
 }
 
 void profile_cancel(uint32_t tally)
 {
-	atomic_fetch_sub_explicit(&profile_tally(tally)->total, 1, memory_order_relaxed);
-	profile_freed(tally);
+	count(tally, -1, -1);
 }
 
 uint64_t profile_lost(void)
@@ -283,6 +305,7 @@ static void retire(uint32_t number)
 	struct tally *tally = profile_tally(number);
 
 	tally->retired = true;
+	black_box_forget(number);
 	atomic_store_explicit(&tally->total, 0, memory_order_relaxed);
 	if (atomic_load_explicit(&tally->live, memory_order_relaxed) != 0)
 		return;
@@ -379,6 +402,7 @@ void profile_name(struct profile_thread *self, const char *name)
 		strncpy(place, name, PROFILE_NAME_BYTES - 1);
 	else if (first && profile_settings.system_thread_names)
 		os_thread_name(place, PROFILE_NAME_BYTES);
+	black_box_name(self->thread, place);
 }
 
 const char *profile_thread_name(uint32_t thread)
@@ -412,6 +436,17 @@ void profile_look(struct profile_thread *self, size_t mapped)
 	    atomic_load_explicit(&profile_settings.gdump, memory_order_relaxed))
 		dump_named('u');
 	self->busy = false;
+}
+
+void profile_tell_box(void)
+{
+	mutex_lock(&profile.lock);
+	for (uint32_t number = 1; number <= profile.count; number++)
+		if (!profile_tally(number)->retired)
+			tell_box(number, atomic_load(&profile_tally(number)->live), atomic_load(&profile_tally(number)->total));
+	for (uint32_t thread = 1; thread <= profile.threads; thread++)
+		black_box_name(thread, profile_thread_name(thread));
+	mutex_unlock(&profile.lock);
 }
 
 void profile_tell(struct vmag_root *root)

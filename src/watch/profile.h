@@ -117,6 +117,9 @@ uint32_t profile_threads(void);
 const char *profile_thread_name(uint32_t thread);
 uint64_t profile_lost(void); // samples for which there was no memory
 
+// Tells a black box that was just made what is known. What other threads free meanwhile may be counted once too often.
+void profile_tell_box(void);
+
 // Tells readers in other processes where all this is.
 struct vmag_root;
 void profile_tell(struct vmag_root *root);

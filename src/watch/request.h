@@ -11,15 +11,18 @@
 #include "util/bits.h"
 #include "vmag/format.h"
 
-extern struct vmag_request request;
+extern struct vmag_request request_word; // where the observer writes
 
 // Copies the request that waits, if there is one that nobody else took. What was taken is answered.
 bool request_take(struct vmag_request *taken);
 void request_answer(const struct vmag_request *taken, int error);
 
+// Writes one of libumem's reports, asked for as in VMAG_UMEM_REPORT; an errno. Set once by the floor above, NULL: there are none.
+extern int (*request_report)(const char *text);
+
 static inline bool request_waits(void)
 {
-	return UNLIKELY(__atomic_load_n(&request.number, __ATOMIC_RELAXED) != __atomic_load_n(&request.answered, __ATOMIC_RELAXED));
+	return UNLIKELY(__atomic_load_n(&request_word.number, __ATOMIC_RELAXED) != __atomic_load_n(&request_word.answered, __ATOMIC_RELAXED));
 }
 
 // In the child: what was asked of the parent is not asked of it.

@@ -20,6 +20,7 @@ struct stack {
 	uint32_t depth;
 	// Of the profile, under its lock.
 	uint32_t first_tally;
+	uint32_t boxed; // where it is in the black box; 0: not there
 	// Of whoever has the right to dump.
 	uint32_t dump; // number of the last dump in which it is
 	// Constant.

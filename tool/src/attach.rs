@@ -61,6 +61,11 @@ impl Process {
         Some((byte(root.active)? != 0, 1u64.checked_shl(byte(root.lg_sample)?.into())?))
     }
 
+    /// Whether names of files mean something else to it than to us, as in a container.
+    pub fn lives_elsewhere(&self) -> bool {
+        lives_elsewhere(self.pid)
+    }
+
     fn check(self) -> Result<Process> {
         let publish = self.counter_root()?.publish;
         match self.memory.bytes(publish, 1) {
@@ -94,6 +99,13 @@ impl Process {
             ),
         }
     }
+}
+
+fn lives_elsewhere(pid: i32) -> bool {
+    let link = |pid: &str, name| std::fs::read_link(format!("/proc/{pid}/{name}")).ok();
+    ["ns/mnt", "root"]
+        .into_iter()
+        .any(|name| link(&pid.to_string(), name) != link("self", name))
 }
 
 fn not_on_vmag(pid: i32) -> ToolError {

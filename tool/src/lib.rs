@@ -5,6 +5,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod attach;
+pub mod black_box;
 pub mod commands;
 pub mod compare;
 pub mod doctor;

@@ -1,9 +1,11 @@
-//! Heap profiles: heap_v2 text of vmag, with the samples it is made of, or of jemalloc, which has estimates only.
+//! Heap profiles: heap_v2 text of vmag, with the samples it is made of, or of jemalloc, which has estimates only; or of a black
+//! box (black_box.rs), or of a process that runs (attach.rs).
 //!
 //! n samples of S bytes at a mean distance of R bytes stand for n/p objects with p = 1 − e^(−S/R); the variance of that
 //! estimate is n·(1−p)/p², and S² times it for bytes.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::black_box::{self, BlackBox};
 use crate::error::{Result, ToolError};
 use std::collections::HashMap;
 use std::fs;
@@ -132,6 +134,9 @@ impl Profile {
                 "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
             )
         })?;
+        if black_box::is_black_box(&text) {
+            return Ok(BlackBox::read(path)?.profile);
+        }
         Profile::parse(&String::from_utf8_lossy(&text)).map_err(|why| {
             ToolError::new(
                 format!("{} is not a heap profile that can be read", path.display()),
@@ -297,7 +302,7 @@ fn hexadecimal(word: &str) -> Option<u64> {
 }
 
 /// A line of /proc/PID/maps; None for memory without a file, and for what nothing is executed in.
-fn mapping(line: &str) -> Option<Mapping> {
+pub fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let access = words.next()?;

@@ -2,9 +2,10 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::attach::Process;
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use crate::profile::Profile;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// As it is given on the command line: a number is a process unless a file has that name.
 #[derive(Debug, Clone)]
@@ -26,6 +27,24 @@ impl Source {
             Source::Process(pid) => Process::attach(*pid)?.profile(),
             Source::File(path) => Profile::read(path),
         }
+    }
+
+    /// So many profiles of a process, one after the other; of a file there is only one.
+    pub fn profiles(&self, count: usize, pause: Duration) -> Result<Vec<Profile>> {
+        let Source::Process(pid) = self else {
+            return Err(ToolError::new(
+                format!("cannot look at {} a second time", self.name()),
+                "it is a file, and does not change",
+                "name two files, or the number of a process",
+            ));
+        };
+        let process = Process::attach(*pid)?;
+        let mut profiles = vec![process.profile()?];
+        while profiles.len() < count {
+            std::thread::sleep(pause);
+            profiles.push(process.profile()?);
+        }
+        Ok(profiles)
     }
 
     /// For titles.

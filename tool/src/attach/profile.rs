@@ -1,7 +1,7 @@
 //! The live heap profile of a process: its tallies and stacks, read in place.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::Process;
+use super::{Process, lives_elsewhere};
 use crate::error::Result;
 use crate::explain::areas;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
@@ -148,10 +148,9 @@ fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {
     (is_sound && byte(root.tally_retired) == 0 && (tally.live > 0 || tally.total > 0)).then_some(tally)
 }
 
-/// What the process executes from; through its own root when it lives in another mount namespace, as in a container.
+/// What the process executes from; through its own root when it lives in a container.
 fn mappings(pid: i32) -> Vec<Mapping> {
-    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-    let is_elsewhere = namespace(&pid.to_string()) != namespace("self");
+    let is_elsewhere = lives_elsewhere(pid);
     let areas = areas::read_maps(pid).unwrap_or_default();
     let executed = areas
         .into_iter()

@@ -23,6 +23,10 @@ pub enum Ask {
         ring: bool,
     },
     TraceOff,
+    /// One of libumem's reports, as VMAG_UMEM_REPORT asks for it: REQUEST[,json],PATH.
+    Report {
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +58,15 @@ impl Process {
                 return match error {
                     0 => Ok(Answer::Done),
                     libc::EBUSY => Err(cannot_ask(self.pid, "an event trace is on already".to_string())),
+                    libc::ENOTSUP => Err(ToolError::new(
+                        format!("process {} cannot tell that", self.pid),
+                        "it does not note who allocates",
+                        "start it with UMEM_DEBUG=audit in its environment",
+                    )),
+                    libc::ENOSYS => Err(cannot_ask(
+                        self.pid,
+                        "its library is older than this command".to_string(),
+                    )),
                     _ => Err(cannot_ask(
                         self.pid,
                         std::io::Error::from_raw_os_error(error).to_string(),
@@ -79,10 +92,11 @@ fn bytes_of(ask: &Ask) -> Result<Vec<u8>> {
             ring,
         } => (3, *most_bytes, *ring, prefix),
         Ask::TraceOff => (4, 0, false, ""),
+        Ask::Report { text } => (5, 0, false, text),
     };
     if path.len() >= PATH_BYTES {
         return Err(ToolError::new(
-            "cannot ask for a trace",
+            "cannot ask for that",
             format!("the path has more than {} bytes", PATH_BYTES - 1),
             "give a shorter one",
         ));

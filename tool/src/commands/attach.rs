@@ -1,10 +1,12 @@
 //! `vmag attach`: what a process that runs on vmag holds, and its profile switched on and off.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::attach::{Answer, Ask, Counters, Process};
+use crate::attach::{Answer, Ask, ClassCounters, Counters, Process};
+use crate::black_box::BlackBox;
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::figures;
+use crate::source::Source;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
@@ -18,6 +20,7 @@ Examples:
   vmag attach --profile 512k 4711    sample an allocation every 512 KiB on average from now on
   vmag heap 4711                     what was sampled and is alive
   vmag attach --profile off 4711     sample no longer; what was sampled stays known
+  vmag attach app.4711.box           what a process held that was killed (option black_box, docs/attach.md)
 
 The process is only read, at the addresses that the library tells, and nothing in it stops: stopped and deadlocked \
 processes are read as well. It must be yours, or you root, and the kernel must let processes look into each other \
@@ -41,9 +44,9 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// The process
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
-    pid: i32,
+    /// The process, or the black box of one
+    #[arg(value_name = "PID|BLACK_BOX", value_parser = Source::parse)]
+    source: Source,
 }
 
 fn parse_profile(word: &str) -> std::result::Result<Ask, String> {
@@ -70,17 +73,88 @@ pub fn parse_distance(word: &str) -> std::result::Result<u64, String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let process = Process::attach(arguments.pid)?;
-    if let Some(ask) = &arguments.profile {
-        return switch(&process, ask, Duration::from_secs(arguments.wait));
-    }
-    let counters = process.counters()?;
+    let subject = match (&arguments.source, &arguments.profile) {
+        (Source::Process(pid), Some(ask)) => {
+            return switch(&Process::attach(*pid)?, ask, Duration::from_secs(arguments.wait));
+        }
+        (Source::Process(pid), None) => Subject::of_process(&Process::attach(*pid)?)?,
+        (Source::File(path), None) => Subject::of_box(BlackBox::read(path)?),
+        (Source::File(path), Some(_)) => {
+            return Err(ToolError::new(
+                format!("cannot switch the profile of {}", path.display()),
+                "that is a file",
+                "give the number of the process",
+            ));
+        }
+    };
     let out = match arguments.json {
-        true => as_json(&process, &counters),
-        false => as_text(&process, &counters),
+        true => format!("{:#}\n", subject.json()),
+        false => subject.text(),
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))
+}
+
+/// What is shown, wherever it comes from.
+struct Subject {
+    pid: i32,
+    program: String,
+    library_version: String,
+    /// Of a black box: when its counters were written, and the most that was resident.
+    written: Option<(u64, u64)>,
+    sampling: (bool, u64),
+    counters: Counters,
+}
+
+impl Subject {
+    fn of_process(process: &Process) -> Result<Subject> {
+        Ok(Subject {
+            pid: process.pid,
+            program: process.program.clone(),
+            library_version: process.library_version().to_string(),
+            written: None,
+            sampling: process.sampling().unwrap_or_default(),
+            counters: process.counters()?,
+        })
+    }
+
+    fn of_box(black_box: BlackBox) -> Subject {
+        Subject {
+            pid: black_box.pid,
+            program: black_box.program,
+            library_version: black_box.library_version,
+            written: Some((black_box.time, black_box.peak_resident)),
+            sampling: (black_box.profile_active, black_box.sample_bytes),
+            counters: black_box.counters,
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "pid": self.pid, "program": self.program, "library_version": self.library_version,
+            "profile_active": self.sampling.0, "sample_bytes": self.sampling.1,
+            "time": self.written.map(|written| written.0), "peak_resident": self.written.map(|written| written.1),
+            "counters": self.counters,
+        })
+    }
+
+    fn text(&self) -> String {
+        let profile = match self.sampling {
+            (true, distance) => format!("on, a sample every {} on average", figures::bytes(distance)),
+            _ => "off".to_string(),
+        };
+        let mut out = format!(
+            "{}process {}, {}: vmag {}, {} threads; profile {profile}\n\n",
+            if self.written.is_some() { "black box of " } else { "" },
+            self.pid,
+            self.program,
+            self.library_version,
+            self.counters.threads,
+        );
+        out.push_str(&sums(&self.counters, self.written));
+        out.push_str(&classes(&self.counters));
+        out
+    }
 }
 
 fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<Status> {
@@ -93,38 +167,20 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<Status> {
             deliver(format!("process {}: profile {what}\n", process.pid).as_bytes(), None)?;
             Ok(Status::Exited(0))
         }
-        Answer::Waiting => Err(ToolError::new(
-            format!("process {} has not seen the request yet", process.pid),
-            "it did not come by in the allocator's slow paths: it is idle, stopped, or content with its magazines",
-            "it will obey when it does; --wait SECONDS waits longer",
-        )),
+        Answer::Waiting => Err(not_seen(process.pid)),
     }
 }
 
-fn as_json(process: &Process, counters: &Counters) -> String {
-    let (active, bytes) = process.sampling().unwrap_or_default();
-    let value = json!({
-        "pid": process.pid, "program": process.program, "library_version": process.library_version(),
-        "profile_active": active, "sample_bytes": bytes, "counters": counters,
-    });
-    format!("{value:#}\n")
+pub fn not_seen(pid: i32) -> ToolError {
+    ToolError::new(
+        format!("process {pid} has not seen the request yet"),
+        "it did not come by in the allocator's slow paths: it is idle, stopped, or content with its magazines",
+        "it will obey when it does; --wait SECONDS waits longer",
+    )
 }
 
-fn as_text(process: &Process, counters: &Counters) -> String {
-    let bytes = figures::bytes;
-    let profile = match process.sampling() {
-        Some((true, distance)) => format!("on, a sample every {} on average", bytes(distance)),
-        _ => "off".to_string(),
-    };
-    let mut out = format!(
-        "process {}, {}: vmag {}, {} threads, {} arenas; profile {profile}\n\n",
-        process.pid,
-        process.program,
-        process.library_version(),
-        counters.threads,
-        counters.arenas.len()
-    );
-    let rows = [
+fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
+    let mut rows = vec![
         (
             "resident",
             counters.process_resident.unwrap_or(0),
@@ -137,30 +193,35 @@ fn as_text(process: &Process, counters: &Counters) -> String {
         ("metadata", counters.metadata, "the library's own"),
         ("mapped", counters.mapped, "address space of the heap"),
     ];
-    for (name, value, meaning) in rows {
-        let _ = writeln!(out, "{name:<10}{:>12}  {meaning}", bytes(value));
+    if let Some((_, peak)) = written {
+        rows.insert(1, ("at most", peak, "resident since the process began"));
     }
-    let _ = writeln!(
-        out,
-        "\n{:>9} {:>12} {:>10} {:>9} {:>8} {:>6}",
-        "size", "bytes", "live", "cached", "slabs", "full"
+    let mut out = String::new();
+    for (name, value, meaning) in rows {
+        let _ = writeln!(out, "{name:<10}{:>12}  {meaning}", figures::bytes(value));
+    }
+    out
+}
+
+/// Those that hold something, the largest first.
+fn classes(counters: &Counters) -> String {
+    let mut out = format!(
+        "\n{:>9} {:>12} {:>10} {:>9} {:>8} {:>6}\n",
+        "size", "bytes", "live", "cached", "slabs", "used"
     );
-    let mut classes: Vec<_> = counters
-        .classes
-        .iter()
-        .filter(|class| class.live + class.cached > 0)
-        .collect();
+    let holds = |class: &&ClassCounters| class.live + class.cached > 0;
+    let mut classes: Vec<&ClassCounters> = counters.classes.iter().filter(holds).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.live * class.size));
     for class in classes {
-        let full = match class.slab_bytes {
+        let used = match class.slab_bytes {
             0 => String::new(),
             whole => format!("{} %", class.live * class.size * 100 / whole),
         };
         let _ = writeln!(
             out,
-            "{:>9} {:>12} {:>10} {:>9} {:>8} {full:>6}",
+            "{:>9} {:>12} {:>10} {:>9} {:>8} {used:>6}",
             class.size,
-            bytes(class.live * class.size),
+            figures::bytes(class.live * class.size),
             class.live,
             class.cached,
             class.slabs

@@ -6,19 +6,21 @@ use crate::error::Result;
 use crate::heap_diff::{self, Difference};
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
-use crate::profile::Profile;
+use crate::source::Source;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   vmag diff before.heap after.heap                 what grew and what shrank
   vmag diff --measure live-objects a.heap b.heap   the same, in objects
   vmag diff --json a.heap b.heap                   for a script
+  vmag diff --seconds 30 4711                      what a process that runs holds more 30 seconds later
+  vmag diff before.heap 4711                       the same since a profile was written
 
-Both profiles are estimates. A site is listed when its change is larger than two standard errors; all others are noise \
+A profile is a file, a black box, or the number of a process that runs and is profiled. Both profiles are estimates. A site is listed when its change is larger than two standard errors; all others are noise \
 and shown as one sum.";
 
 /// Show what changed between two heap profiles.
@@ -37,16 +39,24 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    #[arg(value_name = "BEFORE")]
-    before: PathBuf,
+    /// How long to wait before the second look at a process
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "after")]
+    seconds: u64,
 
-    #[arg(value_name = "AFTER")]
-    after: PathBuf,
+    #[arg(value_name = "BEFORE|PID", value_parser = Source::parse)]
+    before: Source,
+
+    #[arg(value_name = "AFTER|PID", value_parser = Source::parse)]
+    after: Option<Source>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let before = HeapView::new(Profile::read(&arguments.before)?);
-    let after = HeapView::new(Profile::read(&arguments.after)?);
+    let mut profiles = match &arguments.after {
+        Some(after) => vec![arguments.before.profile()?, after.profile()?],
+        None => arguments.before.profiles(2, Duration::from_secs(arguments.seconds))?,
+    };
+    let after = HeapView::new(profiles.pop().unwrap_or_default());
+    let before = HeapView::new(profiles.pop().unwrap_or_default());
     let measure = arguments.measure;
     let difference = heap_diff::compare(&before, &after, measure);
     let out = if arguments.json {

@@ -4,7 +4,7 @@
 use crate::commands::heap::{Format, deliver, render};
 use crate::error::{Result, ToolError};
 use crate::heap_view::{HeapView, Measure};
-use crate::profile::Profile;
+use crate::source::Source;
 use crate::system::Status;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ Examples:
   vmag export p.heap p.folded            collapsed stacks
   vmag export p.heap p.svg               flame graph
   vmag export p.heap p.csv               a table
+  vmag export 4711 p.pb.gz               of a process that runs
 
 Endings: .pb.gz .pprof .speedscope.json .folded .collapsed .svg .csv .json .txt";
 
@@ -31,9 +32,9 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The profile
-    #[arg(value_name = "PROFILE")]
-    profile: PathBuf,
+    /// The profile, a black box, or the number of a process that runs
+    #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
+    profile: Source,
 
     /// The file to write
     #[arg(value_name = "FILE")]
@@ -45,8 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         Some(format) => format,
         None => return Err(unknown_ending(&arguments.output)),
     };
-    let view = HeapView::new(Profile::read(&arguments.profile)?);
-    let title = arguments.profile.display().to_string();
+    let view = HeapView::new(arguments.profile.profile()?);
+    let title = arguments.profile.name();
     deliver(
         &render(&view, format, arguments.measure, &title),
         Some(&arguments.output),

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
-use crate::profile::Profile;
+use crate::source::Source;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +19,10 @@ Examples:
       what was alive when the program ended
   vmag leaks 1.heap 2.heap 3.heap
       what grew from each profile of a running process to the next (lg_prof_interval, prof.dump)
+  vmag leaks --seconds 60 4711
+      what grew in process 4711 from each of four looks to the next, 60 seconds apart
+  vmag leaks 4711.box
+      what was alive when a process was killed (option black_box)
 
 \"Alive at exit\" is no proof of a leak: many programs leave freeing to the end of the process. \"Growing\" means: larger in \
 every profile than in the one before, and from the first to the last by more than two standard errors. Whether anything \
@@ -40,18 +44,29 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     least: u64,
 
-    /// One profile of the end, or several in the order of time
-    #[arg(value_name = "PROFILE", required = true, num_args = 1..)]
-    profiles: Vec<PathBuf>,
+    /// Look at a running process so many times
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    looks: u32,
+
+    /// How long to wait between two looks
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+
+    /// One profile of the end, several in the order of time, or the number of a process that runs
+    #[arg(value_name = "PROFILE|PID", required = true, num_args = 1.., value_parser = Source::parse)]
+    profiles: Vec<Source>,
 }
 
 const MEASURE: Measure = Measure::LiveBytes;
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let mut views = Vec::new();
-    for path in &arguments.profiles {
-        views.push(HeapView::new(Profile::read(path)?));
-    }
+    let profiles = match &arguments.profiles[..] {
+        [process @ Source::Process(_)] => {
+            process.profiles(arguments.looks as usize, Duration::from_secs(arguments.seconds))?
+        }
+        sources => sources.iter().map(Source::profile).collect::<Result<Vec<_>>>()?,
+    };
+    let views: Vec<HeapView> = profiles.into_iter().map(HeapView::new).collect();
     let out = match &views[..] {
         [one] => alive_at_exit(arguments, one),
         several => growing(arguments, several),

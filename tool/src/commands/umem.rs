@@ -1,9 +1,13 @@
-//! `vmag umastat`, `findleaks`, `umausers`, `umem-cache`, `vmem`, `umem-log`: libumem's reports on a command, at its end.
+//! `vmag umastat`, `findleaks`, `umausers`, `umem-cache`, `vmem`, `umem-log`: libumem's reports on a command, at its end, or on
+//! a process that runs.
 //!
 //! The library writes the report when the command's process ends by exit(3) (VMAG_UMEM_REPORT, docs/umem.md); each process
 //! into a file of its own, of which the command's is shown.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::attach::{Answer, Ask, Process};
+use crate::commands::attach::not_seen;
+use crate::commands::heap::deliver;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
@@ -13,18 +17,22 @@ use clap::Args;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   vmag findleaks -- ./program             what the program lost, by the stack that allocated it
   vmag umastat --json=s.json -- make      every cache and arena at the end, as JSON in a file
   UMEM_DEBUG=default vmag umausers -- ./program
+  vmag umastat 4711                       of a process that runs, as it is now
 
 The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \
 umausers and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING=transaction, unless you set them. Stacks go as far \
-as the program has frame pointers (-fno-omit-frame-pointer). A process that runs already cannot be \
-asked from outside; it can ask itself with vmag_umem_report.
+as the program has frame pointers (-fno-omit-frame-pointer). A process that runs writes the report itself, the next \
+time that it comes by in the allocator's slow paths (`vmag attach --help`); it must be yours, or you root. findleaks, umausers and \
+umem-log know what was allocated under UMEM_DEBUG, which it must have been started with.
 
 Exit status: the command's own. 125: vmag failed, or there was no report.";
 
@@ -71,12 +79,24 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     lib: Option<PathBuf>,
 
+    /// With a process: how long to wait until it wrote the report
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    wait: u64,
+
+    /// A process that runs
+    #[arg(value_name = "PID", required_unless_present = "words", conflicts_with = "words",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD")]
     words: Vec<OsString>,
 }
 
 pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
+    if let Some(pid) = arguments.pid {
+        return run_on_process(arguments, pid, request);
+    }
     let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
     let folder = tempfile::Builder::new()
         .prefix("vmag-umem-")
@@ -97,6 +117,52 @@ pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
     }
     show(arguments, &reports)?;
     Ok(status)
+}
+
+/// The process writes into a file of ours, which it sees under this name when it lives in our file system.
+fn run_on_process(arguments: &Arguments, pid: i32, request: Request) -> Result<Status> {
+    let process = Process::attach(pid)?;
+    let root = if process.lives_elsewhere() {
+        format!("/proc/{pid}/root")
+    } else {
+        String::new()
+    };
+    let temporary = if root.is_empty() {
+        std::env::temp_dir()
+    } else {
+        PathBuf::from(format!("{root}/tmp"))
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("vmag-umem-")
+        .tempdir_in(temporary)
+        .map_err(no_folder)?;
+    let path = folder.path().join("report");
+    fs::write(&path, "").map_err(no_folder)?;
+    give_to_owner(pid, &[folder.path(), &path]).map_err(no_folder)?;
+    let format = if arguments.json.is_some() { ",json" } else { "" };
+    let path_there = path.display().to_string().split_off(root.len());
+    let text = format!("{}{format},{path_there}", request.name());
+    let answer = process.ask(&Ask::Report { text }, Duration::from_secs(arguments.wait))?;
+    if answer == Answer::Waiting {
+        return Err(not_seen(pid));
+    }
+    let report = fs::read_to_string(&path).map_err(no_folder)?;
+    match &arguments.json {
+        None => deliver(report.as_bytes(), None)?,
+        Some(file) => deliver(pretty(&report)?.as_bytes(), file.as_deref())?,
+    }
+    Ok(Status::Exited(0))
+}
+
+/// Where we are root and the process is not.
+fn give_to_owner(pid: i32, paths: &[&Path]) -> std::io::Result<()> {
+    let owner = fs::metadata(format!("/proc/{pid}"))?;
+    if owner.uid() == system::user_id() {
+        return Ok(());
+    }
+    paths
+        .iter()
+        .try_for_each(|path| chown(path, Some(owner.uid()), Some(owner.gid())))
 }
 
 /// The command inherits what it is asked for.
@@ -142,11 +208,7 @@ fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
         reports.iter().for_each(say);
         return Ok(());
     }
-    let mut text = String::new();
-    for line in reports.iter().flat_map(|report| report.lines()) {
-        let value: Value = serde_json::from_str(line).map_err(not_json)?;
-        text += &format!("{value:#}\n");
-    }
+    let text = pretty(&reports.concat())?;
     match &arguments.json {
         Some(Some(path)) => fs::write(path, text).map_err(|error| {
             ToolError::new(
@@ -160,6 +222,16 @@ fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// A JSON value a line, laid out for people.
+fn pretty(lines: &str) -> Result<String> {
+    let mut text = String::new();
+    for line in lines.lines() {
+        let value: Value = serde_json::from_str(line).map_err(not_json)?;
+        text += &format!("{value:#}\n");
+    }
+    Ok(text)
 }
 
 fn no_report(subject: &Subject, by_vmag: bool) -> ToolError {

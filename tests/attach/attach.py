@@ -1,0 +1,321 @@
+# `vmag attach`, `heap` and black boxes: what an observer sees of a process that does what it is told.
+# `attach.py VMAG LIBRARY TARGET CASE`.  Without the command the test is skipped.
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+NOBODY = 65534
+SMALL = 1000
+SMALL_CLASS = 1024
+EVERY_ONE = "prof:true,lg_prof_sample:0"
+PATIENCE = 20
+
+
+class Target:
+    def __init__(self, setting, conf="", program=None):
+        self.setting = setting
+        environment = {**os.environ, "VMAG_CONF": conf}
+        environment["LD_PRELOAD"] = setting.library
+        self.process = subprocess.Popen([program or setting.target], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment, text=True)
+        self.pid = self.process.pid
+        self.do("hello")
+
+    def do(self, *words):
+        """What it says before its "ok"."""
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        said = []
+        while (line := self.process.stdout.readline().strip()) != "ok":
+            assert line, "the target ended"
+            said.append(line)
+        return said
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+class Setting:
+    def __init__(self, vmag, library, target, folder):
+        self.vmag, self.library, self.target, self.folder = vmag, library, target, folder
+
+    def run(self, *words, user=None):
+        return subprocess.run([self.vmag, *map(str, words)], capture_output=True, text=True, timeout=60, user=user,
+                              group=user, extra_groups=[] if user else None)
+
+    def json(self, *words):
+        result = self.run(*words)
+        assert result.returncode == 0, (words, result.stderr)
+        return json.loads(result.stdout)
+
+    def counters(self, source):
+        return self.json("attach", "--json", source)["counters"]
+
+    def live_small(self, source):
+        sizes = {row["size"]: row["live"] for row in self.counters(source)["classes"]}
+        return sizes.get(SMALL_CLASS, 0)
+
+    def site(self, source, name):
+        """Objects and bytes that the profile gives to a function."""
+        sites = self.json("heap", "--json", source)["sites"]
+        of_name = [site for site in sites if any(frame["function"] == name for frame in site["frames"])]
+        return sum(site["objects"] for site in of_name), sum(site["bytes"] for site in of_name)
+
+    def refused(self, *words, user=None):
+        """What the command says when it cannot."""
+        result = self.run(*words, user=user)
+        assert result.returncode == 125, (words, result.returncode, result.stdout, result.stderr)
+        assert "error:" in result.stderr and "why:" in result.stderr and "what to do:" in result.stderr, result.stderr
+        return result.stderr
+
+    def box(self, pid):
+        return os.path.join(self.folder, f"t.{pid}.box")
+
+    def boxed(self, more=EVERY_ONE):
+        return f"{more},black_box:{self.folder}/t.%p.box"
+
+
+def check_counters(setting):
+    """Counters move by what the program does, to the object; also while it is stopped or deadlocked."""
+    with Target(setting) as target:
+        before = setting.counters(target.pid)
+        small_before = setting.live_small(target.pid)
+        target.do("small", 10000)
+        target.do("large", 20)
+        after = setting.counters(target.pid)
+        assert setting.live_small(target.pid) - small_before == 10000
+        grown = after["allocated"] - before["allocated"]
+        assert 10000 * SMALL_CLASS + (20 << 20) <= grown <= 10000 * SMALL_CLASS + (20 << 20) + (1 << 16), grown
+        assert after["allocated"] <= after["active"] and after["threads"] == 1
+        target.process.send_signal(signal.SIGSTOP)
+        assert setting.counters(target.pid)["allocated"] == after["allocated"]
+        target.process.send_signal(signal.SIGCONT)
+        target.do("free")
+        assert setting.live_small(target.pid) == small_before
+        target.do("deadlock")
+        assert setting.live_small(target.pid) == small_before
+
+
+def check_profile(setting):
+    """Profiled from its start, of each allocation: the live profile is whole, read from a stopped process."""
+    with Target(setting, EVERY_ONE) as target:
+        target.do("small", 5000)
+        target.do("large", 7)
+        target.process.send_signal(signal.SIGSTOP)
+        assert setting.site(target.pid, "site_small") == (5000, 5000 * SMALL_CLASS)
+        assert setting.site(target.pid, "site_large") == (7, 7 << 20)
+        target.process.send_signal(signal.SIGCONT)
+        first = os.path.join(setting.folder, "first.csv")
+        assert setting.run("heap", "--format", "csv", "-o", first, target.pid).returncode == 0
+        target.do("free")
+        assert setting.site(target.pid, "site_small") == (0, 0)
+
+
+def check_switch(setting):
+    """The profile is switched from outside; a process that does not come by is told of."""
+    with Target(setting) as target:
+        assert setting.site(target.pid, "site_small") == (0, 0)
+        said = setting.refused("attach", "--profile", "4k", "--wait", "0", target.pid)
+        assert "has not seen the request" in said
+        target.do("large", 1)
+        told = setting.json("attach", "--json", target.pid)
+        assert told["profile_active"] and told["sample_bytes"] == 4096, told
+        target.do("small", 20000)
+        objects, _ = setting.site(target.pid, "site_small")
+        assert 18000 < objects < 22000, objects
+        target.do("threads", 1)  # comes by all the time
+        assert setting.run("attach", "--profile", "off", target.pid).returncode == 0
+        assert not setting.json("attach", "--json", target.pid)["profile_active"]
+        assert setting.site(target.pid, "site_small")[0] == objects
+        assert setting.run("attach", "--profile", "1M", target.pid).stdout.strip().endswith("1.0 MiB on average")
+
+
+def check_busy(setting):
+    """Read again and again while four threads allocate, free and are sampled."""
+    with Target(setting, "prof:true,lg_prof_sample:9") as target:
+        target.do("small", 2000)
+        objects, _ = setting.site(target.pid, "site_small")
+        target.do("threads", 4)
+        for _ in range(10):
+            assert setting.site(target.pid, "site_small")[0] == objects
+            counters = setting.counters(target.pid)
+            assert 2000 * SMALL_CLASS <= counters["allocated"] < 100 << 20 and counters["threads"] == 5, counters
+
+
+def check_black_box(setting):
+    """After kill -9 the box says what the process said of itself just before; one that ends by itself leaves none."""
+    with Target(setting, setting.boxed()) as target:
+        target.do("small", 5000)
+        target.do("close")
+        target.do("large", 7)
+        alive = setting.json("heap", "--json", target.pid)
+        target.kill()
+    dead = setting.json("heap", "--json", setting.box(target.pid))
+    assert {**dead, "time": 0} == {**alive, "time": 0}
+    assert setting.site(setting.box(target.pid), "site_small") == (5000, 5000 * SMALL_CLASS)
+    told = setting.json("attach", "--json", setting.box(target.pid))
+    assert told["pid"] == target.pid and told["peak_resident"] > 5000 * SMALL_CLASS, told
+    assert os.stat(setting.box(target.pid)).st_mode & 0o777 == 0o600
+    with Target(setting, setting.boxed()) as target:
+        assert os.path.exists(setting.box(target.pid))
+        target.process.stdin.close()
+        target.process.wait()
+        assert not os.path.exists(setting.box(target.pid))
+
+
+def check_box_counters(setting):
+    """Counters in the box follow, without the profile and in a process that only has large objects."""
+    with Target(setting, setting.boxed("prof:false")) as target:
+        target.do("large", 10)
+        time.sleep(0.3)
+        target.do("large", 10)
+        time.sleep(0.3)
+        target.do("large", 1)
+        boxed = setting.counters(setting.box(target.pid))["allocated"]
+        assert boxed >= 19 << 20, boxed
+        target.do("small", 20000)
+        time.sleep(0.3)
+        target.do("small", 2000)
+        assert setting.live_small(setting.box(target.pid)) >= 19800  # of other threads the library counts half a magazine
+
+
+def check_fork(setting):
+    """A child has a box of its own, or none; what it does is not written into its parent's."""
+    with Target(setting, setting.boxed()) as target:
+        target.do("small", 3000)
+        child = int(target.do("fork", 2000)[0])
+        end = time.time() + PATIENCE
+        while not (os.path.exists(setting.box(child)) and setting.site(setting.box(child), "site_small")[0] == 5000):
+            assert time.time() < end
+            time.sleep(0.05)
+        assert setting.site(child, "site_small")[0] == 5000
+        assert setting.site(setting.box(target.pid), "site_small")[0] == 3000
+        os.kill(child, signal.SIGKILL)
+        child = int(target.do("clone")[0])  # without fork's handlers
+        while setting.site(child, "site_small")[0] != 0:
+            assert time.time() < end
+            time.sleep(0.05)
+        os.kill(child, signal.SIGKILL)
+        assert setting.site(setting.box(target.pid), "site_small")[0] == 3000
+    with Target(setting, f"{EVERY_ONE},black_box:{setting.folder}/one.box") as target:
+        target.do("small", 3000)
+        child = int(target.do("fork", 2000)[0])
+        end = time.time() + PATIENCE
+        while setting.site(child, "site_small")[0] != 5000:
+            assert time.time() < end
+            time.sleep(0.05)
+        os.kill(child, signal.SIGKILL)
+        assert setting.site(os.path.join(setting.folder, "one.box"), "site_small")[0] == 3000
+
+
+def check_reports(setting):
+    """libumem's reports of a process that runs."""
+    with Target(setting) as target:
+        assert "has not seen the request" in setting.refused("umastat", "--wait", "0", target.pid)
+        target.do("small", 1000)
+        target.do("threads", 2)
+        told = setting.json("umastat", "--json", target.pid)
+        row = next(row for row in told["caches"] if row["name"] == f"umem_alloc_{SMALL_CLASS}")
+        assert told["pid"] == target.pid and 900 < row["in_use"] < 1200, row
+        assert "does not note who allocates" in setting.refused("findleaks", target.pid)
+        assert "umem_alloc_" in setting.run("umastat", target.pid).stdout
+    os.environ["UMEM_DEBUG"] = "audit"
+    with Target(setting) as target:
+        target.do("small", 100)
+        target.do("threads", 1)
+        users = setting.run("umausers", target.pid)
+        assert users.returncode == 0 and "site_small" in users.stdout, users
+        assert setting.run("findleaks", target.pid).returncode == 0
+    del os.environ["UMEM_DEBUG"]
+
+
+def check_refused(setting):
+    """Every reason not to attach is told."""
+    with Target(setting) as target:
+        if os.geteuid() == 0:
+            said = setting.refused("attach", target.pid, user=NOBODY)
+            assert "another user" in said, said
+        assert "does not run on vmag" in setting.refused("attach", os.getpid())
+        assert "there is no process" in setting.refused("attach", 2**22 + 1)
+        assert "that is a file" in setting.refused("attach", "--profile", "off", sys.argv[0])
+        assert "does not begin like one" in setting.refused("attach", sys.argv[0])
+        target.do("spoil", 8, 99)
+        for command in ("attach", "heap"):
+            said = setting.refused(command, target.pid)
+            assert "version 99, this command knows 1" in said, said
+        assert "version 99" in setting.json("explain", "--json", target.pid)["heap_unreadable"]
+    with Target(setting) as target:
+        target.do("spoil", 12, 148)
+        assert "older than this command" in setting.refused("attach", target.pid)
+        assert setting.json("explain", "--json", target.pid)["on_vmag"]
+    with Target(setting, f"black_box:{setting.folder}/none/t.box") as target:  # told on stderr, and that is all
+        assert setting.live_small(target.pid) == 0
+    with Target(setting, "publish:false") as target:
+        assert "publish:false" in setting.refused("attach", target.pid)
+
+
+def check_spoilt(setting):
+    """Whatever a root says, the command neither crashes nor hangs."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    choose = random.Random(seed)
+    for _ in range(20):
+        with Target(setting, EVERY_ONE) as target:
+            target.do("small", 100)
+            for _ in range(choose.randrange(1, 4)):
+                target.do("spoil", 16 + 4 * choose.randrange(130), choose.choice([0, 1, 7, 4096, 2**31, 2**32 - 1,
+                                                                                     choose.randrange(2**32)]))
+            for words in (["attach", "--json"], ["heap", "--json"], ["explain", "--json"]):
+                result = setting.run(*words, target.pid)
+                assert result.returncode in (0, 125), (words, result.returncode, result.stderr)
+
+
+def check_secure(setting):
+    """A setuid program has no root and makes no box, whatever it is linked with and told."""
+    if os.geteuid() != 0:
+        print("SKIPPED: only root can make a setuid copy of the program")
+        sys.exit(SKIPPED)
+    os.chmod(setting.folder, 0o755)
+    copy = shutil.copy(setting.target + "_linked", setting.folder)
+    os.chown(copy, NOBODY, NOBODY)
+    os.chmod(copy, 0o4755)
+    environment = {**os.environ, "VMAG_CONF": setting.boxed()}
+    process = subprocess.Popen([copy], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
+    try:
+        process.stdin.write("small 1000\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ok\n"
+        if f"{NOBODY}" not in open(f"/proc/{process.pid}/status").read():
+            print("SKIPPED: the temporary folder does not honour setuid")
+            sys.exit(SKIPPED)
+        assert "raised privileges" in setting.refused("attach", process.pid)
+        assert not os.path.exists(setting.box(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main(vmag, library, target, case):
+    if not os.access(vmag, os.X_OK):
+        print("SKIPPED: the vmag command is not built (make tool)")
+        sys.exit(SKIPPED)
+    with tempfile.TemporaryDirectory(prefix="vmag-attach-") as folder:
+        globals()["check_" + case](Setting(vmag, library, target, folder))
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,290 @@
+//! A black box: what a process kept of itself in a file while it ran (include/vmag/format.h, struct vmag_box).
+//!
+//! The process may be dead, or write into the file at this moment: tallies are taken as they are, texts and counters from the
+//! copy that is not being written. Whatever does not fit is left out.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::attach::{ClassCounters, Counters};
+use crate::error::{Result, ToolError};
+use crate::explain::memory::{u16_in, u32_in, u64_in};
+use crate::profile::{Estimate, Profile, Sample, mapping};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+const MAGIC: &[u8] = b"vmag_box";
+const VERSION: u32 = 1;
+const CLASS_BYTES: usize = 9 * 8;
+const CLASSES: usize = 240;
+const COUNTERS_BYTES: usize = 9 * 8 + 8 + CLASSES * CLASS_BYTES;
+const TALLY_BYTES: usize = 40;
+const MOST_DEPTH: usize = 1 << 12;
+/// A count below zero: an object that was freed while the box was made.
+const MOST_COUNT: u64 = 1 << 48;
+
+pub struct BlackBox {
+    pub pid: i32,
+    pub program: String,
+    pub library_version: String,
+    /// Seconds since 1970: of its making, and of the counters.
+    pub begun: u64,
+    pub time: u64,
+    pub profile_active: bool,
+    pub sample_bytes: u64,
+    /// Tallies for which there was no room.
+    pub no_room: u64,
+    pub peak_resident: u64,
+    pub counters: Counters,
+    pub profile: Profile,
+}
+
+/// Whether bytes begin like a black box.
+pub fn is_black_box(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+impl BlackBox {
+    pub fn read(path: &Path) -> Result<BlackBox> {
+        let cannot = |why: String| {
+            ToolError::new(
+                format!("cannot read the black box {}", path.display()),
+                why,
+                "name a file that the option black_box made",
+            )
+        };
+        let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+        BlackBox::parse(&bytes).map_err(cannot)
+    }
+
+    pub fn parse(bytes: &[u8]) -> std::result::Result<BlackBox, String> {
+        if !is_black_box(bytes) {
+            return Err("it does not begin like one; its process may have been killed while it made it".to_string());
+        }
+        match u32_in(bytes, 8) {
+            VERSION => {}
+            version => return Err(format!("its format is version {version}, this command knows {VERSION}")),
+        }
+        let head = Head::parse(bytes).ok_or("it is shorter than it says")?;
+        let counters = head.counters(bytes);
+        let profile = head.profile(bytes, counters.0);
+        Ok(BlackBox {
+            pid: u32_in(bytes, 32) as i32,
+            program: text(&bytes[56..120]),
+            library_version: text(&bytes[40..56]),
+            begun: u64_in(bytes, 24),
+            time: counters.0,
+            profile_active: head.profile_active,
+            sample_bytes: 1u64.checked_shl(head.lg_sample).unwrap_or(0),
+            no_room: head.no_room,
+            peak_resident: counters.1,
+            counters: counters.2,
+            profile,
+        })
+    }
+}
+
+/// The fields behind the names, in their order.
+struct Head {
+    maps: usize,
+    maps_bytes: usize,
+    names: usize,
+    name_bytes: usize,
+    names_most: usize,
+    tallies: usize,
+    tallies_most: usize,
+    maps_written: u32,
+    maps_used: [usize; 2],
+    counters_written: u32,
+    profile_active: bool,
+    lg_sample: u32,
+    lost: u64,
+    no_room: u64,
+    counters: usize,
+}
+
+const HEAD_FIELDS: usize = 120;
+const HEAD_COUNTERS: usize = HEAD_FIELDS + 14 * 4 + 2 * 8;
+
+impl Head {
+    fn parse(bytes: &[u8]) -> Option<Head> {
+        let field = |index: usize| u32_in(bytes, HEAD_FIELDS + index * 4);
+        let size = |index: usize| field(index) as usize;
+        let is_whole = bytes.len() as u64 >= u64_in(bytes, 16) && size(5) <= bytes.len();
+        (is_whole && bytes.len() >= HEAD_COUNTERS + 2 * COUNTERS_BYTES).then(|| Head {
+            maps: size(0),
+            maps_bytes: size(1),
+            names: size(2),
+            name_bytes: size(3).max(1),
+            names_most: size(4),
+            tallies: size(5),
+            tallies_most: size(6),
+            maps_written: field(8),
+            maps_used: [size(9), size(10)],
+            counters_written: field(11),
+            profile_active: field(12) != 0,
+            lg_sample: field(13),
+            lost: u64_in(bytes, HEAD_FIELDS + 14 * 4),
+            no_room: u64_in(bytes, HEAD_FIELDS + 14 * 4 + 8),
+            counters: HEAD_COUNTERS,
+        })
+    }
+
+    /// Their time, the most that was resident, and the counters.
+    fn counters(&self, bytes: &[u8]) -> (u64, u64, Counters) {
+        let at = self.counters + (self.counters_written & 1) as usize * COUNTERS_BYTES;
+        let bytes = &bytes[at..];
+        let number = |index: usize| u64_in(bytes, index * 8);
+        let classes = (0..CLASSES).map(|class| class_at(&bytes[80 + class * CLASS_BYTES..]));
+        let counters = Counters {
+            allocated: number(1),
+            active: number(2),
+            dirty: number(3),
+            cached: number(4),
+            metadata: number(5),
+            mapped: number(6),
+            process_resident: Some(number(7)),
+            threads: u32_in(bytes, 76),
+            arenas: Vec::new(),
+            classes: classes
+                .filter(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0))
+                .collect(),
+        };
+        (number(0), number(8), counters)
+    }
+
+    fn profile(&self, bytes: &[u8], time: u64) -> Profile {
+        let mut profile = Profile {
+            lg_sample: Some(self.lg_sample),
+            lost: self.lost,
+            pid: Some(u32_in(bytes, 32).into()),
+            time: Some(time as i64),
+            mappings: self.maps(bytes).lines().filter_map(mapping).collect(),
+            threads: self.thread_names(bytes),
+            ..Profile::default()
+        };
+        let mut numbers: HashMap<u64, usize> = HashMap::new();
+        let tallies = bytes[self.tallies..].chunks_exact(TALLY_BYTES).take(self.tallies_most);
+        for tally in tallies {
+            let (offset, size, lg_sample) = (u64_in(tally, 0), u64_in(tally, 8), tally[22]);
+            let count = |at: usize| Some(u64_in(tally, at)).filter(|count| *count < MOST_COUNT).unwrap_or(0);
+            let (live, total) = (count(24), count(32));
+            if offset == 0 || lg_sample >= 64 || (live == 0 && total == 0) {
+                continue;
+            }
+            let stack = match numbers.get(&offset) {
+                Some(stack) => *stack,
+                None => {
+                    let Some(frames) = frames(bytes, offset) else { continue };
+                    profile.stacks.push(frames);
+                    numbers.insert(offset, profile.stacks.len() - 1);
+                    profile.stacks.len() - 1
+                }
+            };
+            profile.samples.push(Sample {
+                stack,
+                thread: u32_in(tally, 16),
+                arena: Some(u16_in(tally, 20).into()),
+                size: Some(size),
+                live: Estimate::of_samples(live, size, lg_sample.into()),
+                total: Estimate::of_samples(total, size, lg_sample.into()),
+            });
+        }
+        profile
+    }
+
+    fn maps(&self, bytes: &[u8]) -> String {
+        let number = (self.maps_written & 1) as usize;
+        let start = self.maps + number * self.maps_bytes;
+        let used = self.maps_used[number].min(self.maps_bytes);
+        String::from_utf8_lossy(bytes.get(start..start + used).unwrap_or_default()).into_owned()
+    }
+
+    fn thread_names(&self, bytes: &[u8]) -> HashMap<u32, String> {
+        let names = bytes
+            .get(self.names..)
+            .unwrap_or_default()
+            .chunks_exact(self.name_bytes);
+        let names = names.take(self.names_most).enumerate();
+        names
+            .map(|(thread, name)| (thread as u32, text(name)))
+            .filter(|(_, name)| !name.is_empty())
+            .collect()
+    }
+}
+
+fn class_at(bytes: &[u8]) -> ClassCounters {
+    let number = |index: usize| u64_in(bytes, index * 8);
+    ClassCounters {
+        size: number(0),
+        live: number(1),
+        cached: number(2),
+        handed_out: number(3),
+        taken_back: number(4),
+        slabs: number(5),
+        partial_slabs: number(6),
+        free_buffers: number(7),
+        slab_bytes: number(8),
+    }
+}
+
+fn frames(bytes: &[u8], offset: u64) -> Option<Vec<u64>> {
+    let stack = bytes.get(usize::try_from(offset).ok()?..)?;
+    let depth = u64_in(stack, 0) as usize;
+    let frames = stack.get(8..8 + depth.min(MOST_DEPTH + 1) * 8)?;
+    (depth <= MOST_DEPTH).then(|| frames.chunks_exact(8).map(|frame| u64_in(frame, 0)).collect())
+}
+
+/// Up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 16];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8] = 1;
+        bytes
+    }
+
+    #[test]
+    fn versions_and_lengths_are_told() {
+        assert!(BlackBox::parse(b"hello").err().unwrap().contains("does not begin"));
+        let mut bytes = empty();
+        bytes[8] = 2;
+        assert!(BlackBox::parse(&bytes).err().unwrap().contains("version 2"));
+        bytes[8] = 1;
+        bytes[18] = 2;
+        assert!(BlackBox::parse(&bytes).err().unwrap().contains("shorter"));
+        assert!(BlackBox::parse(&empty()).unwrap().profile.samples.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let mut bytes = empty();
+        let put =
+            |bytes: &mut Vec<u8>, at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        let tallies = 60000;
+        bytes[HEAD_FIELDS + 20..HEAD_FIELDS + 24].copy_from_slice(&(tallies as u32).to_ne_bytes());
+        bytes[HEAD_FIELDS + 24] = 4;
+        put(&mut bytes, 62000, 2); // a stack of two frames
+        put(&mut bytes, 62008, 0x10);
+        put(&mut bytes, 62016, 0x20);
+        for (number, (stack, live)) in [(62000, 3), (1 << 40, 3), (62000, u64::MAX), (0, 3)]
+            .into_iter()
+            .enumerate()
+        {
+            put(&mut bytes, tallies + number * TALLY_BYTES, stack);
+            put(&mut bytes, tallies + number * TALLY_BYTES + 8, 64);
+            put(&mut bytes, tallies + number * TALLY_BYTES + 24, live);
+        }
+        let profile = BlackBox::parse(&bytes).unwrap().profile;
+        assert_eq!(profile.stacks, [[0x10, 0x20]]);
+        assert_eq!(profile.samples.len(), 1);
+        assert_eq!(profile.live().bytes, 192.0);
+    }
+}
