@@ -144,5 +144,6 @@ EXPORT vmag_vmem_t *vmag_vmem_heap_arena(vmag_vmem_alloc_t **import, vmag_vmem_f
 		*import = vmag_vmem_alloc;
 	if (release != NULL)
 		*release = vmag_vmem_free;
+	heap_ready(); // reads the options
 	return resource_heap_arena();
 }

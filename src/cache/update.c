@@ -3,6 +3,7 @@
 #include "cache/update.h"
 
 #include "cache/objects.h"
+#include "conf/umem_options.h"
 
 enum {
 	PLAIN_MS = 500,
@@ -45,7 +46,8 @@ static void tune(struct vmag_cache *cache, uint64_t elapsed_ms)
 	visits = cache->depot.takes + cache->depot.puts;
 	contentions = cache->depot.contentions;
 	mutex_unlock(&cache->depot.lock);
-	if (contentions != cache->contentions_before || (visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms) {
+	if (contentions - cache->contentions_before > umem_options.max_contention ||
+	    (visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms) {
 		cache->quiet = 0;
 		resize(cache, rounds * 2 + MAGAZINE_OVERHEAD);
 	} else if (visits - cache->visits_before > QUIET_VISITS) {

@@ -26,7 +26,7 @@ struct item {
 	const char *name;
 	size_t *field; // NULL: accepted, and nothing to do here
 	size_t preset;
-	enum { ITEM_PLAIN, ITEM_SIZE, ITEM_SIZED, ITEM_WORD } form;
+	enum { ITEM_PLAIN, ITEM_SIZE, ITEM_SIZED, ITEM_POLICY, ITEM_WORD } form;
 	size_t most;
 };
 
@@ -65,8 +65,8 @@ static const struct item option_items[] = {
 	{ "perthread_cache", FIELD(thread_cache), 0, ITEM_SIZED, SIZE_MAX },
 	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },
 	{ "backend", NULL, 0, ITEM_WORD, 0 },
-	{ "allocator", NULL, 0, ITEM_WORD, 0 },
-	{ "max_contention", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "allocator", FIELD(heap_policy), 0, ITEM_POLICY, 0 },
+	{ "max_contention", FIELD(max_contention), 0, ITEM_SIZED, SIZE_MAX },
 	{ "size_add", NULL, 0, ITEM_SIZED, SIZE_MAX },
 	{ "size_remove", NULL, 0, ITEM_SIZED, SIZE_MAX },
 	{ "size_clear", NULL, 0, ITEM_PLAIN, 0 },
@@ -122,6 +122,22 @@ static const struct item *find_item(const struct item *items, const char *name, 
 	return NULL;
 }
 
+// As VM_INSTANTFIT, VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT.
+static bool read_policy(const char *value, size_t length, size_t *policy)
+{
+	static const struct {
+		const char *name;
+		size_t flag;
+	} policies[] = { { "instant", 0 }, { "best", 0x100 }, { "first", 0x200 }, { "next", 0x400 } };
+
+	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
+		if (strlen(policies[i].name) == length && memcmp(policies[i].name, value, length) == 0) {
+			*policy = policies[i].flag;
+			return true;
+		}
+	return false;
+}
+
 // NULL, or why the item was not taken.
 static const char *take_item(const struct item *items, const char *text, size_t length)
 {
@@ -136,7 +152,9 @@ static const char *take_item(const struct item *items, const char *text, size_t 
 		return "takes no value";
 	if (item->form >= ITEM_SIZED && equals == NULL)
 		return "needs a value";
-	if (item->form != ITEM_WORD && equals != NULL && !read_size(equals + 1, length - name_length - 1, &size))
+	if (item->form == ITEM_POLICY && !read_policy(equals + 1, length - name_length - 1, &size))
+		return "is best, first, next or instant";
+	if (item->form < ITEM_POLICY && equals != NULL && !read_size(equals + 1, length - name_length - 1, &size))
 		return "not a size";
 	if (item->field != NULL)
 		*item->field = item->most != 0 ? min_size(size, item->most) : size;

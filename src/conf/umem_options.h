@@ -27,6 +27,8 @@ struct umem_options {
 	size_t concurrency;   // arenas; 0: not said
 	size_t no_magazines;
 	size_t thread_cache; // 0: fronts are of processors
+	size_t heap_policy;  // of vmem_heap_arena, where a request says none: a flag VM_BESTFIT, …
+	size_t max_contention; // in an update of a cache, that do not yet make its magazines grow
 	size_t reap_interval; // seconds between two reaps that umem_reap asks for
 };
 

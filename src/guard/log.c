@@ -16,6 +16,8 @@ static struct ring {
 	_Atomic uint64_t written;
 } rings[GUARD_LOGS];
 
+bool guard_logs_slabs;
+
 static void ring_init(enum guard_log log, size_t bytes, size_t entry_bytes)
 {
 	size_t room = bytes / round_up(entry_bytes, 8);
@@ -38,6 +40,7 @@ void guard_logs_init(void)
 	}
 	ring_init(LOG_FAIL, umem_options.log_fail, entry);
 	ring_init(LOG_SLAB, umem_options.log_slab, entry);
+	guard_logs_slabs = rings[LOG_SLAB].room > 0;
 }
 
 static struct guard_entry *entry_at(const struct ring *ring, uint64_t number)
@@ -91,6 +94,17 @@ void guard_log_failure(const struct guard_cache *cache, size_t size)
 		return;
 	*entry = (struct guard_entry){ .event = EVENT_FAIL, .thread = os_thread_number(), .time_ns = os_clock_ns(),
 				       .size = size, .cache = cache };
+	entry->frames = (uint8_t)os_stack_trace(entry->frame, (unsigned)umem_options.audit_frames);
+}
+
+void guard_log_slab(enum guard_event event, uintptr_t start, size_t bytes, size_t object_bytes)
+{
+	struct guard_entry *entry = ring_next(LOG_SLAB);
+
+	if (entry == NULL)
+		return;
+	*entry = (struct guard_entry){ .event = (uint8_t)event, .thread = os_thread_number(), .time_ns = os_clock_ns(),
+				       .address = start, .size = bytes, .object_bytes = object_bytes };
 	entry->frames = (uint8_t)os_stack_trace(entry->frame, (unsigned)umem_options.audit_frames);
 }
 

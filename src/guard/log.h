@@ -1,4 +1,4 @@
-// Logs of guarded buffers: the last allocations and frees, failures, and what freed buffers held. UMEM_LOGGING sets the sizes.
+// Logs: of guarded buffers the last allocations and frees and what freed buffers held; failures; slabs. UMEM_LOGGING sets the sizes.
 //
 // A log is a ring of entries of one size. Writers take a place each without a lock; an entry that is being overwritten while
 // it is read may be mixed of two.
@@ -6,9 +6,10 @@
 #pragma once
 
 #include "guard/guarded.h"
+#include "util/bits.h"
 
 enum guard_log { LOG_TRANSACTION, LOG_CONTENTS, LOG_FAIL, LOG_SLAB, GUARD_LOGS };
-enum guard_event { EVENT_ALLOC = 1, EVENT_FREE, EVENT_FAIL };
+enum guard_event { EVENT_ALLOC = 1, EVENT_FREE, EVENT_FAIL, EVENT_SLAB_MADE, EVENT_SLAB_DESTROYED };
 
 struct guard_entry {
 	uint8_t event; // 0: never written
@@ -17,7 +18,8 @@ struct guard_entry {
 	uint64_t time_ns;
 	uintptr_t address;
 	size_t size;
-	const struct guard_cache *cache;
+	const struct guard_cache *cache; // NULL: of a slab, or nothing was debugged
+	size_t object_bytes;             // of a slab
 	size_t contents; // bytes behind the frames
 	uintptr_t frame[];
 };
@@ -29,6 +31,10 @@ void guard_log_transaction(enum guard_event event, const struct guarded *record,
 			   const uintptr_t *frames);
 void guard_log_contents(const struct guarded *record);
 void guard_log_failure(const struct guard_cache *cache, size_t size);
+
+// Slabs made and destroyed, where that is logged.
+extern bool guard_logs_slabs HIDDEN;
+void guard_log_slab(enum guard_event event, uintptr_t start, size_t bytes, size_t object_bytes);
 
 // Calls for the entries of a log, newest first, up to `most`.
 void guard_log_each(enum guard_log log, size_t most, void (*function)(const struct guard_entry *entry, void *argument), void *argument);

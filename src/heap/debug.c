@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/umem_options.h"
+#include "guard/log.h"
 #include "heap/door.h"
 #include "heap/heap.h"
 #include "util/format.h"
@@ -55,7 +56,8 @@ void debug_begin(void)
 		guard_init();
 		caches_begin();
 		doors_close(DOOR_GUARD);
-	}
+	} else if (umem_options.log_slab != 0 || umem_options.log_fail != 0)
+		guard_logs_init();
 	heap_debug = umem_debugging() ? DEBUG_ON : DEBUG_OFF;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "guard/log.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
@@ -140,6 +141,8 @@ static void slab_destroy(struct bin *bin, struct slab *slab)
 {
 	uintptr_t start = run_start(&slab->run);
 
+	if (UNLIKELY(guard_logs_slabs))
+		guard_log_slab(EVENT_SLAB_DESTROYED, start, bin->shape.slab_bytes, bin->shape.size);
 	if (bin->source != NULL) {
 		bin->source->destroy(bin, slab);
 		return;
@@ -155,6 +158,8 @@ bool bin_grow(struct bin *bin)
 
 	if (slab == NULL)
 		return false;
+	if (UNLIKELY(guard_logs_slabs))
+		guard_log_slab(EVENT_SLAB_MADE, run_start(&slab->run), bin->shape.slab_bytes, bin->shape.size);
 	mutex_lock(&bin->lock);
 	heap_insert(&bin->partial, &slab->run.node);
 	bin->slabs++;

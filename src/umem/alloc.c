@@ -6,6 +6,7 @@
 
 #include "conf/umem_options.h"
 #include "guard/fault.h"
+#include "guard/log.h"
 #include "guard/report.h"
 #include "heap/debug.h"
 #include "heap/fast.h"
@@ -41,9 +42,11 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, size_t align, enu
 
 	if (size == 0)
 		return NULL;
-	do
+	do {
 		buffer = allocate(size, align, face);
-	while (buffer == NULL && nofail_retry(flags));
+		if (UNLIKELY(buffer == NULL) && !debugging())
+			guard_log_failure(NULL, size);
+	} while (buffer == NULL && nofail_retry(flags));
 	return buffer;
 }
 

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "cache/front.h"
 #include "conf/umem_options.h"
+#include "guard/log.h"
 #include "guard/pattern.h"
 #include "guard/report.h"
 #include "heap/debug.h"
@@ -195,9 +196,11 @@ static __attribute__((noinline)) void *alloc_slow(struct umem_cache *cache, int 
 {
 	void *object;
 
-	do
+	do {
 		object = alloc_once(cache);
-	while (object == NULL && nofail_retry(flags));
+		if (UNLIKELY(object == NULL) && !cache->guarded)
+			guard_log_failure(NULL, cache->size);
+	} while (object == NULL && nofail_retry(flags));
 	return object;
 }
 

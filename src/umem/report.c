@@ -30,7 +30,7 @@ static const struct request {
 	{ "findleaks", report_findleaks, true },
 	{ "umausers", report_umausers, true },
 	{ "umem_verify", report_verify, true },
-	{ "umem_log", report_log, true },
+	{ "umem_log", report_log, false },
 	{ "umem_status", report_status, false },
 };
 

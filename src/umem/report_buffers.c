@@ -18,7 +18,7 @@
 #include "vmag/vmem.h"
 
 static const char *const state_names[] = { "live", "being freed", "freed" };
-static const char *const event_names[] = { "", "alloc", "free", "fail" };
+static const char *const event_names[] = { "", "alloc", "free", "fail", "make", "destroy" };
 
 // Buffers of one cache that were allocated by the same stack.
 struct group {
@@ -221,11 +221,18 @@ static void write_entry(const struct guard_entry *entry, void *argument)
 		out_number(out, "thread", (uint64_t)entry->thread);
 		out_address(out, "address", entry->address);
 		out_number(out, "size", entry->size);
-		out_string(out, "cache", entry->cache->name);
-	} else
+		if (entry->cache != NULL)
+			out_string(out, "cache", entry->cache->name);
+		if (entry->object_bytes != 0)
+			out_number(out, "object_bytes", entry->object_bytes);
+	} else if (entry->object_bytes != 0)
+		out_add(out, "T-%lu.%09lu  %-7s  0x%lx  a slab of %zu bytes for objects of %zu bytes  thread %d\n",
+			(unsigned long)(age / 1000000000), (unsigned long)(age % 1000000000), event_names[entry->event],
+			(unsigned long)entry->address, entry->size, entry->object_bytes, entry->thread);
+	else
 		out_add(out, "T-%lu.%09lu  %-5s  0x%lx  %zu bytes  %s  thread %d\n", (unsigned long)(age / 1000000000),
 			(unsigned long)(age % 1000000000), event_names[entry->event], (unsigned long)entry->address,
-			entry->size, entry->cache->name, entry->thread);
+			entry->size, entry->cache != NULL ? entry->cache->name : "-", entry->thread);
 	out_stack(out, "stack", entry->frame, entry->frames);
 	if (entry->contents > 0)
 		write_contents(out, entry);

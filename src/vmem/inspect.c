@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <string.h>
 
+#include "conf/umem_options.h"
 #include "os/pages.h"
 #include "util/bits.h"
 #include "vmem/resource.h"
@@ -96,6 +97,7 @@ struct vmag_vmem *resource_heap_arena(void)
 	if (arena == NULL)
 		return NULL;
 	arena->segments.import_unit = HEAP_IMPORT_BYTES;
+	arena->policy = (int)umem_options.heap_policy;
 	if (atomic_compare_exchange_strong(&heap, &expected, arena))
 		return arena;
 	resource_destroy(arena); // another thread was faster

@@ -224,8 +224,10 @@ bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int fla
 	return true;
 }
 
-static enum vmem_policy policy_of(int flags)
+static enum vmem_policy policy_of(const struct vmag_vmem *arena, int flags)
 {
+	if ((flags & (VMAG_VM_NEXTFIT | VMAG_VM_BESTFIT | VMAG_VM_FIRSTFIT)) == 0)
+		flags = arena->policy;
 	if (flags & VMAG_VM_NEXTFIT)
 		return VMEM_NEXTFIT;
 	if (flags & VMAG_VM_BESTFIT)
@@ -244,7 +246,7 @@ static uintptr_t attempt(void *request_)
 {
 	const struct request *request = request_;
 	uintptr_t start = vmem_segment_xalloc(&request->arena->segments, request->size, request->constraint,
-					      policy_of(request->flags), request->flags).start;
+					      policy_of(request->arena, request->flags), request->flags).start;
 
 	if (start != 0)
 		atomic_fetch_add_explicit(&request->arena->in_use, request->size, memory_order_relaxed);

@@ -29,6 +29,7 @@ struct vmag_vmem {
 	vmag_vmem_alloc_t *import;
 	vmag_vmem_free_t *release;
 	struct vmag_vmem *source;
+	int policy; // of requests that say none: a flag
 	struct vmag_vmem *root; // source of source of … this one
 	unsigned lg_quantum;
 	uint8_t quantum_id[RESOURCE_QUANTUM_CACHES]; // fast ids of the object caches of the floor above, by number of quanta − 1

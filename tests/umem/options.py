@@ -9,7 +9,7 @@ GOOD = {
     "UMEM_DEBUG": "default audit audit=5 contents contents=64 guards verbose nosignal noabort lite checknull random allverbose "
                   "verify verify=100 firewall=4096 firewall=1K maxverify=16 mtbf=1000000000 held=1M default,firewall=8K,verify,",
     "UMEM_LOGGING": "transaction transaction=1M contents=64k fail slab transaction,contents,fail,slab=4K",
-    "UMEM_OPTIONS": "backend=mmap backend=sbrk allocator=best allocator=instant concurrency=2 max_contention=4 nomagazines "
+    "UMEM_OPTIONS": "backend=mmap backend=sbrk allocator=best allocator=instant allocator=next allocator=first concurrency=2 max_contention=4 nomagazines "
                     "reap_interval=1 size_add=72 size_remove=64 size_clear sbrk_minalloc=1M sbrk_pagesize=4M perthread_cache=0 "
                     "perthread_cache=2m size_clear,size_add=64,size_add=128",
 }
@@ -24,6 +24,7 @@ BAD = [
     ("UMEM_LOGGING", "fail=9999999999999T", "not a size"),
     ("UMEM_OPTIONS", "concurrency", "needs a value"),
     ("UMEM_OPTIONS", "backend", "needs a value"),
+    ("UMEM_OPTIONS", "allocator=worst", "is best, first, next or instant"),
     ("UMEM_OPTIONS", "concurrency=-1", "not a size"),
 ]
 

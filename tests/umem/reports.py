@@ -64,6 +64,12 @@ def main(program, library):
     assert any(entry["size"] == 123 and entry["event"] == "free" and len(entry["contents"]) == 32 for entry in entries), entries
     entries = json.loads(run([program, "umem_log 3"], **logs).stdout)["entries"]
     assert len(entries) == 3 and entries[0]["age_ns"] <= entries[2]["age_ns"], entries
+    for debug in ({"UMEM_DEBUG": "audit"}, {}):
+        entries = json.loads(run([program, "umem_log slab"], UMEM_LOGGING="slab=1M", **debug).stdout)["entries"]
+        assert any(entry["event"] == "make" and entry["object_bytes"] == 48 + 16 * bool(debug) for entry in entries), entries
+        assert all(entry["size"] >= entry["object_bytes"] for entry in entries), entries
+        assert not debug or all("stack" in entry and entry["stack"] for entry in entries), entries
+    assert "slab of 16384 bytes for objects of" in run([program], UMEM_LOGGING="slab", VMAG_UMEM_REPORT="umem_log slab").stderr
     segments = json.loads(run([program, "vmem"]).stdout)
     assert segments["report"] == "vmem" and isinstance(segments["arenas"], list)
 
