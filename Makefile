@@ -4,7 +4,7 @@ BUILD ?= build
 JOBS  ?= $(shell nproc)
 TESTS ?= .
 
-.PHONY: all library tool run test bench install clean help
+.PHONY: all library tool run test bench experiments install clean help
 
 all: library tool ## the library and the vmag command
 
@@ -30,6 +30,9 @@ test: ## all tests
 bench: library ## comparison with other allocators, about 20 minutes; bench/run.py --help
 	@scripts/setup.sh bench
 	@bench/run.py
+
+experiments: all ## the papers' experiments redone: hours; bench/redo.py --quick in five minutes
+	@bench/redo.py $(EXPERIMENTS)
 
 install: library ## to /usr/local, or DESTDIR
 	@cmake --install $(BUILD)

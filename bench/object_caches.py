@@ -80,7 +80,7 @@ def faults(pairs, steady):
         if threads > (os.cpu_count() or 1):
             continue
         if threads == 1 and pairs["cache", threads] > 1.1 * pairs["malloc", threads]:
-            yield f"a hit of a cache is more than 10 % slower than malloc"
+            yield "a hit of a cache is more than 10 % slower than malloc"
         if pairs["cache", threads] >= pairs["slabs", threads]:
             yield f"{threads} threads: the magazine layer is not faster than the slab layer"
         if pairs["constructed", threads] >= pairs["malloc+init", threads]:
@@ -152,4 +152,5 @@ def main():
     sys.exit(bool(found))
 
 
-main()
+if __name__ == "__main__":
+    main()

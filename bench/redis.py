@@ -136,4 +136,5 @@ def main():
         options.json.write_text(json.dumps(results, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,30 +8,25 @@ pinned to one CPU, 2-thread ones to two. What stays resident is measured in runs
 SPDX-License-Identifier: BSD-2-Clause
 """
 
-
 import argparse
-import datetime
 import json
-import math
 import os
 import pathlib
-import platform
 import re
-import shutil
-import signal
 import statistics
 import subprocess
 import sys
-import time
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-BENCH = TOP / "build/bench/bench"
-VMAG = TOP / "build/lib/libvmag.so"
-VERSIONS = TOP / "build/peers/versions.txt"
+from kit import MIB, OUT, TOP, say
+from kit.allocators import choose, fetch_peers
+from kit.figures import figure, geometric_mean
+from kit.machine import machine, memory_available
+from kit.process import RUN_LIMIT_SECONDS, cpus_for, environment, prepare_child
+from kit.progress import Progress
 
-MIB = 1 << 20
+BENCH = OUT / "bench"
+
 SLACK_BYTES = 2 * MIB  # what an allocator may hold beyond 1.10 of what the program uses
-RUN_LIMIT_SECONDS = 120
 MOST_RESTING = 32
 UNTIMED = ("nothing", "startup", "idle500")  # their time says nothing
 QUICK_SETTLE = re.compile(r"^(keep|phases|idle|startup|nothing|rnd100k|rnd1M|repl100k$|replbig|mixed|growdouble|xmalloc|server|many)")
@@ -45,44 +40,13 @@ EXAMPLES = """examples:
 """
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
 # --- what to run ---------------------------------------------------------------------------------------------------
 
 
 def build(fetch):
     subprocess.run([TOP / "bench/build.sh"], check=True)
-    if fetch and not VERSIONS.exists():
-        subprocess.run([TOP / "bench/peers/get.sh"], check=False)
-
-
-def known_allocators():
-    """All allocators that are there, by name: version, origin, library (None: the C library's own)."""
-    found = {}
-    if VMAG.exists():
-        # A copy, so that a build meanwhile does not change what is measured.
-        found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": shutil.copy(VMAG, BENCH.parent)}
-    else:
-        say(f"run: {VMAG.relative_to(TOP)} is not there; going on without vmag")
-    found["glibc"] = {"version": platform.libc_ver()[1], "origin": "the system", "library": None}
-    lines = VERSIONS.read_text().splitlines() if VERSIONS.exists() else []
-    peers = [line.split() for line in lines]
-    for name, version, origin, library in sorted(peers, key=lambda peer: peer[2].startswith("debian")):
-        if pathlib.Path(library).exists():
-            found[name] = {"version": version, "origin": origin, "library": library}
-    return found
-
-
-def choose_allocators(wanted):
-    known = known_allocators()
-    if wanted is None:
-        return known
-    missing = [name for name in wanted if name not in known and name != "vmag"]
-    if missing:
-        sys.exit(f"run: no such allocator: {', '.join(missing)}; there are: {', '.join(known)}")
-    return {name: known[name] for name in wanted if name in known}
+    if fetch:
+        fetch_peers()
 
 
 def drop_pretenders(allocators):
@@ -106,20 +70,6 @@ def choose_patterns(expression):
 
 
 # --- running -------------------------------------------------------------------------------------------------------
-
-
-def environment(library):
-    """A small environment, the same for all, so that no allocator is tuned by accident; vmag's own options pass."""
-    kept = {name: value for name, value in os.environ.items() if name.startswith("VMAG")}
-    kept |= {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-    if library:
-        kept["LD_PRELOAD"] = library
-    return kept
-
-
-def cpus_for(threads):
-    cpus = sorted(os.sched_getaffinity(0))
-    return set(cpus) if threads > 2 else set(cpus[-threads:])
 
 
 class Run:
@@ -154,34 +104,6 @@ class Run:
         if self.process.returncode != 0:
             return {"failed": f"status {self.process.returncode}: {complaint.strip()[-200:]}"}
         return json.loads(out.removeprefix("resting\n"))
-
-
-def prepare_child(cpus):
-    os.sched_setaffinity(0, cpus)
-    signal.alarm(RUN_LIMIT_SECONDS)
-
-
-class Progress:
-    """One line on stderr: how far, what now, how long still."""
-
-    def __init__(self, total):
-        self.total = total
-        self.done = 0
-        self.began = time.monotonic()
-        self.shown = 0.0
-
-    def step(self, what):
-        self.done += 1
-        now = time.monotonic()
-        tty = sys.stderr.isatty()
-        if self.done < self.total and now - self.shown < (0.2 if tty else 15):
-            return
-        self.shown = now
-        left = (now - self.began) / self.done * (self.total - self.done)
-        text = f"{self.done}/{self.total}  {what:<34}  still about {int(left) // 60}:{int(left) % 60:02d}"
-        print("\r" + text.ljust(78) if tty else text, end="" if tty else "\n", file=sys.stderr, flush=True)
-        if tty and self.done == self.total:
-            print(file=sys.stderr)
 
 
 def record(results, name, pattern, result, kind):
@@ -224,38 +146,6 @@ def run_settling(allocators, patterns, scale, settle, results, progress):
         finish_oldest()
 
 
-# --- the machine ---------------------------------------------------------------------------------------------------
-
-
-def proc_value(path, label, otherwise="unknown"):
-    try:
-        for line in pathlib.Path(path).read_text().splitlines():
-            if line.startswith(label):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return otherwise
-
-
-def memory_available():
-    return int(proc_value("/proc/meminfo", "MemAvailable", "2097152 kB").split()[0]) * 1024
-
-
-def machine():
-    huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "cpu": proc_value("/proc/cpuinfo", "model name"),
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "kernel": platform.release(),
-        "architecture": platform.machine(),
-        "libc": " ".join(platform.libc_ver()),
-        "huge_pages": huge.read_text().strip() if huge.exists() else "unknown",
-        "load_at_start": os.getloadavg()[0],
-    }
-
-
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
@@ -294,10 +184,6 @@ def spread(entry):
     return max(found) / min(found) if found and min(found) > 0 else None
 
 
-def geometric_mean(numbers):
-    return math.exp(statistics.fmean(math.log(number) for number in numbers))
-
-
 def common_mean(results, names, patterns, number):
     """Each allocator's geometric mean over the patterns that all of them finished, and how many those are."""
     rows = [[number(results[pattern].get(name)) for name in names] for pattern in patterns]
@@ -306,14 +192,6 @@ def common_mean(results, names, patterns, number):
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
-
-
-def figure(value):
-    if value is None:
-        return "-"
-    if value >= 100000:
-        return f"{value / 1e6:.2f}M" if value >= 1e6 else f"{value / 1e3:.0f}k"
-    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
 
 
 def short_version(allocator):
@@ -527,7 +405,7 @@ def main():
     arguments = read_arguments()
     build(fetch=not arguments.no_fetch)
     where = machine()
-    allocators = choose_allocators(arguments.allocators)
+    allocators = choose(arguments.allocators, "run")
     drop_pretenders(allocators)
     patterns = choose_patterns(arguments.patterns)
     if not patterns or not allocators:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes sure that what vmag needs is there: `scripts/setup.sh [build] [test] [bench]`, "build" without a word.
+# Makes sure that what vmag needs is there: `scripts/setup.sh [build] [test] [bench] [experiments]`, "build" without a word.
 #
 # Looks for commands and files, not for packages, so it says nothing and takes no time when all is there. What is
 # missing is installed by apt-get when run as root on Debian or Ubuntu; otherwise it is named in one line and the
@@ -47,6 +47,8 @@ test  wish command:jeprof                   libjemalloc-dev
 test  wish command:chromium                 chromium
 test  need command:strace                   strace
 test  wish command:prometheus               prometheus
+test  wish path:/usr/lib/python3/dist-packages/matplotlib python3-matplotlib
+test  wish path:/usr/lib/python3/dist-packages/jsonschema python3-jsonschema
 test  wish library:libjemalloc.so.2         libjemalloc2
 bench need library:libjemalloc.so.2         libjemalloc2
 bench need library:libmimalloc.so           libmimalloc2.0|libmimalloc3|libmimalloc2
@@ -54,6 +56,18 @@ bench need library:libtcmalloc_minimal.so.4 libtcmalloc-minimal4|libtcmalloc-min
 bench need library:libtbbmalloc_proxy.so    libtbbmalloc2
 bench need command:time                     time
 bench wish library:libJudy.so.1             libjudydebian1
+experiments need command:perl               perl
+experiments need command:gs                 ghostscript
+experiments need command:lua5.4             lua5.4
+experiments need command:z3                 z3
+experiments need command:mariadbd           mariadb-server
+experiments need command:sysbench           sysbench
+experiments need command:puma               puma
+experiments need path:/usr/share/rubygems-integration/*/specifications/rack-*.gemspec ruby-rack
+experiments need command:wrk                wrk
+experiments need command:redis-server       redis-server
+experiments need command:redis-benchmark    redis-tools
+experiments need command:clang              clang
 TABLE
 }
 
@@ -83,8 +97,8 @@ one_line() {
 check_purposes() {
     for purpose in $purposes; do
         case $purpose in
-        build | test | bench) ;;
-        *) fail "unknown purpose '$purpose'; there are build, test and bench" ;;
+        build | test | bench | experiments) ;;
+        *) fail "unknown purpose '$purpose'; there are build, test, bench and experiments" ;;
         esac
     done
 }

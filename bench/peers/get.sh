@@ -57,6 +57,7 @@ edition = "2021"
 libmimalloc-sys = "*"
 tikv-jemalloc-sys = "*"
 snmalloc-sys = "*"
+rpmalloc-sys = "*"
 [workspace]
 END
     say "fetching from crates.io"
@@ -114,6 +115,13 @@ build_snmalloc() {
         cp -L "$2/out/libsnmallocshim.so" "$out/libsnmalloc.so"
 }
 
+# One file and the malloc interface beside it, as its own build script compiles them.
+build_rpmalloc() {
+    cp -r "$1/rpmalloc/." "$2"
+    ${CC:-cc} -std=gnu11 -O3 -DNDEBUG -fPIC -shared -DENABLE_PRELOAD=1 -DENABLE_OVERRIDE=1 -D_GNU_SOURCE \
+        -o "$out/librpmalloc.so" "$2/rpmalloc/rpmalloc.c" -lpthread -ldl
+}
+
 # mimalloc writes its version as one number: major, two digits minor, two digits patch.
 mimalloc_version() {
     sed -n 's/^#define MI_MALLOC_VERSION *\([0-9]*\)\([0-9][0-9]\)\([0-9][0-9]\).*/\1 \2 \3/p' \
@@ -125,6 +133,7 @@ crates_build() {
     crate_build mimalloc2 libmimalloc-sys "$(mimalloc_version v2)"
     crate_build jemalloc tikv-jemalloc-sys "$(crate_version tikv-jemalloc-sys | sed 's/^[^+]*+//; s/-.*//')"
     crate_build snmalloc snmalloc-sys "$(crate_version snmalloc-sys)"
+    crate_build rpmalloc rpmalloc-sys "$(sed -n 's/^\([0-9][0-9.]*\).*/\1/p' "$out/vendor/rpmalloc-sys/rpmalloc/CHANGELOG" | head -n 1)"
 }
 
 [ "${1:-}" != --again ] || rm -rf "$out"

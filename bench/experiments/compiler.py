@@ -1,0 +1,34 @@
+"""Today: a large C++ file compiled.
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+from kit import inputs
+from kit.experiment import CYCLES, PEAK, SECONDS, WALL, Experiment, find, version_of
+
+
+class Compiler(Experiment):
+    title = "Compiling a large C++ file"
+    paper = "today"
+    about = "The standard library and sixty sets of containers; time is that of all processes, memory that of the largest."
+    axis = "compiler"
+    plot = "bars"
+    metrics = {"cpu_seconds": SECONDS, "wall_seconds": WALL, "user_cycles": CYCLES, "peak_bytes": PEAK}
+    shown = ("cpu_seconds", "user_cycles", "peak_bytes")
+    needs = ("g++",)
+
+    def points(self, quick):
+        return [name for name in ("g++", "clang++") if find(name)][:1 if quick else 2]
+
+    def prepare(self, bench):
+        self.source = bench.input("large.cpp", inputs.cpp)
+
+    def measure(self, bench, side, point):
+        cost = bench.run(side, [point, "-std=c++17", "-O0" if bench.quick else "-O1", "-c", "-o", "/dev/null", *(["-fsyntax-only"] if bench.quick else []), self.source])
+        return {name: cost[name] for name in self.metrics}
+
+    def versions(self):
+        return {"g++": version_of("g++", "--version"), "clang++": version_of("clang++", "--version")}
+
+
+EXPERIMENT = Compiler()

@@ -1,0 +1,37 @@
+"""2001, §3.8: latency and scaling of an object cache with the magazine layer and without it (bench/object_caches.c).
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import os
+
+import object_caches
+from kit.experiment import Experiment, Metric, Skipped
+from kit.allocators import VMAG
+
+
+class Magazines(Experiment):
+    title = "Object caches with and without magazines"
+    paper = "2001, §3.8"
+    about = ("A tight loop of alloc and free of 64-byte objects of vmag's object caches: through the magazine layer, by the slab layer alone, and by malloc; "
+             "and of objects that are costly to make, from a cache and by malloc and initialisation.")
+    metrics = {"ns": Metric("time of a pair of alloc and free", "ns"), "per_second": Metric("pairs a second, all threads", "millions", "higher", 1e6)}
+    shown = ("ns", "per_second")
+
+    def points(self, quick):
+        return [1, 2] if quick else sorted({1, 2, 4, 8, os.cpu_count() or 1})
+
+    def sides(self, bench):
+        return list(object_caches.KINDS)
+
+    def prepare(self, bench):
+        if not VMAG.exists():
+            raise Skipped("build/lib/libvmag.so is not there: make")
+        object_caches.build()
+
+    def measure(self, bench, side, point):
+        ns = object_caches.run("pair", side, point, object_caches.SIZE)["ns"]
+        return {"ns": ns, "per_second": min(point, os.cpu_count() or 1) / ns * 1e9}
+
+
+EXPERIMENT = Magazines()

@@ -1,0 +1,51 @@
+"""The allocators that take part: vmag as it is built, the C library's, and the peers that bench/peers/get.sh brings.
+
+An allocator is a dictionary: version, origin, library (None: the C library's own malloc).
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import platform
+import shutil
+import subprocess
+import sys
+
+import pathlib
+
+from kit import OUT, TOP, say
+
+VMAG = TOP / "build/lib/libvmag.so"
+VERSIONS = TOP / "build/peers/versions.txt"
+
+
+def fetch_peers():
+    if not VERSIONS.exists():
+        subprocess.run([TOP / "bench/peers/get.sh"], check=False)
+
+
+def known(who, library, folder):
+    """All allocators that are there, by name, vmag first. `who` asks, for the message."""
+    found = {}
+    if library.exists():
+        # A copy, so that a build meanwhile does not change what is measured.
+        found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": str(shutil.copy(library, folder))}
+    else:
+        say(f"{who}: {library} is not there; going on without vmag")
+    found["glibc"] = {"version": platform.libc_ver()[1], "origin": "the system", "library": None}
+    lines = VERSIONS.read_text().splitlines() if VERSIONS.exists() else []
+    peers = [line.split() for line in lines]
+    for name, version, origin, library in sorted(peers, key=lambda peer: peer[2].startswith("debian")):
+        if pathlib.Path(library).exists():
+            found[name] = {"version": version, "origin": origin, "library": library}
+    return found
+
+
+def choose(wanted, who, library=VMAG, folder=OUT):
+    """Those of the list `wanted` that are there, or all (None)."""
+    there = known(who, library, folder)
+    if wanted is None:
+        return there
+    missing = [name for name in wanted if name not in there and name != "vmag"]
+    if missing:
+        sys.exit(f"{who}: no such allocator: {', '.join(missing)}; there are: {', '.join(there)}")
+    return {name: there[name] for name in wanted if name in there}

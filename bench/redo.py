@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Redoes the experiments of the papers that vmag comes from, and today's, with vmag and its peers: JSON, plots, one HTML page, a table.
+
+Every side (allocator) is measured at every point, round by round, the order of the sides turned around each time, until the 95 % interval
+(bootstrap of the median) of every figure is narrow, or the time for the experiment is over: then the results say so. An experiment that is
+done is not done again (--again), one that was interrupted goes on where it was.
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import argparse
+import dataclasses
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+
+import experiments
+from kit import OUT, TOP, results, say
+from kit.allocators import VMAG, choose, fetch_peers
+from kit.experiment import Bench, Skipped, find
+from kit.machine import machine
+from kit.progress import Progress
+
+ALLOCATORS = ("vmag", "glibc", "jemalloc", "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "tcmalloc-deb", "tbb-deb")
+QUICK_ALLOCATORS = ("vmag", "glibc", "jemalloc", "mimalloc3")
+QUICK_MINUTES = 4.0  # for measuring; the rest of five goes to compiling, inputs and plots
+
+EXAMPLES = """examples:
+  bench/redo.py                                 everything: hours on a quiet machine
+  bench/redo.py --quick                         a first look in five minutes
+  bench/redo.py --minutes 60                    everything, as well as it can be done in an hour
+  bench/redo.py --only database --only lists    these
+  bench/redo.py --list                          what there is
+  bench/redo.py --only programs --again         measured anew
+  bench/redo.py --document                      nothing measured: plots, page and docs/experiments.md from the results that are there
+"""
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("SPDX")[0], epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="NAME", help="this experiment; may be repeated")
+    parser.add_argument("--list", action="store_true", help="the experiments, and what they need")
+    parser.add_argument("--quick", action="store_true", help="small inputs, few points, four allocators: five minutes")
+    parser.add_argument("--minutes", type=float, help="for all experiments together; each gets the same part")
+    parser.add_argument("--rounds", type=rounds, default=None, metavar="LEAST:MOST", help="of each experiment (default 5:30; with --quick 1:3)")
+    parser.add_argument("--width", type=float, default=0.02, help="an interval is narrow when it reaches no farther from the median than this part of it (default 0.02)")
+    parser.add_argument("--allocators", type=lambda text: text.split(","), metavar="LIST", help="only these, separated by commas")
+    parser.add_argument("--library", type=pathlib.Path, default=VMAG, help="vmag (default build/lib/libvmag.so)")
+    parser.add_argument("--again", action="store_true", help="measure anew what is there already")
+    parser.add_argument("--no-fetch", action="store_true", help="do not get missing peers and packages")
+    parser.add_argument("--no-plots", action="store_true", help="only the JSON")
+    parser.add_argument("--document", action="store_true", help="write the figures into docs/experiments.md; alone: measure nothing")
+    parser.add_argument("--folder", type=pathlib.Path, metavar="DIR", help="where results go (default build/bench/experiments, build/bench/quick)")
+    arguments = parser.parse_args()
+    arguments.rounds = arguments.rounds or ((1, 3) if arguments.quick else (5, 30))
+    arguments.folder = (arguments.folder or OUT / ("quick" if arguments.quick else "experiments")).resolve()
+    unknown = set(arguments.only or ()) - set(experiments.NAMES)
+    if unknown:
+        parser.error(f"no experiment is called {', '.join(sorted(unknown))}; there are: {', '.join(experiments.NAMES)}")
+    return arguments
+
+
+def rounds(text):
+    least, _, most = text.partition(":")
+    return int(least), int(most or least)
+
+
+# --- python's libraries -----------------------------------------------------------------------------------------------
+
+
+LIBRARIES = "import jsonschema, matplotlib"
+
+
+def has_libraries(python):
+    return pathlib.Path(python).exists() and subprocess.run([python, "-c", LIBRARIES], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def make_venv(folder):
+    say(f"redo: getting matplotlib and jsonschema into {folder.relative_to(TOP)}")
+    install = [folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "matplotlib", "jsonschema"]
+    if subprocess.run([sys.executable, "-m", "venv", folder]).returncode != 0 or subprocess.run(install).returncode != 0:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def go_to_libraries(fetch):
+    """Goes on in a Python with matplotlib and jsonschema: this one, the system's, or one made in build/bench/venv. Without, only the JSON is written."""
+    if has_libraries(sys.executable):
+        return True
+    venv = OUT / "venv/bin/python"
+    others = [path for path in (venv, pathlib.Path("/usr/bin/python3")) if has_libraries(path)]
+    if not others and fetch:
+        make_venv(OUT / "venv")
+        others = [venv] if has_libraries(venv) else []
+    if others:
+        os.execv(others[0], [str(others[0]), *sys.argv])
+    say("redo: no plots and no check of the results: matplotlib and jsonschema are missing")
+    return False
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def sha256(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() if path else None
+
+
+def begin(arguments, allocators):
+    """The results so far, or new ones. Experiments measured with another build of vmag stay, but are measured again."""
+    path = arguments.folder / "results.json"
+    found = results.load(path) or {"format": results.FORMAT, "experiments": {}}
+    known = found.get("allocators", {})
+    found["machine"] = machine()
+    found["settings"] = {"quick": arguments.quick, "least_rounds": arguments.rounds[0], "most_rounds": arguments.rounds[1], "width": arguments.width,
+                         "minutes": arguments.minutes}
+    found["allocators"] = known | {name: dict(allocator, sha256=sha256(allocator["library"])) for name, allocator in allocators.items()}
+    changed = known.get("vmag", {}).get("sha256") != found["allocators"].get("vmag", {}).get("sha256")
+    return found, path, changed
+
+
+def describe(experiment, bench, quick):
+    return {
+        "title": experiment.title, "paper": experiment.paper, "about": experiment.about, "axis": experiment.axis, "plot": experiment.plot,
+        "metrics": {name: dataclasses.asdict(metric) for name, metric in experiment.metrics.items()}, "shown": list(experiment.shown),
+        "sides": experiment.sides(bench), "points": experiment.points(quick), "status": "begun", "why": None, "versions": {}, "proofs": {}, "runs": [], "summary": [],
+        "pictures": {}, "date": machine()["date"], "seconds": 0.0, "load_before": os.getloadavg()[0], "load_after": os.getloadavg()[0], "quick": quick,
+    }
+
+
+class Measuring:
+    """One experiment on its way: its record in the results, kept up to date."""
+
+    def __init__(self, experiment, bench, arguments, everything, path, progress, budget):
+        self.experiment, self.bench, self.arguments = experiment, bench, arguments
+        self.everything, self.path, self.progress, self.budget = everything, path, progress, budget
+        self.record = everything["experiments"][experiment.name]
+        self.began = self.told = time.monotonic()
+
+    def tell(self, what):
+        now = time.monotonic()
+        self.progress.step(f"{self.experiment.name}: {what}", min(now - self.told, max(self.budget - (self.told - self.began), 0)))
+        self.told = now
+
+    def over(self):
+        return time.monotonic() - self.began > self.budget
+
+    def round(self, number):
+        """False when time was over in the middle; the first round is always whole."""
+        done = {(run["side"], run["point"]) for run in self.record["runs"] if run["round"] == number}
+        sides = self.record["sides"] if number % 2 else self.record["sides"][::-1]
+        for point in self.record["points"]:
+            for side in sides:
+                if (side, point) in done:
+                    continue
+                if number > 1 and self.over():
+                    return False
+                figures = self.experiment.measure(self.bench, side, point)
+                series = figures.pop("series", None)
+                self.record["runs"].append({"side": side, "point": point, "round": number, "figures": figures} | ({"series": series} if series else {}))
+                self.tell(f"round {number}, {point} {self.experiment.axis if self.experiment.plot == 'lines' else ''}, {side}")
+        return True
+
+    def rounds(self):
+        least, most = self.arguments.rounds if self.experiment.settled else (1, max(1, self.arguments.rounds[0] // 2))
+        number = max([run["round"] for run in self.record["runs"]], default=1)
+        for number in range(number, most + 1):
+            whole = self.round(number)
+            self.save()
+            if not whole or number >= least and (self.is_narrow() or self.over()):
+                return
+
+    def is_narrow(self):
+        shown = self.record["shown"][:1]
+        return self.experiment.settled and all(row["narrow"] for row in self.record["summary"] if row["metric"] in shown)
+
+    def save(self):
+        record = self.record
+        record["summary"] = results.summarize(record["runs"], record["metrics"], self.arguments.width)
+        record["proofs"] = {f"{side}: {program}": library for (side, program), library in sorted(self.bench.proofs.items())}
+        record["seconds"] = round(time.monotonic() - self.began, 1)
+        record["load_after"] = os.getloadavg()[0]
+        results.save(self.everything, self.path)
+
+    def run(self):
+        missing = [command for command in self.experiment.needs if not find(command)]
+        if missing:
+            raise Skipped(f"{', '.join(missing)} not installed: scripts/setup.sh experiments")
+        self.bench.proofs.clear()
+        self.experiment.prepare(self.bench)
+        self.record["versions"] = self.experiment.versions()
+        self.rounds()
+        self.record["pictures"] = self.experiment.finish(self.bench)
+        self.record["status"] = ("narrow" if self.is_narrow() else "not narrow") if self.experiment.settled else "measured"
+        self.record["why"] = None
+        self.save()
+
+
+def measure(experiment, bench, arguments, everything, path, progress, budget, changed):
+    record = everything["experiments"].get(experiment.name)
+    finished = record and record["status"] in ("narrow", "not narrow", "measured")
+    if finished and not arguments.again and not changed:
+        say(f"redo: {experiment.name} is there already, measured {record['date']}; --again measures it anew")
+        progress.step(experiment.name, budget)
+        return
+    goes_on = record and record["status"] == "begun" and not changed and not arguments.again and record["sides"] == experiment.sides(bench)
+    if not goes_on:
+        everything["experiments"][experiment.name] = describe(experiment, bench, arguments.quick)
+    measuring = Measuring(experiment, bench, arguments, everything, path, progress, budget)
+    try:
+        measuring.run()
+    except Skipped as why:
+        measuring.record.update(status="skipped", why=str(why))
+    except KeyboardInterrupt:
+        measuring.save()
+        raise
+    except Exception as why:  # one experiment that fails does not take the others along
+        if "VMAG_BENCH_TRACE" in os.environ:
+            traceback.print_exc()
+        detail = getattr(why, "stderr", None) or ""
+        detail = detail.decode(errors="replace") if isinstance(detail, bytes) else detail
+        measuring.record.update(status="failed", why=f"{why} {detail.strip()[-300:]}".strip())
+    measuring.save()
+    progress.step(experiment.name, max(budget - (measuring.told - measuring.began), 0))
+    if measuring.record["why"]:
+        say(f"redo: {experiment.name} {measuring.record['status']}: {measuring.record['why']}")
+
+
+# --- main -------------------------------------------------------------------------------------------------------------
+
+
+def show_list():
+    for name in experiments.NAMES:
+        experiment = experiments.load(name)
+        missing = [command for command in experiment.needs if not find(command)]
+        print(f"{name:18} {experiment.paper:28} {experiment.title}" + (f"  (missing: {', '.join(missing)})" if missing else ""))
+
+
+def measure_all(arguments):
+    subprocess.run([TOP / "bench/build.sh"], check=True)
+    if not arguments.no_fetch:
+        subprocess.run([TOP / "scripts/setup.sh", "experiments"], check=False)
+        fetch_peers()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    there = choose(arguments.allocators, "redo", arguments.library, arguments.folder)
+    wanted = arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)
+    allocators = {name: there[name] for name in wanted if name in there}
+    everything, path, changed = begin(arguments, allocators)
+    bench = Bench(allocators, arguments.quick, arguments.folder)
+    names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]
+    minutes = arguments.minutes or (QUICK_MINUTES if arguments.quick else 15.0 * len(names))
+    budget = minutes * 60 / len(names)
+    if everything["machine"]["load_at_start"] > 0.5:
+        say(f"redo: the machine is not quiet (load {everything['machine']['load_at_start']:.1f}); the best rounds say more than the medians")
+    progress = Progress(minutes * 60)
+    for name in names:
+        measure(experiments.load(name), bench, arguments, everything, path, progress, budget, changed)
+    return everything, path
+
+
+def main():
+    arguments = read_arguments()
+    if arguments.list:
+        return show_list()
+    libraries = go_to_libraries(not arguments.no_fetch)
+    only_document = arguments.document and not arguments.only and not arguments.quick and not arguments.again and arguments.minutes is None
+    if only_document:
+        path = arguments.folder / "results.json"
+        everything = results.load(path) or sys.exit(f"redo: no results in {path}")
+    else:
+        everything, path = measure_all(arguments)
+    from kit import document
+    if libraries:
+        results.check(everything)
+    if libraries and not arguments.no_plots:
+        from kit import page, plots
+        plots.draw_all(everything, path.parent)
+        page.write(everything, path.parent)
+        say(f"redo: {path.parent / 'index.html'}")
+    print("\n".join(document.standing(everything)))
+    if arguments.document:
+        document.write(everything)
+    say(f"redo: figures in {path}")
+    return 1 if any(record["status"] == "failed" for record in everything["experiments"].values()) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("\nredo: interrupted; the same command goes on from here")

@@ -1,0 +1,89 @@
+# bench/redo.py on one small experiment: results as the schema says, with proof of the allocator, a plot, a page, and nothing measured twice.
+# SPDX-License-Identifier: BSD-2-Clause
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+SKIPPED = 77
+SYSTEM = "/usr/bin/python3"
+
+
+def with_libraries():
+    """This test again in the system's Python when only that has the libraries."""
+    if importlib.util.find_spec("matplotlib") and importlib.util.find_spec("jsonschema"):
+        return
+    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM) and os.path.exists(SYSTEM):
+        os.execv(SYSTEM, [SYSTEM, *sys.argv])
+    print("SKIPPED: python3-matplotlib and python3-jsonschema are not installed")
+    sys.exit(SKIPPED)
+
+
+def redo(folder, *more):
+    command = [sys.executable, TOP / "bench/redo.py", "--quick", "--no-fetch", "--library", sys.argv[1], "--allocators", "vmag,glibc", "--folder", folder,
+               "--only", "lists", "--only", "fragmentation", *more]
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {"VMAG_DRIFT_MINUTES": "0.01"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def check_record(record, name):
+    assert record["status"] in ("narrow", "not narrow", "measured"), record["why"]
+    measured = {(run["side"], run["point"]) for run in record["runs"]}
+    assert measured == {(side, point) for side in ("vmag", "glibc") for point in record["points"]}, measured
+    proofs = record["proofs"]
+    assert any(key.startswith("vmag: ") and "libvmag" in value for key, value in proofs.items()), proofs
+    assert any(key.startswith("glibc: ") and "libc.so" in value for key, value in proofs.items()), proofs
+    first = record["shown"][0]
+    assert all(row["median"] > 0 and row["low"] <= row["median"] <= row["high"] for row in record["summary"] if row["metric"] == first), record["summary"]
+
+
+def check_schema(found):
+    sys.path.insert(0, str(TOP / "bench"))
+    import jsonschema
+    from kit import results
+    results.check(found)
+    found["experiments"]["lists"]["status"] = "splendid"
+    try:
+        results.check(found)
+    except jsonschema.ValidationError:
+        return
+    raise AssertionError("the schema takes anything")
+
+
+def check_folder(folder):
+    for name in ("lists", "fragmentation"):
+        assert "<svg" in (folder / f"{name}.svg").read_text() and (folder / f"{name}.png").read_bytes()[1:4] == b"PNG"
+    page = (folder / "index.html").read_text()
+    assert page.count("<svg") == 2 and "Fragmentation over time" in page and "libvmag" in page
+    assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", page), "the page is not self-contained"
+
+
+def main():
+    with_libraries()
+    with tempfile.TemporaryDirectory(prefix="vmag-redo-") as name:
+        folder = pathlib.Path(name)
+        redo(folder, "--rounds", "1:1")
+        found = json.loads((folder / "results.json").read_text())
+        for name, record in found["experiments"].items():
+            check_record(record, name)
+        check_folder(folder)
+        assert redo(folder).count("is there already") == 2
+        # Interrupted in the middle: the rest is measured, what is there stays.
+        record = found["experiments"]["lists"]
+        kept, record["status"] = record["runs"][0], "begun"
+        record["runs"] = [kept]
+        (folder / "results.json").write_text(json.dumps(found))
+        redo(folder, "--rounds", "1:1", "--no-plots")
+        again = json.loads((folder / "results.json").read_text())
+        assert again["experiments"]["lists"]["runs"][0] == kept and len(again["experiments"]["lists"]["runs"]) == 4
+        check_schema(again)
+
+
+main()
