@@ -173,7 +173,7 @@ def controls_table(controls):
         meaning = table[name][2]
         lines.append(f"| `{name}` | {kind.replace('|', ' ')} | {access} | {mark} | {meaning.replace('|', ' ')} |")
     extra = [name for name in table if name not in known]
-    lines += ["", "Beyond those: " + ", ".join(f"`{name}`" for name in extra) + "."]
+    lines += ["", "Beyond those:", "", *(f"- `{name}`" for name in extra)]
     return "\n".join(lines) + "\n"
 
 

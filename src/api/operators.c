@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "conf/options.h"
 #include "guard/report.h"
 #include "heap/counted.h"
 #include "heap/cpu_fast.h"
@@ -56,6 +57,8 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 
 		if (object != NULL)
 			return object;
+		if (options.experimental_infallible_new)
+			guard_report("operator new", NULL, "no memory for %zu bytes, and the option experimental_infallible_new is set", size);
 		handle = new_handler();
 		if (handle == NULL)
 			break;

@@ -100,6 +100,9 @@ void option_print(struct text *text, const struct option *option);
 bool options_take_pairs(const char *source, const char *string);
 bool options_take_letters(const char *source, const char *string);
 
+// The string of a source by its place in the order of reading (sources.c); NULL: it is not there.
+const char *options_source(unsigned place);
+
 // Where an option's value comes from; "default" when no source named it.
 const char *option_source(const struct option *option);
 

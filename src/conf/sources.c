@@ -277,6 +277,14 @@ static void find_sources(struct source sources[SOURCES])
 	memcpy(sources, all, sizeof all);
 }
 
+const char *options_source(unsigned place)
+{
+	struct source sources[SOURCES];
+
+	find_sources(sources);
+	return sources[place].string;
+}
+
 static void confirm_source(const struct source *source)
 {
 	char line[512];

@@ -93,7 +93,7 @@ enum { CONTROL_ALL = 4096, CONTROL_DESTROYED = 4097 };
 
 control_handler absent, read_zero, read_yes, read_no, act_nothing;
 control_handler read_version, own_epoch, change_background_thread, change_max_background_threads;
-control_handler read_debug, read_build_options, read_option, own_safety_check_abort;
+control_handler read_debug, read_build_options, read_option, read_source, own_safety_check_abort;
 control_handler change_thread_arena, read_thread_allocated, read_thread_allocatedp, read_thread_deallocated, read_thread_deallocatedp;
 control_handler change_thread_tcache_enabled, act_thread_tcache_flush, read_thread_peak, act_thread_peak_reset, act_thread_idle;
 control_handler own_tcache_create, own_tcache_flush, own_tcache_destroy;
@@ -108,4 +108,4 @@ control_handler own_utilization_query, own_utilization_batch_query;
 control_handler change_prof_active, change_prof_gdump, change_prof_thread_active_init, change_thread_prof_active;
 control_handler read_prof_interval, read_prof_lg_sample, own_prof_dump, own_prof_prefix, own_prof_reset, own_thread_prof_name;
 control_handler read_prof_stats, change_prof_backtrace_hook, change_prof_dump_hook;
-control_handler read_total, read_arena, read_bin, read_lextent, read_dss;
+control_handler read_total, read_zero_reallocs, read_arena, read_bin, read_lextent, read_dss;

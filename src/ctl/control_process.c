@@ -7,6 +7,7 @@
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
 #include "guard/report.h"
+#include "heap/arena.h"
 #include "heap/reclaim.h"
 #include "jemalloc/jemalloc.h"
 #include "util/assert.h"
@@ -116,7 +117,16 @@ int read_option(struct control_call *call)
 		call->value.string = option_value(option);
 	else
 		call->value.i64 = option_number(option);
+	if (option_value(option) == &options.narenas && options.narenas == 0)
+		call->value.number = arenas_automatic(); // what the default came to
 	return 0;
+}
+
+// The argument is the place of the source in the order of reading.
+int read_source(struct control_call *call)
+{
+	call->value.string = options_source((unsigned)call->argument);
+	return call->value.string != NULL ? 0 : ENOENT;
 }
 
 int own_safety_check_abort(struct control_call *call)

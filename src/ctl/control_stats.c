@@ -5,6 +5,7 @@
 
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
+#include "heap/heap.h"
 
 static int read_field(struct control_call *call, const void *figures)
 {
@@ -17,6 +18,12 @@ static int read_field(struct control_call *call, const void *figures)
 int read_total(struct control_call *call)
 {
 	return read_field(call, snapshot_totals());
+}
+
+int read_zero_reallocs(struct control_call *call)
+{
+	call->value.size = atomic_load_explicit(&heap_zero_reallocs, memory_order_relaxed);
+	return 0;
 }
 
 int read_arena(struct control_call *call)

@@ -7,6 +7,7 @@
 #include "ctl/report.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
+#include "heap/heap.h"
 #include "jemalloc/jemalloc.h"
 
 static void comma(struct report *report)
@@ -172,7 +173,7 @@ static void totals(struct report *report)
 	number(report, "resident", totals->resident);
 	number(report, "mapped", totals->mapped);
 	number(report, "retained", totals->retained);
-	number(report, "zero_reallocs", totals->zero_reallocs);
+	number(report, "zero_reallocs", (size_t)heap_zero_reallocs);
 	open_object(report, "background_thread");
 	number(report, "num_threads", totals->background_threads);
 	number(report, "num_runs", totals->background_runs);

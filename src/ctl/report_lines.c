@@ -8,6 +8,7 @@
 #include "ctl/report.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
+#include "heap/heap.h"
 #include "jemalloc/jemalloc.h"
 #include "os/cpu.h"
 #include "os/pages.h"
@@ -40,7 +41,7 @@ static void totals(struct report *report)
 
 	report_add(report, "Allocated: %zu, active: %zu, metadata: %zu (n_thp 0), resident: %zu, mapped: %zu, retained: %zu\n",
 		   totals->allocated, totals->active, totals->metadata, totals->resident, totals->mapped, totals->retained);
-	report_add(report, "Count of realloc(non-null-ptr, 0) calls: %zu\n", totals->zero_reallocs);
+	report_add(report, "Count of realloc(non-null-ptr, 0) calls: %zu\n", (size_t)heap_zero_reallocs);
 	report_add(report, "Background threads: %zu, num_runs: %lu, run_interval: %lu ns\n", totals->background_threads,
 		   totals->background_runs, totals->background_interval_ns);
 }

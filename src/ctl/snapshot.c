@@ -30,11 +30,6 @@ static struct {
 	size_t cached[ARENAS_MOST][2]; // bytes in magazines of fronts: of small and of large objects
 } snapshot = { .lock = MUTEX_INIT(RANK_CONTROLS) };
 
-static size_t load(const _Atomic size_t *value)
-{
-	return atomic_load_explicit(value, memory_order_relaxed);
-}
-
 // Figures that arenas share are told of the first one.
 static void add_metadata(struct arena_figures *to, unsigned id, unsigned arenas)
 {
@@ -207,7 +202,6 @@ static void set_totals(void)
 	totals->metadata = sums->base + sums->internal;
 	totals->resident = sums->resident + magazines_dirty_bytes();
 	totals->mapped = chunks_mapped_bytes();
-	totals->zero_reallocs = load(&heap_zero_reallocs);
 	totals->background_threads = atomic_load(&reclaim_state) != RECLAIM_NO_THREAD;
 	totals->background_runs = atomic_load_explicit(&reclaim_runs, memory_order_relaxed);
 	totals->background_interval_ns = totals->background_runs > 0 ? RECLAIM_STEP_MS * (uint64_t)1000000 : 0;

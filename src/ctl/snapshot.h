@@ -43,7 +43,7 @@ struct arena_figures {
 };
 
 struct totals {
-	size_t allocated, active, metadata, metadata_thp, resident, mapped, retained, zero_reallocs, background_threads;
+	size_t allocated, active, metadata, metadata_thp, resident, mapped, retained, background_threads;
 	uint64_t background_runs, background_interval_ns;
 };
 

@@ -43,6 +43,15 @@ static inline void door_obey(struct front *front)
 		door_change(front);
 }
 
+// A program that counts takes a resize that changed nothing for a free and an allocation, as jemalloc counts it.
+static inline void door_kept(struct front *front, size_t size)
+{
+	if (LIKELY((words.door & DOOR_COUNT) == 0))
+		return;
+	front->freed += size;
+	front->allocated += size;
+}
+
 // What happens at each operation of a thread whose door is closed: after an object was allocated, before it is freed, and
 // after it was resized in place. `size`, `old_size`: bytes that the program may use.
 void door_allocated(struct front *front, void *object, size_t size);

@@ -104,7 +104,8 @@ static void *alloc_once(struct way way, size_t bytes, size_t align, bool *zeroed
 
 static void *alloc_on(struct way way, size_t bytes, size_t align, bool *zeroed)
 {
-	void *object = way.arena == NULL ? NULL : alloc_once(way, bytes, align, zeroed);
+	bool sampled = way.arena != NULL && heap_is_sampled(bytes);
+	void *object = way.arena == NULL ? NULL : sampled ? heap_alloc_sampled(way.arena, bytes, align, zeroed) : alloc_once(way, bytes, align, zeroed);
 
 	if (object == NULL && way.arena != NULL && heap_trim())
 		object = alloc_once(way, bytes, align, zeroed);
@@ -198,8 +199,10 @@ void *heap_rallocx(void *object, size_t size, int flags)
 		errno = ENOMEM;
 		return NULL;
 	}
-	if ((debugging() ? size : bytes) == old_size && is_aligned(object, align))
+	if ((debugging() ? size : bytes) == old_size && is_aligned(object, align)) {
+		door_kept(words.front, old_size);
 		return object;
+	}
 	result = debugging() ? NULL : resize_or_move(object, old_size, bytes, align, flags);
 	if (result == NULL)
 		result = copy_to(object, old_size, size, flags);

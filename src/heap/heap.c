@@ -160,23 +160,26 @@ static void *alloc_class(unsigned class)
 	return object;
 }
 
-static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
+static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	struct arena *arena = heap_own_arena();
 	void *object;
 
 	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
 		return NULL;
 	sampling_look();
 	object = large_alloc(arena, size, align, class, zeroed);
-
 	if (object == NULL && heap_trim())
-		object = large_alloc(heap_own_arena(), size, align, class, zeroed);
+		object = large_alloc(arena, size, align, class, zeroed);
 	return object;
 }
 
+static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
+{
+	return alloc_run_in(heap_own_arena(), size, align, class, zeroed);
+}
+
 // Whether the sampling profiler wants this allocation. The door closes at the thread's first operation, hence front_get.
-static inline bool is_sampled(size_t bytes)
+bool heap_is_sampled(size_t bytes)
 {
 	struct front *front = front_get();
 
@@ -184,11 +187,11 @@ static inline bool is_sampled(size_t bytes)
 }
 
 // A sampled object is a page run of its own whatever its size, so that every free of it comes by here.
-static void *alloc_sampled(size_t bytes, size_t align, bool *zeroed)
+void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *zeroed)
 {
 	struct profile_thread *self = &words.front->profile;
-	uint32_t tally = profile_record(self, bytes, words.front->arena->id);
-	void *object = alloc_run(bytes, align, 0, zeroed);
+	uint32_t tally = profile_record(self, bytes, arena->id);
+	void *object = alloc_run_in(arena, bytes, align, 0, zeroed);
 
 	if (object != NULL) {
 		large_set_sample(object, tally);
@@ -220,8 +223,8 @@ void *heap_plain_malloc(size_t size)
 	if (UNLIKELY(size == 0 && heap_ready() && options.zero_size_null))
 		return NULL;
 	class = size_class(size);
-	if (is_sampled(class_size(class)))
-		object = alloc_sampled(class_size(class), 0, NULL);
+	if (heap_is_sampled(class_size(class)))
+		object = heap_alloc_sampled(words.front->arena, class_size(class), 0, NULL);
 	else
 		object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
 	return allocated(object, class_size(class));
@@ -247,13 +250,13 @@ static __attribute__((noinline)) void *malloc_missed(size_t size)
 
 static void *calloc_run(size_t size, unsigned class)
 {
-	bool zeroed = false, sampled = is_sampled(class_size(class));
+	bool zeroed = false, sampled = heap_is_sampled(class_size(class));
 	void *object = !sampled && class < CLASSES && words.front != NULL ? front_pop(words.front, class) : NULL;
 
 	if (!sampled && class < CLASSES && UNLIKELY(by_cpu()))
 		object = cpu_front_take(class);
 	if (sampled)
-		object = alloc_sampled(class_size(class), 0, &zeroed);
+		object = heap_alloc_sampled(words.front->arena, class_size(class), 0, &zeroed);
 	else if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
 	object = allocated(object, class_size(class));
@@ -392,8 +395,8 @@ void *heap_plain_aligned(size_t align, size_t size)
 	if (align <= os_page_size())
 		return fast_malloc(bytes, plain_malloc_missed);
 	class = size_class(bytes);
-	if (is_sampled(bytes))
-		object = alloc_sampled(bytes, align, NULL);
+	if (heap_is_sampled(bytes))
+		object = heap_alloc_sampled(words.front->arena, bytes, align, NULL);
 	else
 		object = alloc_run(bytes, align, class < CLASSES ? class : 0, NULL);
 	return allocated(object, bytes);
@@ -475,7 +478,7 @@ static void resized(void *object, size_t new_size, uint32_t tally, bool done)
 		profile_freed(tally);
 	if (!done)
 		large_set_sample(object, tally);
-	else if (is_sampled(new_size))
+	else if (heap_is_sampled(new_size))
 		large_set_sample(object, profile_record(&words.front->profile, new_size, words.front->arena->id));
 }
 
@@ -520,8 +523,10 @@ void *heap_realloc(void *object, size_t size, const char *call)
 	if (size > PTRDIFF_MAX)
 		return no_memory();
 	new_size = class_round(size);
-	if (new_size == old_size)
+	if (new_size == old_size) {
+		door_kept(words.front, old_size);
 		return object;
+	}
 	moved = heap_resize(heap_own_arena(), object, old_size, new_size);
 	return moved != NULL ? moved : realloc_copy(object, old_size, size);
 }

@@ -32,6 +32,11 @@ extern _Atomic size_t heap_zero_reallocs;
 struct arena;
 struct arena *heap_own_arena(void);
 
+// Whether the sampling profiler wants an allocation of this thread of that many bytes; and such an allocation, a page run of its own
+// of `arena` whatever its size, recorded. NULL: no memory.
+bool heap_is_sampled(size_t bytes);
+void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *zeroed);
+
 // Resizes a large object to another large size, in place or else by moving its pages into `arena` (NULL: in place only).
 // NULL: not possible, the object is as before.
 void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new_size);

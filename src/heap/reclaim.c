@@ -12,7 +12,7 @@
 #include "heap/sampling.h"
 #include "os/clock.h"
 
-enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024 };
+enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024, ENDING_STEPS = 100, ENDING_STEP_MS = 5 };
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
@@ -40,14 +40,14 @@ static void arena_step(struct arena *arena, uint64_t now_ms)
 }
 
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
-static void wake(void)
+static void wake(const void *caller)
 {
 	uint32_t asleep = RECLAIM_ASLEEP, none = RECLAIM_NO_THREAD;
 
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
 	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) &&
-		 !reclaim_start_thread(words.caller))
+		 !reclaim_start_thread(caller))
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
@@ -59,7 +59,7 @@ static bool may_wake(void)
 static void wake_if_worth(size_t garbage)
 {
 	if (garbage > GARBAGE_WORTH_A_THREAD && may_wake())
-		wake();
+		wake(words.caller);
 }
 
 void reclaim_expect_bytes(size_t garbage)
@@ -70,9 +70,13 @@ void reclaim_expect_bytes(size_t garbage)
 
 void reclaim_set_background(bool wanted)
 {
+	_Atomic uint32_t never = 0;
+
 	options.background_thread = wanted;
 	if (wanted || atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)
-		wake();
+		wake(NULL); // the program called
+	for (int i = 0; i < ENDING_STEPS && !wanted && atomic_load(&reclaim_state) != RECLAIM_NO_THREAD; i++)
+		os_word_wait(&never, 0, ENDING_STEP_MS);
 }
 
 void reclaim_expect(struct arena *arena, size_t more)

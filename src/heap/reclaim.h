@@ -33,7 +33,7 @@ enum { RECLAIM_STEP_MS = 150 };
 // How often the background thread looked.
 extern _Atomic uint64_t reclaim_runs;
 
-// Lets the background thread be started, and starts it; or lets it end.
+// Lets the background thread be started, and starts it; or lets it end, and waits half a second at most until it has.
 void reclaim_set_background(bool wanted);
 
 // The background thread sleeps on this word while it holds RECLAIM_ASLEEP; whoever leaves garbage behind wakes it.

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cache/table.h"
@@ -84,7 +85,8 @@ void life_begin(void)
 // What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
 void life_end(void)
 {
-	profile_final();
+	bool leaks = profile_final();
+
 	if (heap_debug == DEBUG_ON)
 		guard_verify("exit");
 	if (words.front != NULL)
@@ -96,4 +98,6 @@ void life_end(void)
 	report("exit", true);
 	tracing_stop();
 	black_box_end();
+	if (leaks && options.prof_leak_error)
+		_exit(EXIT_FAILURE);
 }

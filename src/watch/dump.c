@@ -246,7 +246,8 @@ int profile_dump(const char *path)
 	return path != NULL ? dump_into(path) : dump_named('m');
 }
 
-static void tell_leaks(void)
+// Whether there was something to tell.
+static bool tell_leaks(void)
 {
 	struct estimate sum = { 0 };
 	uint32_t stacks = 0;
@@ -261,16 +262,18 @@ static void tell_leaks(void)
 		sum.live_bytes += of_stack.live_bytes;
 	}
 	if (stacks == 0)
-		return;
+		return false;
 	text_add(&text, "vmag: alive at exit: about %zu bytes in about %zu objects, from %u call stacks\n",
 		 (size_t)(sum.live_bytes + 0.5), (size_t)(sum.live_objects + 0.5), stacks);
 	os_stderr_write(words, (size_t)(text.at - words));
+	return true;
 }
 
-void profile_final(void)
+bool profile_final(void)
 {
-	if (profile_settings.leak_report)
-		tell_leaks();
+	bool leaks = profile_settings.leak_report && tell_leaks();
+
 	if (profile_settings.dump_at_exit)
 		dump_named('f');
+	return leaks;
 }

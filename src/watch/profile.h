@@ -87,8 +87,8 @@ typedef void profile_dumped(const char *path);
 extern profile_backtrace *_Atomic profile_backtrace_hook; // at first one of our own
 extern profile_dumped *_Atomic profile_dumped_hook;       // NULL: none
 
-// At exit: the final dump <prefix>.<pid>.<n>.f.heap and the line about leaks, where they were asked for.
-void profile_final(void);
+// At exit: the final dump <prefix>.<pid>.<n>.f.heap and the line about leaks, where they were asked for. Whether that line was told.
+bool profile_final(void);
 
 // What was recorded, for the writers.
 struct tally {

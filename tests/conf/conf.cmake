@@ -23,7 +23,12 @@ endfunction()
 vmag_effect(junk "MALLOC_OPTIONS=J")
 vmag_effect(zero "MALLOC_CONF=zero:true")
 vmag_effect(xmalloc "MALLOC_CONF=xmalloc:true" "no memory, and the option xmalloc is set")
+vmag_effect(infallible_new "MALLOC_CONF=experimental_infallible_new:true" "no memory for 4611686018427387903 bytes, and the option experimental_infallible_new is set")
 vmag_effect(zero_realloc_abort "MALLOC_CONF=zero_realloc:abort" "size 0, and the option zero_realloc is abort")
 vmag_effect(zero_realloc_alloc "MALLOC_CONF=zero_realloc:alloc")
 vmag_effect(zero_size_null "MALLOC_OPTIONS=V")
 vmag_effect(tcache_max "MALLOC_CONF=tcache_max:1024")
+
+# prof_leak_error: the process fails when something is alive at its end.
+vmag_test(conf.effect.leak quick 30 sh -c "! $<TARGET_FILE:conf_effects> leak")
+set_tests_properties(conf.effect.leak PROPERTIES ENVIRONMENT "MALLOC_CONF=prof:true,prof_leak:true,prof_leak_error:true,lg_prof_sample:0")

@@ -77,6 +77,14 @@ static void too_much(void) {
     (void)object;
 }
 
+void *_Znwm(size_t);
+
+static void new_too_much(void) {
+    volatile size_t size = SIZE_MAX / 4;
+    void *volatile object = _Znwm(size);
+    (void)object;
+}
+
 static void realloc_zero(void) {
     void *volatile object = realloc(malloc(10), 0);
     (void)object;
@@ -92,7 +100,12 @@ int main(int count, char **arguments) {
         allocated_bytes(0);
     else if (strcmp(name, "xmalloc") == 0)
         aborts(too_much);
-    else if (strcmp(name, "zero_realloc_abort") == 0)
+    else if (strcmp(name, "infallible_new") == 0)
+        aborts(new_too_much);
+    else if (strcmp(name, "leak") == 0) {
+        void *volatile object = malloc(100);
+        (void)object;
+    } else if (strcmp(name, "zero_realloc_abort") == 0)
         aborts(realloc_zero);
     else if (strcmp(name, "zero_realloc_alloc") == 0) {
         void *object = realloc(malloc(100), 0);

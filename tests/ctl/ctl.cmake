@@ -18,4 +18,4 @@ vmag_test(ctl.documents quick 30 ${PYTHON} ${CMAKE_SOURCE_DIR}/man/generate.py $
 
 vmag_test(ctl.names quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.py $<TARGET_FILE:vmag>
           ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.tsv $<TARGET_FILE:ctl_values_shared>)
-set_tests_properties(ctl.names PROPERTIES ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:vmag>")
+set_tests_properties(ctl.names PROPERTIES ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:vmag>;MALLOC_CONF=lg_tcache_max:16")

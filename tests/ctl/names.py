@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import ctypes
 import errno
+import os
 import subprocess
 import sys
 
@@ -63,8 +64,20 @@ def check_read(library, name, size):
     return value[:size]
 
 
+def check_source(library, name):
+    """ENOENT where there is no such source; the string otherwise."""
+    error, value, _ = library.call(name, 8)
+    if name == "opt.malloc_conf.env_var" and "MALLOC_CONF" in os.environ:
+        expect(name, (error, ctypes.string_at(int.from_bytes(value[:8], "little")).decode()), (0, os.environ["MALLOC_CONF"]))
+    elif name != "opt.malloc_conf.symlink":
+        expect(name, error, errno.ENOENT)
+
+
 def check_control(library, name, kind, access, meaning):
     real = name.replace("<>", "0")
+    if name.startswith("opt.malloc_conf."):
+        check_source(library, name)
+        return
     if meaning.startswith("absent"):
         expect(f"{real} is absent", library.call(real, 8)[0], errno.ENOENT)
         return
@@ -145,6 +158,8 @@ def check_option(library, name, kind, value, _source, _limits, _meaning):
         expect(f"opt.{name}", got, value)
     elif kind == "bool":
         expect(f"opt.{name}", bool(got[0]), value == "true")
+    elif name == "narenas" and value == "0":
+        expect("opt.narenas", got[:4], library.call("arenas.narenas", 4)[1][:4]) # what the default comes to
     elif kind != "ratio":
         expect(f"opt.{name}", int.from_bytes(got[:size], "little", signed=int(value) < 0), int(value))
 

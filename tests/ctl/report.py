@@ -23,7 +23,7 @@ def check_json(program):
     whole = json.loads(run(program, "J")[0])["jemalloc"]
     assert set(whole) == {"version", "config", "opt", "arenas", "stats", "stats.arenas"}, set(whole)
     assert len(whole["config"]) == 12 and whole["config"]["fill"] is True and len(whole["opt"]) >= 56
-    assert whole["opt"]["narenas"] == 0 and whole["opt"]["thp"] == "default" and whole["opt"]["abort"] is False
+    assert whole["opt"]["narenas"] > 0 and whole["opt"]["thp"] == "default" and whole["opt"]["abort"] is False
     arenas, stats = whole["arenas"], whole["stats"]
     assert len(arenas["bin"]) == arenas["nbins"] == 36 and len(arenas["lextent"]) == arenas["nlextents"] == 196
     assert arenas["quantum"] == 16 and arenas["tcache_max"] == 65536 and arenas["nhbins"] == 45

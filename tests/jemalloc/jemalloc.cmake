@@ -1,7 +1,7 @@
 # jemalloc.*: the interface of jemalloc 5 from outside: functions, arenas, caches, hooks, the name of its library.
 # SPDX-License-Identifier: BSD-2-Clause
 
-foreach(name functions allocm special_arenas)
+foreach(name functions allocm special_arenas sampled)
   vmag_test_program(jemalloc_${name}_shared jemalloc/${name}.c LIBRARIES vmag)
   vmag_test_program(jemalloc_${name}_static jemalloc/${name}.c LIBRARIES vmag_static)
   vmag_test(jemalloc.${name}.shared quick 60 jemalloc_${name}_shared)
@@ -25,4 +25,10 @@ if(JEMALLOC_LIBRARY)
   set_target_properties(jemalloc_alias PROPERTIES SKIP_BUILD_RPATH ON)
   vmag_test(jemalloc.alias quick 30 jemalloc_alias)
   set_tests_properties(jemalloc.alias PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+endif()
+
+# jemalloc's own tests, as far as they need no more than the public interface.
+if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
+  vmag_test(jemalloc.own slow 200 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/jemalloc/own.py $<TARGET_FILE:vmag> ${CMAKE_SOURCE_DIR}/include
+            ${CMAKE_BINARY_DIR}/own)
 endif()

@@ -1,0 +1,66 @@
+// Objects of named arenas and caches are sampled like all others, and forgotten when they are freed or their arena is reset.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../check.h"
+#include "jemalloc/jemalloc.h"
+
+const char *malloc_conf = "prof:true,lg_prof_sample:0,prof_final:false";
+
+enum { OBJECTS = 20 };
+
+// Samples of the class of 96 bytes that live.
+static uint64_t live(void) {
+    static const size_t bytes = 96;
+    uint64_t pair[2];
+    size_t size = sizeof pair, length = sizeof bytes, class_bytes;
+    char name[60];
+
+    for (unsigned class = 0;; class++) {
+        snprintf(name, sizeof name, "arenas.bin.%u.size", class);
+        CHECK(mallctl(name, &class_bytes, &length, NULL, 0) == 0);
+        if (class_bytes < bytes)
+            continue;
+        snprintf(name, sizeof name, "prof.stats.bins.%u.live", class);
+        CHECK(mallctl(name, pair, &size, NULL, 0) == 0);
+        return pair[1];
+    }
+}
+
+static void fill(void *objects[OBJECTS], int flags) {
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = mallocx(96, flags)) != NULL);
+}
+
+static void check_flags(int flags) {
+    void *objects[OBJECTS];
+    uint64_t before = live();
+
+    fill(objects, flags);
+    CHECK(live() == before + OBJECTS);
+    for (int i = 0; i < OBJECTS; i++)
+        sdallocx(objects[i], 90, flags);
+    CHECK(live() == before);
+}
+
+int main(void) {
+    void *objects[OBJECTS];
+    unsigned arena, cache;
+    size_t size = sizeof arena;
+    char name[40];
+    uint64_t before;
+
+    CHECK(mallctl("arenas.create", &arena, &size, NULL, 0) == 0);
+    CHECK(mallctl("tcache.create", &cache, &size, NULL, 0) == 0);
+    check_flags(0);
+    check_flags(MALLOCX_ARENA(arena));
+    check_flags(MALLOCX_TCACHE(cache));
+    check_flags(MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(32) | MALLOCX_ZERO);
+    before = live();
+    fill(objects, MALLOCX_ARENA(arena));
+    snprintf(name, sizeof name, "arena.%u.reset", arena);
+    CHECK(mallctl(name, NULL, NULL, NULL, 0) == 0);
+    CHECK(live() == before);
+    return 0;
+}
