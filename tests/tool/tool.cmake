@@ -21,3 +21,4 @@ vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TAR
 vmag_test_program(tool_holder tool/holder.c)
 vmag_test(tool.serve quick 180 ${PYTHON} ${TOOL}/serve.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.top quick 180 ${PYTHON} ${TOOL}/top.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
+vmag_test(tool.frag quick 120 ${PYTHON} ${TOOL}/frag.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)

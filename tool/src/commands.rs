@@ -8,6 +8,7 @@ pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod frag;
 pub mod heap;
 pub mod leaks;
 pub mod map;

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod error;
 pub mod explain;
 pub mod export;
+pub mod frag;
 pub mod group_watch;
 pub mod heap_diff;
 pub mod heap_view;

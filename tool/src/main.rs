@@ -4,7 +4,8 @@
 use clap::{Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
-    attach, check, compare, diff, doctor, explain, export, heap, leaks, map, options, report, run, serve, top, trace,
+    attach, check, compare, diff, doctor, explain, export, frag, heap, leaks, map, options, report, run, serve, top,
+    trace,
 };
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
@@ -28,6 +29,7 @@ enum Commands {
     Heap(heap::Arguments),
     Leaks(leaks::Arguments),
     Diff(diff::Arguments),
+    Frag(frag::Arguments),
     Export(export::Arguments),
     Trace(trace::Arguments),
     Map(map::Arguments),
@@ -63,6 +65,7 @@ fn main() {
         Commands::Doctor(arguments) => doctor::run(&arguments),
         Commands::Heap(arguments) => heap::run(&arguments),
         Commands::Leaks(arguments) => leaks::run(&arguments),
+        Commands::Frag(arguments) => frag::run(&arguments),
         Commands::Diff(arguments) => diff::run(&arguments),
         Commands::Export(arguments) => export::run(&arguments),
         Commands::Trace(arguments) => trace::run(&arguments),

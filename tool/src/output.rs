@@ -5,6 +5,7 @@ pub mod compared;
 pub mod doctor;
 pub mod explained;
 pub mod figures;
+pub mod frag;
 pub mod heap;
 pub mod json;
 pub mod text;

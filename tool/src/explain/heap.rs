@@ -1,6 +1,10 @@
 //! vmag's heap in another process: which row each granule of its chunks belongs to.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+mod slabs;
+
+pub use slabs::SlabSeen;
+
 use super::areas::{Area, Page, Residency};
 use super::ledger::{Counted, Row, Sums};
 use super::memory::{Memory, u16_in, u32_in, u64_in};

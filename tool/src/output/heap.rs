@@ -109,8 +109,13 @@ pub fn place(frames: &[Frame]) -> String {
 
 /// All frames of a site, a line each.
 pub fn full_stack(site: &Site) -> String {
+    full_stack_of(site.frames)
+}
+
+/// The outermost frame is the first.
+pub fn full_stack_of(frames: &[Frame]) -> String {
     let mut out = String::new();
-    for frame in site.frames.iter().rev() {
+    for frame in frames.iter().rev() {
         let _ = write!(out, "             {}", frame.function);
         match (&frame.file, frame.line) {
             (Some(file), Some(line)) => {

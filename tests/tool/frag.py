@@ -1,0 +1,62 @@
+# `vmag frag` on a program whose survivors are known: each 50th object of site_hold, in slabs of 64 byte buffers.
+# `frag.py VMAG LIBRARY HOLDER`
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import subprocess
+import sys
+
+from holder import Holder, need_tool
+
+MIB = 1 << 20
+KEEP = 50
+
+
+def run(vmag, *words):
+    done = subprocess.run([vmag, "frag", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+def of_size(found, size):
+    return next(row for row in found["classes"] if row["size"] == size)
+
+
+def check(vmag, holder):
+    holder.tell("hold", 32)
+    holder.tell("grow", 16)
+    full = json.loads(run(vmag, "--json", holder.pid))
+    held = of_size(full, 64)
+    assert held["nearly_empty"] <= 1 and held["live_bytes"] > 31 * MIB, held
+    assert held["by_fullness"][9] > 0.9 * held["slabs"], held
+
+    holder.tell("thin", KEEP)
+    found = json.loads(run(vmag, "--json", holder.pid))
+    held = of_size(found, 64)
+    print({name: held[name] for name in ("slabs", "nearly_empty", "resident_bytes", "live_bytes", "pinned_bytes")})
+    # A sampled object has a page of its own, so a few of the survivors are not in slabs.
+    assert abs(held["live_bytes"] - 32 * MIB / KEEP) < 0.1 * 32 * MIB / KEEP, held
+    assert held["nearly_empty"] > 0.95 * held["slabs"] and held["nearly_empty"] <= found["nearly_empty"]
+    assert held["pinned_bytes"] == held["resident_bytes"] - held["live_bytes"] or held["nearly_empty"] < held["slabs"]
+    assert held["pinned_bytes"] > 15 * MIB, held
+    assert of_size(found, 4096)["nearly_empty"] == 0
+    worst = found["sites"][0]
+    assert "site_hold" in worst["functions"] and worst["sizes"] == [64], worst
+    assert worst["pinned_bytes"] > 0.9 * held["pinned_bytes"], (worst, held)
+    assert all("site_grow" not in site["functions"] for site in found["sites"])
+    text = run(vmag, "--full", holder.pid)
+    assert "less than 25 % full" in text and "site_hold" in text and "main  " in text, text
+    assert json.loads(run(vmag, "--json", "--below=1", holder.pid))["nearly_empty"] < found["nearly_empty"]
+
+
+def main(vmag, library, program):
+    need_tool(vmag)
+    with Holder(library, program, "prof:true,lg_prof_sample:12") as holder:
+        check(vmag, holder)
+    with Holder(library, program, "prof:false") as holder:
+        holder.tell("hold", 1)
+        assert "nothing was sampled" in run(vmag, holder.pid)
+    for words in ([], ["2147483647"], ["--below=0", "1"]):
+        assert subprocess.run([vmag, "frag", *words], stderr=subprocess.DEVNULL).returncode == 125, words
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+//! Every slab of a heap with what lives in it: for who asks which slabs are nearly empty.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::{EMPTY_SLOTS_BELOW, Heap, Slab};
+use crate::explain::Row;
+use crate::explain::areas::{Area, Page, Residency};
+use crate::explain::memory::{u16_in, u64_in};
+use std::collections::HashSet;
+
+/// A slab of malloc's at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlabSeen {
+    pub start: u64,
+    pub arena: u32,
+    /// Bytes of an object.
+    pub size: u64,
+    pub bytes: u64,
+    pub buffers: u64,
+    /// Objects that the program holds.
+    pub live: u64,
+    /// Free ones that magazines hold: their buffers are not free in the slab.
+    pub cached: u64,
+    pub resident: u64,
+}
+
+/// A run with the word of its first granule.
+struct Found {
+    run: u64,
+    word: u16,
+}
+
+impl Heap {
+    pub fn slabs(&mut self, areas: &[Area], residency: &Residency) -> Vec<SlabSeen> {
+        let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
+        let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
+        let mut rounds = HashSet::new();
+        for magazines in found.iter().filter(|found| found.word == 0) {
+            if self.owner(magazines.run) == Row::Magazines {
+                self.add_rounds(magazines.run, &mut rounds);
+            }
+        }
+        let slabs = found.iter().filter(|found| self.is_slab_word(found.word));
+        let slabs: Vec<(u32, u64)> = slabs.map(|found| (u32::from(found.word >> 8), found.run)).collect();
+        slabs
+            .into_iter()
+            .filter_map(|(owner, run)| {
+                let slab = self.slab(run)?;
+                Some(seen(&slab, owner.checked_sub(1)?, &rounds, residency))
+            })
+            .collect()
+    }
+
+    fn is_slab_word(&self, word: u16) -> bool {
+        word != 0 && (1..self.root.slab_classes).contains(&usize::from(word & 0xff))
+    }
+
+    /// Each run once, in the order of addresses.
+    fn runs_of(&self, area: &Area) -> Vec<Found> {
+        let chunk_bytes = 1u64 << self.root.lg_chunk;
+        let (mut all, mut start, mut last) = (Vec::new(), area.start, 0);
+        while start < area.end {
+            let end = ((start & !(chunk_bytes - 1)) + chunk_bytes).min(area.end);
+            let count = ((end - start) >> self.root.lg_granule) as usize;
+            let pairs = self.words(start, count).unwrap_or_default();
+            for (index, run) in self.runs(start, count).into_iter().enumerate() {
+                if run != 0 && run != last {
+                    let word = u16_in(&pairs, index * 2);
+                    all.push(Found { run, word });
+                    last = run;
+                }
+            }
+            start = end;
+        }
+        all
+    }
+
+    /// The objects in all magazines of a slab of magazines.
+    fn add_rounds(&mut self, run: u64, rounds: &mut HashSet<u64>) {
+        let Some(slab) = self.slab(run) else { return };
+        let Some(bytes) = self.memory.bytes(slab.start, slab.shape.slab_bytes as usize) else {
+            return;
+        };
+        let size = slab.shape.size as usize;
+        for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
+            let magazine = &bytes[index as usize * size..][..size];
+            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
+            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
+            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
+            rounds.extend(slots.filter(|slot| *slot >= EMPTY_SLOTS_BELOW));
+        }
+    }
+}
+
+fn seen(slab: &Slab, arena: u32, rounds: &HashSet<u64>, residency: &Residency) -> SlabSeen {
+    let shape = slab.shape;
+    let taken = (0..shape.buffers).filter(|index| !slab.is_free(*index));
+    let (cached, live) = taken.fold((0, 0), |(cached, live), index| {
+        match rounds.contains(&(slab.start + index * shape.size)) {
+            true => (cached + 1, live),
+            false => (cached, live + 1),
+        }
+    });
+    let pages = residency.pages(slab.start, slab.start + shape.slab_bytes);
+    let resident = pages.iter().filter(|page| **page != Page::Absent).count() as u64;
+    SlabSeen {
+        start: slab.start,
+        arena,
+        size: shape.size,
+        bytes: shape.slab_bytes,
+        buffers: shape.buffers,
+        live,
+        cached,
+        resident: resident * residency.page_bytes,
+    }
+}
