@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the vmag command: `tool/build.sh [BUILD_FOLDER]` leaves it as BUILD_FOLDER/bin/vmag (default: build).
+# Builds the vmag command: `tool/build.sh [BUILD_FOLDER]` leaves it as BUILD_FOLDER/bin/vmag (default: build),
+# its manual pages and completions under BUILD_FOLDER/share.
 #
 # Uses the toolchain that rust-toolchain.toml pins, or else any cargo that is new enough. Exit status 3 and one line
 # where there is none, or where the crates were never fetched and there is no network: the C library needs no Rust.
@@ -26,6 +27,7 @@ main() {
     # A rename, so that a command that is running stays whole.
     cp "$build/tool/release/vmag" "$build/bin/vmag.new"
     mv "$build/bin/vmag.new" "$build/bin/vmag"
+    "$build/bin/vmag" manual "$build/share"
 }
 
 skip() {

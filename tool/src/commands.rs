@@ -11,6 +11,7 @@ pub mod export;
 pub mod frag;
 pub mod heap;
 pub mod leaks;
+pub mod manual;
 pub mod map;
 pub mod options;
 pub mod report;

@@ -1,11 +1,11 @@
 //! The `vmag` command: reads the command line, runs one command, passes on its exit status.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
-    attach, check, compare, diff, doctor, explain, export, frag, heap, leaks, map, options, report, run, serve, top,
-    trace,
+    attach, check, compare, diff, doctor, explain, export, frag, heap, leaks, manual, map, options, report, run,
+    serve, top, trace,
 };
 use vmag_tool::error::EXIT_TOOL_FAILED;
 use vmag_tool::output::say;
@@ -38,6 +38,7 @@ enum Commands {
     Top(top::Arguments),
     Serve(serve::Arguments),
     Options(options::Arguments),
+    Manual(manual::Arguments),
     /// Run a program and say at its end what every cache and arena holds
     Umastat(umem::Arguments),
     /// Run a program and say at its end what it lost, by the stack that allocated it
@@ -75,6 +76,7 @@ fn main() {
         Commands::Top(arguments) => top::run(&arguments),
         Commands::Serve(arguments) => serve::run(&arguments),
         Commands::Options(arguments) => options::run(&arguments),
+        Commands::Manual(arguments) => manual::run(&arguments, CommandLine::command()),
         Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),
         Commands::Findleaks(arguments) => umem::run(&arguments, Request::Findleaks),
         Commands::Umausers(arguments) => umem::run(&arguments, Request::Umausers),
