@@ -50,25 +50,15 @@ static void *at(struct vmag_box *box, uint64_t offset)
 
 // ---- making
 
-static bool has_number(const char *name)
-{
-	return strstr(name, "%p") != NULL;
-}
-
 // Absolute, for the program may change its folder.
-static void expand(const char *name)
+static void make_path(void)
 {
 	struct text text = text_into(own.path, sizeof own.path - 1);
 	char folder[PATH_BYTES / 2];
 
-	if (name[0] != '/' && os_link_read("/proc/self/cwd", folder, sizeof folder) > 0)
+	if (options.black_box[0] != '/' && os_link_read("/proc/self/cwd", folder, sizeof folder) > 0)
 		text_add(&text, "%s/", folder);
-	for (; *name != '\0'; name++)
-		if (name[0] == '%' && name[1] == 'p') {
-			text_add(&text, "%d", own.pid);
-			name++;
-		} else
-			text_add(&text, "%c", *name);
+	text_add(&text, "%s.%d.box", options.black_box, own.pid);
 	*text.at = '\0';
 }
 
@@ -127,7 +117,7 @@ bool black_box_begin(void)
 	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || getauxval(AT_SECURE) != 0)
 		return false;
 	own.pid = (int)getpid();
-	expand(options.black_box);
+	make_path();
 	box = make_file(bytes);
 	if (box != NULL) {
 		lay_out(box, bytes);
@@ -303,5 +293,5 @@ void black_box_fork_child(void)
 	own.stacks_seen = 0;
 	atomic_store(&own.looking, false);
 	atomic_store(&own.looked_at, 0);
-	atomic_store(&black_box_wanted, has_number(options.black_box));
+	atomic_store(&black_box_wanted, true);
 }

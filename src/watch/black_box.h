@@ -2,8 +2,8 @@
 //
 // What the profile knows is private memory, which a fork copies exactly and cheaply; this is its mirror. Stacks and tallies are
 // added by whoever samples, under the profile's lock; counts follow each sampled allocation and free. The rest is written by
-// whoever comes by, four times a second. A child never writes into its parent's box: it has one of its own when the name
-// has a %p, else none. A process that ends by exit() removes its box.
+// whoever comes by, four times a second. A child never writes into its parent's box, but makes one of its own when it has
+// allocated a little. A process that ends by exit() removes its box.
 //
 // The file's space is taken when it is made, and its descriptor closed. Who truncates the file kills the process.
 // SPDX-License-Identifier: BSD-2-Clause
