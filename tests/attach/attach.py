@@ -130,6 +130,7 @@ def check_switch(setting):
     """The profile is switched from outside; a process that does not come by is told of."""
     with Target(setting) as target:
         assert setting.site(target.pid, "site_small") == (0, 0)
+        assert "nothing was sampled" in setting.run("heap", target.pid).stdout
         said = setting.refused("attach", "--profile", "4k", "--wait", "0", target.pid)
         assert "has not seen the request" in said
         target.do("large", 1)
@@ -143,6 +144,21 @@ def check_switch(setting):
         assert not setting.json("attach", "--json", target.pid)["profile_active"]
         assert setting.site(target.pid, "site_small")[0] == objects
         assert setting.run("attach", "--profile", "1M", target.pid).stdout.strip().endswith("1.0 MiB on average")
+
+
+def check_trace(setting):
+    """The event trace is switched from outside, and holds what happened between."""
+    with Target(setting) as target:
+        target.do("small", 100)
+        prefix = os.path.join(setting.folder, "t")
+        setting.refused("attach", "--trace", prefix, "--wait", "0", target.pid)
+        target.do("large", 1)
+        target.do("small", 5000)
+        setting.refused("attach", "--trace", "off", "--wait", "0", target.pid)
+        target.do("large", 1)
+        target.do("small", 3000)
+        told = setting.run("trace", "--events", f"{prefix}.{target.pid}.0.trace").stdout
+        assert 5000 <= told.count(f",{SMALL_CLASS}\n") <= 5100, told[:1000]
 
 
 def check_busy(setting):

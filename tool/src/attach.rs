@@ -118,7 +118,8 @@ fn not_on_vmag(pid: i32) -> ToolError {
 
 fn unreadable(pid: i32, why: &str) -> ToolError {
     let next = if why.contains("cannot be read") && ptrace_is_restricted() {
-        "the kernel keeps processes from looking into each other (kernel.yama.ptrace_scope): run this as root"
+        "the kernel keeps processes from looking into each other (kernel.yama.ptrace_scope): run this as root, or start \
+         the process with the option black_box"
     } else {
         "`vmag explain` tells what the kernel knows of it"
     };

@@ -264,6 +264,26 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_make_it_panic() {
+        let mut random = 1u64;
+        let mut next = |below: usize| {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..2000 {
+            let mut bytes = empty();
+            for _ in 0..next(40) {
+                let at = 12 + next(180);
+                bytes[at] = next(256) as u8;
+            }
+            bytes.truncate(1 << (8 + next(9)));
+            let _ = BlackBox::parse(&bytes);
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_left_out() {
         let mut bytes = empty();
         let put =

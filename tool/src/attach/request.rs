@@ -16,11 +16,12 @@ pub enum Ask {
         sample_bytes: u64,
     },
     ProfileOff,
-    /// A trace into files whose names begin so; at most so many bytes; the oldest events overwritten then, or the end.
+    /// A trace into files whose names begin so, of at most so many bytes; then the oldest events are overwritten, or it ends.
     TraceOn {
         prefix: String,
         most_bytes: u64,
         ring: bool,
+        stacks: bool,
     },
     TraceOff,
     /// One of libumem's reports, as VMAG_UMEM_REPORT asks for it: REQUEST[,json],PATH.
@@ -83,16 +84,17 @@ impl Process {
 
 /// The fields behind `number` and `answered`.
 fn bytes_of(ask: &Ask) -> Result<Vec<u8>> {
-    let (what, value, flag, path): (u32, u64, bool, &str) = match ask {
-        Ask::ProfileOn { sample_bytes } => (1, *sample_bytes, false, ""),
-        Ask::ProfileOff => (2, 0, false, ""),
+    let (what, value, flag, path): (u32, u64, u32, &str) = match ask {
+        Ask::ProfileOn { sample_bytes } => (1, *sample_bytes, 0, ""),
+        Ask::ProfileOff => (2, 0, 0, ""),
         Ask::TraceOn {
             prefix,
             most_bytes,
             ring,
-        } => (3, *most_bytes, *ring, prefix),
-        Ask::TraceOff => (4, 0, false, ""),
-        Ask::Report { text } => (5, 0, false, text),
+            stacks,
+        } => (3, *most_bytes, u32::from(*ring) | u32::from(*stacks) << 1, prefix),
+        Ask::TraceOff => (4, 0, 0, ""),
+        Ask::Report { text } => (5, 0, 0, text),
     };
     if path.len() >= PATH_BYTES {
         return Err(ToolError::new(
@@ -105,7 +107,7 @@ fn bytes_of(ask: &Ask) -> Result<Vec<u8>> {
     bytes.extend(what.to_ne_bytes());
     bytes.extend(0i32.to_ne_bytes());
     bytes.extend(value.to_ne_bytes());
-    bytes.extend(u32::from(flag).to_ne_bytes());
+    bytes.extend(flag.to_ne_bytes());
     bytes.extend(path.as_bytes());
     bytes.resize(bytes.len() - path.len() + PATH_BYTES, 0);
     Ok(bytes)

@@ -1,4 +1,4 @@
-//! `vmag attach`: what a process that runs on vmag holds, and its profile switched on and off.
+//! `vmag attach`: what a process that runs on vmag holds, and its profile and its event trace switched on and off.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::attach::{Answer, Ask, ClassCounters, Counters, Process};
@@ -20,6 +20,8 @@ Examples:
   vmag attach --profile 512k 4711    sample an allocation every 512 KiB on average from now on
   vmag heap 4711                     what was sampled and is alive
   vmag attach --profile off 4711     sample no longer; what was sampled stays known
+  vmag attach --trace /var/tmp/t 4711
+                                     write every event into /var/tmp/t.4711.0.trace, until --trace off
   vmag attach app.4711.box           what a process held that was killed (option black_box, docs/attach.md)
 
 The process is only read, at the addresses that the library tells, and nothing in it stops: stopped and deadlocked \
@@ -28,13 +30,29 @@ processes are read as well. It must be yours, or you root, and the kernel must l
 paths: at once in a busy one, not before it allocates in an idle one. Objects that were allocated before the profile was on are \
 not in it.";
 
-/// Look into a running process, or switch its profile.
+/// Look into a running process, or switch its profile or its trace.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Switch the profile: mean bytes between two samples (512k, 1M), or off
     #[arg(long, value_name = "BYTES|off", value_parser = parse_profile)]
     profile: Option<Ask>,
+
+    /// Switch the event trace: what the names of its files begin with, or off
+    #[arg(long, value_name = "PREFIX|off")]
+    trace: Option<String>,
+
+    /// With --trace: record the stack of each event, too
+    #[arg(long, requires = "trace")]
+    trace_stacks: bool,
+
+    /// With --trace: keep the newest events when the file is full, not the oldest
+    #[arg(long, requires = "trace")]
+    trace_ring: bool,
+
+    /// With --trace: most bytes of the file
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30, requires = "trace")]
+    trace_bytes: u64,
 
     /// How long to wait until the process did what was asked
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
@@ -73,15 +91,20 @@ pub fn parse_distance(word: &str) -> std::result::Result<u64, String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let subject = match (&arguments.source, &arguments.profile) {
-        (Source::Process(pid), Some(ask)) => {
-            return switch(&Process::attach(*pid)?, ask, Duration::from_secs(arguments.wait));
+    let asks = asks(arguments)?;
+    let subject = match &arguments.source {
+        Source::Process(pid) if asks.is_empty() => Subject::of_process(&Process::attach(*pid)?)?,
+        Source::File(path) if asks.is_empty() => Subject::of_box(BlackBox::read(path)?),
+        Source::Process(pid) => {
+            let process = Process::attach(*pid)?;
+            for ask in &asks {
+                switch(&process, ask, Duration::from_secs(arguments.wait))?;
+            }
+            return Ok(Status::Exited(0));
         }
-        (Source::Process(pid), None) => Subject::of_process(&Process::attach(*pid)?)?,
-        (Source::File(path), None) => Subject::of_box(BlackBox::read(path)?),
-        (Source::File(path), Some(_)) => {
+        Source::File(path) => {
             return Err(ToolError::new(
-                format!("cannot switch the profile of {}", path.display()),
+                format!("cannot switch anything in {}", path.display()),
                 "that is a file",
                 "give the number of the process",
             ));
@@ -93,6 +116,26 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))
+}
+
+fn asks(arguments: &Arguments) -> Result<Vec<Ask>> {
+    let mut asks: Vec<Ask> = arguments.profile.iter().cloned().collect();
+    match arguments.trace.as_deref() {
+        None => {}
+        Some("off") => asks.push(Ask::TraceOff),
+        Some(prefix) => {
+            // The process may be in another folder.
+            let prefix = std::path::absolute(prefix)
+                .map_err(|error| ToolError::new("cannot ask for a trace", error, "give a path with --trace"))?;
+            asks.push(Ask::TraceOn {
+                prefix: prefix.display().to_string(),
+                most_bytes: arguments.trace_bytes,
+                ring: arguments.trace_ring,
+                stacks: arguments.trace_stacks,
+            });
+        }
+    }
+    Ok(asks)
 }
 
 /// What is shown, wherever it comes from.
@@ -157,18 +200,17 @@ impl Subject {
     }
 }
 
-fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<Status> {
-    match process.ask(ask, patience)? {
-        Answer::Done => {
-            let what = match process.sampling() {
-                Some((true, bytes)) => format!("on: a sample every {} on average", figures::bytes(bytes)),
-                _ => "off".to_string(),
-            };
-            deliver(format!("process {}: profile {what}\n", process.pid).as_bytes(), None)?;
-            Ok(Status::Exited(0))
-        }
-        Answer::Waiting => Err(not_seen(process.pid)),
+fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
+    if process.ask(ask, patience)? == Answer::Waiting {
+        return Err(not_seen(process.pid));
     }
+    let done = match (ask, process.sampling()) {
+        (Ask::TraceOn { prefix, .. }, _) => format!("trace on, into {prefix}.{}.*.trace", process.pid),
+        (Ask::TraceOff, _) => "trace off".to_string(),
+        (_, Some((true, bytes))) => format!("profile on: a sample every {} on average", figures::bytes(bytes)),
+        _ => "profile off".to_string(),
+    };
+    deliver(format!("process {}: {done}\n", process.pid).as_bytes(), None)
 }
 
 pub fn not_seen(pid: i32) -> ToolError {

@@ -103,6 +103,11 @@ pub fn render(view: &HeapView, format: Format, measure: Measure, title: &str) ->
 }
 
 fn as_text(arguments: &Arguments, view: &HeapView) -> String {
+    if let (Source::Process(pid), true) = (&arguments.profile, view.profile.samples.is_empty()) {
+        return format!(
+            "nothing was sampled in process {pid} yet; `vmag attach --profile 512k {pid}` switches its profile on\n"
+        );
+    }
     let mut out = text::head(view, arguments.measure);
     out.push_str(&text::table(view, arguments.measure, arguments.top));
     if arguments.full {
