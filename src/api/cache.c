@@ -61,14 +61,15 @@ EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
 	cache_destroy(cache, "vmag_cache_destroy");
 }
 
-EXPORT void *vmag_cache_alloc(vmag_cache_t *cache, int flags)
+// Both begin a line of the instruction cache, as malloc does.
+EXPORT __attribute__((aligned(64))) void *vmag_cache_alloc(vmag_cache_t *cache, int flags)
 {
 	void *object = cache_front_pop(cache);
 
 	return LIKELY(object != NULL) ? object : cache_alloc(cache, flags);
 }
 
-EXPORT void vmag_cache_free(vmag_cache_t *cache, void *object)
+EXPORT __attribute__((aligned(64))) void vmag_cache_free(vmag_cache_t *cache, void *object)
 {
 	if (UNLIKELY(object == NULL || !cache_front_push(cache, object)))
 		cache_free(cache, object);

@@ -99,7 +99,7 @@ EXPORT void umem_free(void *buffer, size_t size)
 
 EXPORT void *umem_alloc_align(size_t size, size_t align, int flags)
 {
-	return is_power_of_two(align) ? alloc_slow(size, max_size(align, 16), GUARD_UMEM_ALIGN, flags) : NULL;
+	return align == 0 || is_power_of_two(align) ? alloc_slow(size, max_size(align, 16), GUARD_UMEM_ALIGN, flags) : NULL;
 }
 
 EXPORT void umem_free_align(void *buffer, size_t size)

@@ -19,7 +19,9 @@
 #include "os/pages.h"
 #include "umem/export.h"
 #include "umem/nofail.h"
+#include "util/bits.h"
 #include "util/format.h"
+#include "vmag/vmem.h"
 
 enum { SLAB_HEADER = 56 };
 
@@ -96,10 +98,25 @@ static bool create_guarded(struct umem_cache *cache, const char *name, vmem_t *s
 	return true;
 }
 
-// EINVAL's reasons beyond those that object caches know.
-static bool arguments_are_good(const char *name, size_t size, int flags)
+static size_t quantum_of(vmem_t *source)
 {
-	if (name == NULL || size == 0)
+	struct vmag_vmem_stats stats;
+
+	if (source == NULL)
+		return os_page_size();
+	vmag_vmem_stats((struct vmag_vmem *)source, &stats, sizeof stats);
+	return stats.quantum;
+}
+
+static size_t align_of(size_t size, size_t align, size_t quantum)
+{
+	return align != 0 ? align : min_size(size >= 16 ? 16 : 8, quantum);
+}
+
+// EINVAL's reasons beyond those that object caches know.
+static bool arguments_are_good(const char *name, size_t size, size_t align, size_t quantum, int flags)
+{
+	if (name == NULL || size == 0 || align > quantum)
 		return false;
 	if ((flags & UMC_NOHASH) && ((flags & UMC_NOTOUCH) || size + SLAB_HEADER > os_page_size()))
 		return false;
@@ -117,9 +134,11 @@ EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, um
 				       vmem_t *source, int flags)
 {
 	struct umem_cache *cache;
+	size_t quantum = quantum_of(source);
 	bool created;
 
-	if (!arguments_are_good(name, size, flags))
+	align = align_of(size, align, quantum);
+	if (!arguments_are_good(name, size, align, quantum, flags))
 		return failed(EINVAL);
 	if (size > PTRDIFF_MAX / 2)
 		return failed(ENOMEM);

@@ -6,6 +6,7 @@ vmag_test(house.symbols quick 30 ${PYTHON} ${HOUSE}/symbols.py $<TARGET_FILE:vma
 vmag_test(house.first_lines quick 30 ${PYTHON} ${HOUSE}/first_lines.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.floors quick 30 ${PYTHON} ${HOUSE}/floors.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.links quick 30 ${PYTHON} ${HOUSE}/links.py ${CMAKE_SOURCE_DIR})
+vmag_test(house.checklist quick 30 ${PYTHON} ${HOUSE}/checklist.py ${CMAKE_SOURCE_DIR}/docs/checklist-2001.md ${CMAKE_BINARY_DIR})
 vmag_test(house.manual_vmem quick 30 ${PYTHON} ${HOUSE}/manual.py ${CMAKE_SOURCE_DIR}/include/vmag/vmem.h ${CMAKE_SOURCE_DIR}/man/vmem.3)
 
 # Only an ordinary build has the fast path that the golden file describes.

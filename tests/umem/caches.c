@@ -93,6 +93,7 @@ static void test_errors(void) {
     expect(EINVAL, name, 0, 0, 0);
     expect(EINVAL, name, 8, 24, 0);
     expect(EINVAL, name, 8, (size_t)1 << 30, 0);
+    expect(EINVAL, name, 8, 2 * (size_t)sysconf(_SC_PAGESIZE), 0); // above the quantum of the heap
     expect(EINVAL, name, 8, 0, UMC_NOHASH | UMC_NOTOUCH);
     expect(EINVAL, name, 1 << 20, 0, UMC_NOHASH);
     expect(ENOMEM, name, SIZE_MAX - 100, 0, 0);
@@ -134,6 +135,18 @@ static void test_integers(void) {
     vmem_destroy(ids);
 }
 
+// Without an alignment of its own an untouched object is aligned as any, not to the source's quantum.
+static void test_untouched_memory(void) {
+    umem_cache_t *cache = umem_cache_create((char *)"untouched", 60, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOTOUCH);
+    char *first = umem_cache_alloc(cache, UMEM_NOFAIL), *second = umem_cache_alloc(cache, UMEM_NOFAIL);
+    CHECK((uintptr_t)first % 16 == 0 && (uintptr_t)second % 16 == 0);
+    CHECK(labs(second - first) < 4096);
+    memset(first, 1, 60);
+    umem_cache_free(cache, first);
+    umem_cache_free(cache, second);
+    umem_cache_destroy(cache);
+}
+
 static void test_reap(void) {
     umem_cache_t *cache = umem_cache_create((char *)"reclaimed", 100, 0, NULL, NULL, reclaim, &argument, NULL, 0);
     umem_cache_free(cache, umem_cache_alloc(cache, UMEM_DEFAULT));
@@ -153,6 +166,7 @@ int main(void) {
     test_errors();
     test_alignment();
     test_integers();
+    test_untouched_memory();
     test_reap();
     return 0;
 }

@@ -4,7 +4,10 @@
 
 #include <pthread.h>
 
+#include "cache/cache.h"
+#include "heap/arena.h"
 #include "heap/heap.h"
+#include "magazine/processors.h"
 #include "unit.h"
 
 enum { WORD = 0xc8a1, CAPACITY = 12 };
@@ -220,8 +223,18 @@ static void threads(void) {
     destroy_chain(depot_reap(&shared, 1));
 }
 
+// What two processors write lies on lines of its own (2001, §3.6).
+static void lines(void) {
+    CHECK_EQ(_Alignof(struct depot) % CACHE_LINE, 0);
+    CHECK_EQ(_Alignof(struct processor) % CACHE_LINE, 0);
+    CHECK_EQ(offsetof(struct vmag_cache, depot) % CACHE_LINE, 0);
+    CHECK_EQ(offsetof(struct vmag_cache, bin) % CACHE_LINE, 0);
+    CHECK_EQ(offsetof(struct arena, depots[1]) % CACHE_LINE, 0);
+}
+
 int main(void) {
     CHECK(heap_ready());
+    lines();
     exchange();
     working_set();
     working_set_of_empties();
