@@ -58,16 +58,15 @@ def rank_names():
     return [name.lower() for name in re.findall(r"^\tRANK_(\w+),", text, re.M)]
 
 
-def run(library, pattern, scale, options=""):
+def run(library, pattern, scale, options="", threads=None, before=()):
     environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(library), "VMAG_CONF": options}
-    done = subprocess.run([BENCH, pattern, "--scale", str(scale)], env=environment, capture_output=True, text=True, timeout=300)
+    command = [*before, BENCH, pattern, "--scale", str(scale)] + (["--threads", str(threads)] if threads else [])
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"counts: {pattern} failed: {done.stderr.strip()}")
     result = json.loads(done.stdout)
-    if "counts" not in result:
-        sys.exit(f"counts: {library} does not count")
     ranks = rank_names()
-    for kind in KINDS:
+    for kind in KINDS if "counts" in result else ():
         cells = result["counts"][kind]
         for name in ("locks", "waits"):
             cells[name] = {ranks[i]: count for i, count in enumerate(cells[name]) if count > 0}

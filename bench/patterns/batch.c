@@ -5,7 +5,7 @@
 // object is put where its turn to be freed will be, so that freeing reads the table from front to back.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "patterns.h"
-#include "bench.h"
+#include "crew.h"
 
 #include <stdlib.h>
 
@@ -50,15 +50,26 @@ static uint64_t batch_once(const struct batch *batch, const struct pattern *patt
     return held;
 }
 
-void run_batch(struct bench *bench) {
-    struct random random = {.state = bench->seed};
-    const struct batch batch = batch_prepare(bench, &random);
-    bench->live_peak = batch_once(&batch, bench->pattern, &random);
-    measure_begin(bench);
-    while (bench->operations_done < bench->operations) {
-        const uint64_t held = batch_once(&batch, bench->pattern, &random);
-        if (held > bench->live_peak) bench->live_peak = held;
-        bench->operations_done += batch.count;
+static void warm_up(struct worker *worker) {
+    worker->live_peak = batch_once(worker->state, worker->pattern, &worker->random);
+}
+
+static void work(struct worker *worker) {
+    const struct batch *const batch = worker->state;
+    while (worker->operations_done < worker->operations) {
+        const uint64_t held = batch_once(batch, worker->pattern, &worker->random);
+        if (held > worker->live_peak) worker->live_peak = held;
+        worker->operations_done += batch->count;
     }
-    measure_end(bench);
+}
+
+void run_batch(struct bench *bench) {
+    static struct batch batches[most_threads];
+    static void *states[most_threads];
+    for (unsigned i = 0; i < bench->pattern->threads; i++) {
+        struct random random = {.state = bench->seed + i};
+        batches[i] = batch_prepare(bench, &random);
+        states[i] = &batches[i];
+    }
+    crew_run(bench, &(struct crew_work){.prepare = warm_up, .work = work}, states);
 }

@@ -1,6 +1,6 @@
 // The bench program: runs one pattern of malloc calls and prints what it cost as one line of JSON.
 //
-//   bench PATTERN [--operations N] [--scale FACTOR] [--seed N] [--settle SECONDS]
+//   bench PATTERN [--operations N] [--scale FACTOR] [--threads N] [--seed N] [--settle SECONDS]
 //   bench --list
 //
 // Only the malloc interface is used, and never by the program for itself: whichever allocator is preloaded does the
@@ -15,11 +15,12 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: bench PATTERN [--operations N] [--scale FACTOR] [--seed N] [--settle SECONDS]\n"
+    "usage: bench PATTERN [--operations N] [--scale FACTOR] [--threads N] [--seed N] [--settle SECONDS]\n"
     "       bench --list\n"
     "Runs one pattern of malloc calls and prints its cost as one line of JSON.\n"
     "  --operations N    amount of work instead of the pattern's own\n"
     "  --scale FACTOR    amount of work, as a multiple of the pattern's own\n"
+    "  --threads N       threads instead of the pattern's own; each has its share of the work\n"
     "  --seed N          another sequence of random numbers (default 1)\n"
     "  --settle SECONDS  sleep at the end, holding what is live, and read resident memory again\n"
     "Examples:\n"
@@ -72,6 +73,15 @@ static double number(const char *text) {
     return value;
 }
 
+// The pattern with another number of threads.
+static const struct pattern *with_threads(const struct pattern *pattern, double threads) {
+    static struct pattern changed;
+    if (threads < 1 || threads > most_threads) refuse("so many threads cannot be");
+    changed = *pattern;
+    changed.threads = (unsigned)threads;
+    return &changed;
+}
+
 static void read_option(struct bench *bench, const char *name, const char *value) {
     if (value == NULL) refuse("an option lacks its value");
     const double given = number(value);
@@ -79,6 +89,8 @@ static void read_option(struct bench *bench, const char *name, const char *value
         bench->operations = (uint64_t)given;
     } else if (strcmp(name, "--scale") == 0) {
         bench->operations = (uint64_t)((double)bench->pattern->operations * given);
+    } else if (strcmp(name, "--threads") == 0) {
+        bench->pattern = with_threads(bench->pattern, given);
     } else if (strcmp(name, "--seed") == 0) {
         bench->seed = (uint64_t)given;
     } else if (strcmp(name, "--settle") == 0) {

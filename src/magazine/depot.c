@@ -48,9 +48,15 @@ static struct magazine *pop(struct magazine_list *list)
 	return magazine;
 }
 
+// Its lines are with whoever has it: outside the lock, of which the counting build tells the contentions.
+static void note_passing(const struct magazine *magazine)
+{
+	if (magazine != NULL)
+		COUNT_LINES(magazine, magazine_bytes(magazine));
+}
+
 static void put(struct depot *depot, struct magazine *magazine)
 {
-	COUNT_LINES(magazine, magazine_bytes(magazine));
 	depot->rounds += magazine->rounds;
 	depot->puts += magazine->rounds > 0;
 	push(magazine->rounds > 0 ? &depot->full : &depot->empty, magazine);
@@ -66,11 +72,11 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 		depot->rounds -= full->rounds;
 		depot->takes++;
 		COUNT(exchanges);
-		COUNT_LINES(full, magazine_bytes(full));
 		if (empty != NULL)
 			put(depot, empty);
 	}
 	unlock(depot);
+	note_passing(full);
 	return full;
 }
 
@@ -78,16 +84,19 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 {
 	struct magazine *empty;
 
+	note_passing(full);
 	lock(depot);
 	COUNT(exchanges);
 	put(depot, full);
 	empty = pop(&depot->empty);
 	unlock(depot);
+	note_passing(empty);
 	return empty;
 }
 
 void depot_put(struct depot *depot, struct magazine *magazine)
 {
+	note_passing(magazine);
 	lock(depot);
 	COUNT(exchanges);
 	put(depot, magazine);

@@ -40,6 +40,7 @@ struct magazine *magazine_create(unsigned capacity, uintptr_t word)
 	unsigned size = size_for(capacity);
 	void *memory;
 
+	COUNT(magazines);
 	while (bin_fill(&depository.bins[size], &memory, 1) == 0)
 		if (!bin_grow(&depository.bins[size]))
 			return NULL;
@@ -59,6 +60,7 @@ void magazine_destroy(struct magazine *magazine)
 	size_t done;
 	enum bin_finding finding = bin_drain(&depository.bins[magazine->size], &memory, 1, &done);
 
+	COUNT(magazines);
 	ALWAYS(finding == BIN_OK);
 }
 

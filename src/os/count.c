@@ -111,6 +111,7 @@ __attribute__((visibility("default"))) void vmag_count_json(char *into, size_t s
 		add_cell(&text, "atomics", kind, offsetof(struct count_cells, atomics));
 		add_cell(&text, "lines", kind, offsetof(struct count_cells, lines));
 		add_cell(&text, "exchanges", kind, offsetof(struct count_cells, exchanges));
+		add_cell(&text, "magazines", kind, offsetof(struct count_cells, magazines));
 		add_cell(&text, "contentions", kind, offsetof(struct count_cells, contentions));
 		add_ranks(&text, "locks", kind, offsetof(struct count_cells, locks));
 		text_add(&text, ",");

@@ -19,6 +19,9 @@ enum count_kind {
 
 #ifdef VMAG_COUNT
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // what sources define comes too late for what is included here
+#endif
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +34,7 @@ struct count_cells {
 	uint64_t atomics;   // read-modify-writes, those of locks among them
 	uint64_t lines;     // cache lines that another thread had before
 	uint64_t exchanges; // of magazines with a depot
+	uint64_t magazines; // made or destroyed, in slabs that all threads share
 	uint64_t contentions; // of depots: somebody else had the lock (2001, §3.4)
 	uint64_t locks[COUNT_RANKS]; // by rank (os/mutex.h)
 	uint64_t waits[COUNT_RANKS]; // of these, had to wait
