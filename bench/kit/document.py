@@ -9,7 +9,8 @@ from kit.results import Cells
 
 PAGE = TOP / "docs/experiments.md"
 BEGIN, END = "<!-- figures: written by bench/redo.py --document -->", "<!-- end of figures -->"
-SINGLE = ("programs", "cpu_seconds", "peak_bytes")  # the bars of 2006, Figure 8
+THROUGHPUT = {"malloc_test": "per_second", "malloc_free": "per_second", "database": "per_second", "web_server": "per_cpu_second", "lists": "seconds",
+              "many_threads": "per_second", "producer_consumer": "ns"}  # of the experiments with threads
 
 
 def number(value, scale=1.0):
@@ -21,8 +22,45 @@ def number(value, scale=1.0):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def ratios(everything, name, metric, which):
+    """vmag against the best peer at each point of an experiment that has been measured; `which` of Cells: best, value, worst."""
+    record = everything["experiments"].get(name)
+    if not record:
+        return {}
+    cells = Cells(record)
+    found = {point: cells.behind(point, metric, getattr(cells, which)) for point in record["points"]}
+    return {point: ratio for point, behind in found.items() if behind for _, ratio in [behind]}
+
+
+def bar(text, values, limit):
+    """A row of the bars: the worst of the values against the limit."""
+    if not values:
+        return []
+    worst = max(values, key=values.get)
+    return [f"| {text} | {limit:.2f} | {values[worst]:.2f} ({worst}) | {sum(value <= limit for value in values.values())} of {len(values)} |"]
+
+
+def bars(everything):
+    """What vmag wants to reach, and what it does."""
+    time, memory = ratios(everything, "programs", "cpu_seconds", "best"), ratios(everything, "programs", "peak_bytes", "best")
+    rows = bar("each single-threaded program: time / best peer", time, 1.00) + bar("each: peak memory / most frugal peer", memory, 1.05)
+    if time:
+        rows += bar("geometric mean of them, time", {"mean": geometric_mean(time.values())}, 0.97)
+        rows += bar("geometric mean, memory", {"mean": geometric_mean(memory.values())}, 1.00)
+    for which, limit in (("best", 1.00), ("worst", 1.00)):
+        values = {f"{name}, {point}": ratio for name, metric in THROUGHPUT.items() for point, ratio in ratios(everything, name, metric, which).items()}
+        rows += bar(f"threads: best peer's throughput / vmag's, {which} rounds", values, limit)
+    rows += bar("fragmentation: resident bytes a live byte / best peer's", ratios(everything, "fragmentation", "resident_per_live", "best"), 1.00)
+    peak = everything["experiments"].get("after_peak")
+    if peak:
+        cells = Cells(peak)
+        ours = {point: value for point in cells.points if (value := cells.best("vmag", point, "over_the_bar")) is not None}
+        rows += bar("after the peak: resident / (1.10 × live + 4 MiB)", ours, 1.00)
+    return ["| bar | limit | worst | held |", "|---|---|---|---|", *rows] if rows else []
+
+
 def standing(everything):
-    """A line for each figure in which vmag is behind the best peer at some point, worst first; and the bars of single-threaded programs."""
+    """A line for each figure: vmag against the best peer, in the mean of the points and at the worst of them; furthest behind first."""
     lines = []
     for name, record in everything["experiments"].items():
         cells = Cells(record)
@@ -55,14 +93,14 @@ def table(record, metric):
     ours = "vmag" in sides
     unit = f", {about['unit']}" if about["unit"] else ""
     lines = [f"**{about['label'][:1].upper() + about['label'][1:]}{unit}** ({about['better']} is better)", "",
-             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag behind, best rounds | medians |" if ours else " |"),
-             "|---" * (len(sides) + 1 + 2 * ours) + "|"]
+             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag against the best peer: best rounds | medians | worst rounds |" if ours else " |"),
+             "|---" * (len(sides) + 1 + 3 * ours) + "|"]
     for point in cells.points:
         row = [str(point)]
         for side in sides:
             found = cells.cells.get((side, point, metric))
             row.append(number(found and found["median"], about["scale"]) + half_width(found))
-        for value in (cells.best, cells.value) if ours else ():
+        for value in (cells.best, cells.value, cells.worst) if ours else ():
             found = cells.behind(point, metric, value)
             row.append(f"{found[1]:.2f} ({found[0].removesuffix('-deb')})" if found else "–")
         lines.append("| " + " | ".join(row) + " |")
@@ -89,7 +127,7 @@ def figures(everything):
     where = everything["machine"]
     versions = ", ".join(f"{name} {allocator['version']}".removesuffix(" this tree") for name, allocator in everything["allocators"].items())
     lines = [f"{where['cpu']}, {where['cpus']} processors, {where['memory_bytes'] >> 30} GiB, Linux {where['kernel']}, {where['libc']}, huge pages {where['huge_pages']}. "
-             f"Allocators: {versions}.", "", "### Where vmag stands", "",
+             f"Allocators: {versions}.", "", "### The bars", "", *bars(everything), "", "### Where vmag stands", "",
              "By the best rounds: above 1, the best peer of the point is ahead.", ""]
     lines += [f"- {text}" for text in standing(everything)] + [""]
     for name, record in everything["experiments"].items():

@@ -33,6 +33,7 @@ class Metric:
     unit: str
     better: str = "lower"  # or "higher"
     scale: float = 1.0  # what the tables and plots divide by
+    compared: bool = True  # False: a lower figure is no better, or it may be negative
 
 
 SECONDS = Metric("processor time", "s")

@@ -60,13 +60,13 @@ def expressions(file):
         written += file.write(line + "\n")
 
 
-def problem(file):
-    """Multiplication of bit vectors commutes and distributes: unsatisfiable, and some work to find out."""
-    file.write("(set-logic QF_BV)\n")
-    for number, bits in enumerate((5, 6, 6)):
-        a, b, c = (f"{letter}{number}" for letter in "abc")
-        file.write("".join(f"(declare-fun {name} () (_ BitVec {bits}))\n" for name in (a, b, c)))
-        file.write(f"(push)(assert (not (= (bvmul {a} (bvadd {b} {c})) (bvadd (bvmul {c} {a}) (bvmul {b} {a})))))\n(check-sat)\n(pop)\n")
+def problem(file, holes):
+    """More integers than values, through a function without a definition, and all different: unsatisfiable, and some work to find out."""
+    file.write("(set-logic QF_UFLIA)\n(declare-fun f (Int) Int)\n")
+    for i in range(holes + 1):
+        file.write(f"(declare-const x{i} Int)(assert (and (<= 1 (f x{i})) (<= (f x{i}) {holes})))\n")
+        file.write("".join(f"(assert (not (= (f x{i}) (f x{j}))))\n" for j in range(i)))
+    file.write("(check-sat)\n")
 
 
 def cpp(file):

@@ -68,13 +68,20 @@ class Cells:
 
     def best(self, side, point, metric):
         """The best of the rounds: what a noisy machine disturbed least."""
-        better = self.experiment["metrics"][metric]["better"]
-        return self.value(side, point, metric, "least" if better == "lower" else "most")
+        return self.value(side, point, metric, "least" if self.is_lower_better(metric) else "most")
+
+    def worst(self, side, point, metric):
+        return self.value(side, point, metric, "most" if self.is_lower_better(metric) else "least")
+
+    def is_lower_better(self, metric):
+        return self.experiment["metrics"][metric]["better"] == "lower"
 
     def behind(self, point, metric, value):
-        """vmag against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value or self.best."""
+        """vmag against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst."""
+        if not self.experiment["metrics"][metric]["compared"]:
+            return None
         ours = value("vmag", point, metric)
-        lower = self.experiment["metrics"][metric]["better"] == "lower"
+        lower = self.is_lower_better(metric)
         peers = {side: found for side in self.sides if side != "vmag" and (found := value(side, point, metric))}
         if not ours or not peers:
             return None

@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "
 from kit import document, results  # noqa: E402
 from kit.figures import geometric_mean, interval_of_median  # noqa: E402
 
-METRICS = {"ns": {"label": "time", "unit": "ns", "better": "lower", "scale": 1.0}, "rate": {"label": "rate", "unit": "", "better": "higher", "scale": 1.0}}
+METRICS = {"ns": {"label": "time", "unit": "ns", "better": "lower", "scale": 1.0, "compared": True}, "rate": {"label": "rate", "unit": "", "better": "higher", "scale": 1.0, "compared": True}}
 
 
 def run(side, round_number, ns):
