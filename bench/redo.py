@@ -9,6 +9,7 @@ SPDX-License-Identifier: BSD-2-Clause
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import hashlib
 import os
@@ -153,22 +154,30 @@ class Measuring:
         done = {(run["side"], run["point"]) for run in self.record["runs"] if run["round"] == number}
         sides = self.record["sides"] if number % 2 else self.record["sides"][::-1]
         for point in self.record["points"]:
-            for side in sides:
-                if (side, point) in done:
-                    continue
+            missing = [side for side in sides if (side, point) not in done]
+            groups = [missing] if self.experiment.parallel else [[side] for side in missing]
+            for group in groups:
                 if number > 1 and self.over():
                     return False
-                figures = self.experiment.measure(self.bench, side, point)
+                self.measure(number, point, group)
+        return True
+
+    def measure(self, number, point, sides):
+        """All of the sides at once; one, mostly."""
+        with concurrent.futures.ThreadPoolExecutor(max(len(sides), 1)) as pool:
+            for side, figures in zip(sides, pool.map(lambda side: self.experiment.measure(self.bench, side, point), sides)):
                 series = figures.pop("series", None)
                 self.record["runs"].append({"side": side, "point": point, "round": number, "figures": figures} | ({"series": series} if series else {}))
                 self.tell(f"round {number}, {point} {self.experiment.axis if self.experiment.plot == 'lines' else ''}, {side}")
-        return True
 
     def rounds(self):
         least, most = self.arguments.rounds if self.experiment.settled else (1, max(1, self.arguments.rounds[0] // 2))
         number = max([run["round"] for run in self.record["runs"]], default=1)
         for number in range(number, most + 1):
-            whole = self.round(number)
+            try:
+                whole = self.round(number)
+            finally:
+                self.experiment.end_round()
             self.save()
             if not whole or number >= least and (self.is_narrow() or self.over()):
                 return
@@ -190,6 +199,7 @@ class Measuring:
         if missing:
             raise Skipped(f"{', '.join(missing)} not installed: scripts/setup.sh experiments")
         self.bench.proofs.clear()
+        self.bench.program("launch.c")
         self.experiment.prepare(self.bench)
         self.record["versions"] = self.experiment.versions()
         self.rounds()
@@ -253,6 +263,7 @@ def measure_all(arguments):
     names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]
     minutes = arguments.minutes or (QUICK_MINUTES if arguments.quick else 15.0 * len(names))
     budget = minutes * 60 / len(names)
+    bench.budget = budget if arguments.minutes else None
     if everything["machine"]["load_at_start"] > 0.5:
         say(f"redo: the machine is not quiet (load {everything['machine']['load_at_start']:.1f}); the best rounds say more than the medians")
     progress = Progress(minutes * 60)

@@ -15,6 +15,7 @@ class AfterPeak(Experiment):
              "The bar for what is resident after a minute: 1.10 times what is live, and 4 MiB. With --quick four seconds.")
     axis = "afterwards"
     plot = "series"
+    parallel = True
     settled = False
     metrics = {"resident_end": RESIDENT, "resident_at_once": Metric("resident at once", "MiB", scale=1 << 20),
                "live": Metric("live", "MiB", scale=1 << 20, compared=False), "over_the_bar": Metric("resident / (1.10 × live + 4 MiB)", "")}
@@ -28,7 +29,7 @@ class AfterPeak(Experiment):
 
     def measure(self, bench, side, point):
         megabytes, seconds = (128, 4) if bench.quick else (512, 60)
-        cost = bench.run(side, [self.program, point, megabytes, seconds], pinned=False)
+        cost = bench.run(side, [self.program, point, megabytes, seconds], proof=[self.program, point, 8, 0], pinned=False)
         series = lines_of_json(cost["output"])
         end = series[-1]
         return {"resident_end": end["resident_bytes"], "resident_at_once": series[0]["resident_bytes"], "live": end["live_bytes"],

@@ -13,14 +13,15 @@ class Fragmentation(Experiment):
     title = "Fragmentation over time"
     paper = "2011, consistent memory"
     about = ("Two threads hold the same number of bytes all the time while the sizes they ask for wander between 24 bytes and 6 KiB and back, twice; some buffers are up to 256 KiB. "
-             "VMAG_DRIFT_MINUTES sets how long (default 10; 0.15 with --quick). The drift compares the second wave with the first.")
+             "All allocators at the same time. VMAG_DRIFT_MINUTES sets how long (default 10, less when there is little time for all). The drift compares the second wave with the first.")
     axis = "live MiB"
     plot = "series"
+    parallel = True
     settled = False
     metrics = {"resident_per_live": Metric("resident bytes a live byte, mean of the second half", ""),
                "resident_per_live_most": Metric("resident bytes a live byte, most", ""),
                "drift_per_hour": Metric("drift of it an hour", "", compared=False),
-               "cpu_seconds": Metric("processor time", "s")}
+               "cpu_seconds": Metric("processor time", "s", compared=False)}
     shown = ("resident_per_live", "resident_per_live_most", "drift_per_hour", "cpu_seconds")
     series = ("seconds", "resident_bytes", "live_bytes")
 
@@ -29,10 +30,11 @@ class Fragmentation(Experiment):
 
     def prepare(self, bench):
         self.program = bench.program("drift.c")
-        self.seconds = max(float(os.environ.get("VMAG_DRIFT_MINUTES", "0.1" if bench.quick else "10")) * 60, 3)
+        usual = 6 if bench.quick else min(600, max(bench.budget * 0.8, 60)) if bench.budget else 600
+        self.seconds = max(float(os.environ.get("VMAG_DRIFT_MINUTES", usual / 60)) * 60, 3)
 
     def measure(self, bench, side, point):
-        cost = bench.run(side, [self.program, round(self.seconds), point, 300000], pinned=False, seconds=int(self.seconds * 3) + 60)
+        cost = bench.run(side, [self.program, round(self.seconds), point, 150000], proof=[self.program, 1, 16, 10000], pinned=False, seconds=int(self.seconds * 3) + 60)
         series = lines_of_json(cost["output"])
         ratios = [line["resident_bytes"] / line["live_bytes"] for line in series if line["live_bytes"] > point << 19]
         half = len(ratios) // 2

@@ -53,6 +53,7 @@ class Experiment:
     shown = ()
     plot = "lines"  # lines, bars, series
     needs = ()  # commands
+    parallel = False  # all sides of a point at the same time: for what mostly sleeps, and whose time does not count
     settled = True  # False: the figures are no repetitions of one another, or take too long to repeat until they are narrow
 
     def points(self, quick):
@@ -69,6 +70,9 @@ class Experiment:
         """One measurement: a figure for each metric; "series" beside them for what happens over time."""
         raise NotImplementedError
 
+    def end_round(self):
+        """After each round, and when it was given up: ends what the measurements left running."""
+
     def versions(self):
         """What was measured, by name."""
         return {}
@@ -83,6 +87,7 @@ class Bench:
 
     def __init__(self, allocators, quick, folder=OUT):
         self.allocators, self.quick, self.folder = allocators, quick, pathlib.Path(folder)
+        self.budget = None  # seconds for the experiment, where they are few
         self.inputs = self.folder / "inputs"
         self.inputs.mkdir(parents=True, exist_ok=True)
         self.proofs = {}
@@ -125,20 +130,22 @@ class Bench:
 
     # --- runs ---
 
-    def run(self, side, command, cpu=None, stdin=None, seconds=600, huge_pages=True, pinned=True, **variables):
-        """The command on the side's allocator, on the last processor unless not `pinned`: what it cost (bench/programs/launch.c), and its output."""
+    def run(self, side, command, proof=None, seconds=600, huge_pages=True, pinned=True, **variables):
+        """The command on the side's allocator, on the last processor unless not `pinned`: what it cost (bench/programs/launch.c), and its output.
+
+        `proof`: the same program with less to do, for the proof of which allocator runs."""
         command = [str(word) for word in command]
-        self.prove(side, command, stdin, variables)
+        self.prove(side, [str(word) for word in proof or command], variables)
         with tempfile.NamedTemporaryFile("r", dir=self.folder) as result:
             words = [self.program("launch.c"), "--seconds", str(seconds)]
             if self.library(side):
                 words += ["--preload", self.library(side)]
             if pinned:
-                words += ["--cpu", str(max(os.sched_getaffinity(0)) if cpu is None else cpu)]
+                words += ["--cpu", str(max(os.sched_getaffinity(0)))]
             if not huge_pages:
                 words += ["--no-huge-pages"]
             clean = {name: value for name, value in self.environment(side, **variables).items() if name != "LD_PRELOAD"}
-            done = subprocess.run([*words, result.name, *command], env=clean, stdin=open_input(stdin), text=True,
+            done = subprocess.run([*words, result.name, *command], env=clean, stdin=subprocess.DEVNULL, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, cwd=self.folder)
             cost = json.load(result)
         if cost["status"] != 0:
@@ -147,14 +154,14 @@ class Bench:
         cost["output"] = done.stdout
         return cost
 
-    def prove(self, side, command, stdin, variables):
+    def prove(self, side, command, variables):
         """Once for each program: to which file the loader bound its malloc."""
         program = os.path.basename(command[0])
         if (side, program) in self.proofs:
             return
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             variables = self.environment(side, **variables) | {"LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": os.path.join(folder, "bindings")}
-            subprocess.run(command, env=variables, stdin=open_input(stdin), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
+            subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
                            preexec_fn=lambda: prepare_child(os.sched_getaffinity(0)))
             found = set()
             for path in pathlib.Path(folder).iterdir():
@@ -167,16 +174,12 @@ class Bench:
         self.proofs[side, program] = min(found)
 
 
-def open_input(path):
-    return open(path, "rb") if path else subprocess.DEVNULL
-
-
 def lines_of_json(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def find(program):
-    return shutil.which(program, path=os.environ.get("PATH", "") + ":" + PATH)
+    return shutil.which(program, path=PATH)
 
 
 def version_of(*command):

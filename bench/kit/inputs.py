@@ -69,10 +69,10 @@ def problem(file, holes):
     file.write("(check-sat)\n")
 
 
-def cpp(file):
-    """A large C++ file: most of the standard library, and templates instantiated many times."""
+def cpp(file, sets):
+    """A large C++ file: most of the standard library, and its containers instantiated `sets` times."""
     file.write("".join(f"#include <{header}>\n" for header in HEADERS))
-    for i in range(60):
+    for i in range(sets):
         file.write(f"struct s{i} {{ int a[{i + 1}]; std::string t; bool operator<(const s{i} &o) const {{ return t < o.t; }} }};\n"
                    f"int f{i}(int n) {{ std::map<s{i}, std::vector<s{i}>> m; std::set<std::pair<int, std::string>> q; "
                    f"std::unordered_map<std::string, std::optional<s{i}>> u; std::vector<std::variant<int, s{i}>> w; "
