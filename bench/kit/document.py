@@ -96,6 +96,8 @@ def table(record, metric):
              f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag against the best peer: best rounds | medians | worst rounds |" if ours else " |"),
              "|---" * (len(sides) + 1 + 3 * ours) + "|"]
     for point in cells.points:
+        if not any((side, point, metric) in cells.cells for side in sides):
+            continue
         row = [str(point)]
         for side in sides:
             found = cells.cells.get((side, point, metric))

@@ -10,15 +10,20 @@ from kit import document
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse;font-size:13px;margin:.5em 0 1.2em}
 td,th{border-bottom:1px solid #ddd;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left}h2{margin-top:2.2em;border-top:1px solid #ccc;padding-top:.6em}
-img,svg{max-width:100%;height:auto}.state{color:#666;font-size:13px}.ahead{color:#0b6e4f}.behind{color:#c0392b}nav a{margin-right:1em;white-space:nowrap}"""
+img,svg{max-width:100%;height:auto}.state{color:#666;font-size:13px}.ahead{color:#0b6e4f}.behind{color:#c0392b}nav a{display:inline-block;margin-right:1em}"""
+
+
+def html_table(rows):
+    """A table of the document, in HTML."""
+    cells = [[html.escape(cell.strip()) for cell in row.strip("|").split("|")] for row in rows if not row.startswith("|---")]
+    text = "".join("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>" for tag, row in zip(["th"] + ["td"] * len(cells), cells))
+    return f"<table>{text}</table>"
 
 
 def table(record, metric):
-    """The document's table, in HTML."""
     head, _, *rows = document.table(record, metric)
-    cells = [[html.escape(cell.strip()) for cell in row.strip("|").split("|")] for row in rows if not row.startswith("|---")]
-    text = "".join("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in row) + "</tr>" for tag, row in zip(["th"] + ["td"] * len(cells), cells))
-    return f"<p><b>{html.escape(head.split('**')[1])}</b>{html.escape(head.split('**')[2])}</p><table>{text}</table>"
+    _, what, better = head.split("**")
+    return f"<p><b>{html.escape(what)}</b>{html.escape(better)}</p>{html_table(rows)}"
 
 
 def plot(name, folder):
@@ -49,4 +54,4 @@ def write(everything, folder):
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>vmag: the experiments</title><style>{STYLE}</style><h1>The experiments, today</h1>'
         f'<p>{html.escape(where["cpu"])}, {where["cpus"]} processors, Linux {html.escape(where["kernel"])}, {html.escape(where["libc"])}, huge pages '
         f'{html.escape(where["huge_pages"])}; {html.escape(where["date"])}.</p><p>{html.escape(versions)}</p><nav>{links}</nav>'
-        f"<h2>Where vmag stands</h2><p>By the best rounds; above 1 the best peer of the point is ahead.</p><ul>{standing}</ul>{body}</html>\n")
+        f"<h2>The bars</h2>{html_table(document.bars(everything))}<h2>Where vmag stands</h2><p>By the best rounds; above 1 the best peer of the point is ahead.</p><ul>{standing}</ul>{body}</html>\n")

@@ -65,6 +65,19 @@ def check_folder(folder):
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", page), "the page is not self-contained"
 
 
+def check_proof(folder):
+    """A library that is not really used is found out."""
+    sys.path.insert(0, str(TOP / "bench"))
+    from kit.experiment import Bench
+    bench = Bench({"ghost": {"library": str(folder / "no-such.so")}}, True, folder)
+    try:
+        bench.run("ghost", ["perl", "-e", "1"])
+    except RuntimeError as why:
+        assert "malloc came from" in str(why), why
+        return
+    raise AssertionError("an allocator that was not loaded was believed")
+
+
 def main():
     with_libraries()
     with tempfile.TemporaryDirectory(prefix="vmag-redo-") as name:
@@ -83,6 +96,7 @@ def main():
         redo(folder, "--rounds", "1:1", "--no-plots")
         again = json.loads((folder / "results.json").read_text())
         assert again["experiments"]["lists"]["runs"][0] == kept and len(again["experiments"]["lists"]["runs"]) == 4
+        check_proof(folder)
         check_schema(again)
 
 
