@@ -14,6 +14,7 @@
 
 enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
+	PURGE_LEAST = 1024 * 1024, // bytes worth a system call
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
@@ -112,14 +113,20 @@ bool pages_purge(struct pages *pages, size_t most)
 	return given;
 }
 
-// `taken` bytes come into use that were not dirty.
+// `taken` bytes come into use that were not dirty. They are summed up: a run that is dirty but for a page takes a page, and
+// what is purged is far more than that.
 static void keep_proportion(struct pages *pages, size_t taken)
 {
 	size_t allowed = (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
-	size_t dirty = pages_dirty_bytes(pages);
+	size_t dirty = pages_dirty_bytes(pages), owed;
 
-	if (dirty > allowed && pages_decay_ms(pages) >= 0)
-		pages_purge(pages, max_size(allowed, dirty - min_size(dirty, taken)));
+	if (dirty <= allowed || pages_decay_ms(pages) < 0)
+		return;
+	owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
+	if (owed < PURGE_LEAST)
+		return;
+	atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
+	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
 static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)

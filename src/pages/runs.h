@@ -4,7 +4,7 @@
 // Dirty runs are handed out first (2011). They go back to the kernel by two rules:
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
 //   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
-//                  memory"), no fresh page is taken into use without a dirty one being given back.
+//                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB.
 // Huge pages: a heap that already has many active bytes will fill the chunks it imports, so these are asked for as huge
 // pages, for one page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the
 // kernel fill its holes (docs/decisions/0005).
@@ -31,6 +31,7 @@ struct pages {
 	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	struct extents extents;
+	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.

@@ -3,7 +3,7 @@
 // Unconstrained requests look at a bounded number of segments: instant fit takes the first segment of the first list all of
 // whose segments are large enough, best and first fit look at up to FIT_LOOKS of the list of the request's own size before
 // they do so. Only where nothing larger is free do they look through all of that list, so that a request never fails while
-// there is a place for it.
+// there is a place for it; the heap's page runs do that only when there is nothing to import either.
 // Next fit walks from the rotor on. Where the next NEXT_FIT_STEPS segments have nothing for it (the arena is nearly full, or
 // one end of it is), it takes the nearest of the free lists' segments instead, so that a run of allocated segments
 // costs nobody a walk through all of it.
@@ -46,7 +46,7 @@ static struct vmem_segment *first_of_list(struct vmem *arena, const struct vmem_
 	return at;
 }
 
-struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t size, enum vmem_policy policy)
+struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t size, enum vmem_policy policy, bool thorough)
 {
 	const struct vmem_list *lists = arena->lists[kind];
 	unsigned own = list_index(arena, size);
@@ -58,7 +58,7 @@ struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t si
 		return segment;
 	next = list_from(arena, kind, own_fits ? own : own + 1);
 	if (next == VMEM_LISTS)
-		return own_fits ? NULL : first_of_list(arena, &lists[own], size);
+		return own_fits || !thorough ? NULL : first_of_list(arena, &lists[own], size);
 	return policy == VMEM_BESTFIT ? best_of_list(arena, &lists[next], size, policy) : lists[next].first;
 }
 

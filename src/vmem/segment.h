@@ -249,8 +249,9 @@ static inline void cursors_leave(struct vmem *arena, const struct vmem_segment *
 // whatever the range; of constraints without limits.
 size_t vmem_constraint_slack(const struct vmem_constraint *constraint, size_t given);
 
-// A free segment of that kind for the request, and where in it; NULL: none.
-struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t size, enum vmem_policy policy);
+// A free segment of that kind for the request, and where in it; NULL: none. `thorough`: none at all, and not just none that is
+// found in constant time.
+struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t size, enum vmem_policy policy, bool thorough);
 struct vmem_segment *vmem_fit_constrained(struct vmem *arena, enum vmem_kind kind, size_t size,
 					  const struct vmem_constraint *constraint, enum vmem_policy policy, uintptr_t *start);
 // Of any kind, the next one from the rotor on.

@@ -72,11 +72,11 @@ static struct vmem_piece take_constrained(struct vmem *arena, size_t size, const
 	return none;
 }
 
-static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_policy policy)
+static inline struct vmem_piece take_of_kinds(struct vmem *arena, size_t size, enum vmem_policy policy, bool thorough)
 {
 	for (int kind = VMEM_DIRTY; kind >= VMEM_CLEAN; kind--)
 		if (arena->bytes[kind] >= size) {
-			struct vmem_segment *segment = vmem_fit(arena, (enum vmem_kind)kind, size, policy);
+			struct vmem_segment *segment = vmem_fit(arena, (enum vmem_kind)kind, size, policy, thorough);
 
 			if (segment != NULL)
 				return take_segment(arena, segment, segment->start, size);
@@ -84,12 +84,19 @@ static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_
 	return none;
 }
 
+static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_policy policy, bool thorough)
+{
+	struct vmem_piece piece = take_of_kinds(arena, size, policy, false);
+
+	return piece.start == 0 && thorough ? take_of_kinds(arena, size, policy, true) : piece;
+}
+
 static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				       enum vmem_policy policy)
 {
 	if (policy == VMEM_NEXTFIT)
 		return take_next(arena, size, constraint);
-	return constraint == NULL ? take(arena, size, policy) : take_constrained(arena, size, constraint, policy);
+	return constraint == NULL ? take(arena, size, policy, true) : take_constrained(arena, size, constraint, policy);
 }
 
 // The size of an import that has a place for the request; 0: there can be none. Limits on the place cannot be met by importing
@@ -153,7 +160,18 @@ struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const str
 	return piece.start != 0 ? piece : import_and_take(arena, size, constraint, policy, flags);
 }
 
-// The same without a choice, for the heap.
+static struct vmem_piece take_thoroughly(struct vmem *arena, size_t size)
+{
+	struct vmem_piece piece = none;
+
+	if (lock_with_tags(arena, TAGS_NEEDED)) {
+		piece = take(arena, size, arena->policy, true);
+		mutex_unlock(&arena->lock);
+	}
+	return piece;
+}
+
+// The same without a choice, for the heap: what can be imported is not searched for at length.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 {
 	struct vmem_piece piece;
@@ -161,12 +179,15 @@ struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 	size = round_up(size, (size_t)1 << arena->lg_quantum);
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
-	piece = take(arena, size, arena->policy);
+	piece = take(arena, size, arena->policy, arena->import == NULL);
 	bool crowded = hash_is_full(arena);
 	mutex_unlock(&arena->lock);
 	if (UNLIKELY(crowded))
 		vmem_hash_resize(arena);
-	return LIKELY(piece.start != 0) ? piece : import_and_take(arena, size, NULL, arena->policy, 0);
+	if (LIKELY(piece.start != 0))
+		return piece;
+	piece = import_and_take(arena, size, NULL, arena->policy, 0);
+	return piece.start != 0 || arena->import == NULL ? piece : take_thoroughly(arena, size);
 }
 
 // Tags and buckets beyond what is needed; rarely any.

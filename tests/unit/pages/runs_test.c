@@ -257,6 +257,51 @@ static void proportion(void) {
     end(&pages);
 }
 
+// Chunks do not divide evenly, so among many dirty runs there is always a page that is not: it is no reason to give a MiB back.
+static void nearly_all_dirty(void) {
+    static uintptr_t runs[RUNS];
+    size_t size = 28 * os_page_size();
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    options.dirty_decay_ms = DECAY_MS;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < RUNS; i++)
+            runs[i] = take(&pages, size, &zeroed);
+        for (int i = 0; i < RUNS; i++)
+            pages_free(&pages, runs[i], size);
+    }
+    CHECK_SAY(pages.purged_bytes < RUNS * size, "%zu of %zu bytes purged, though all were used again and again",
+              (size_t)pages.purged_bytes, RUNS * size);
+    options.dirty_decay_ms = -1;
+    end(&pages);
+}
+
+// Many free runs of which none is large enough: more memory is imported, they are not all looked at each time.
+static void no_long_search(void) {
+    enum { MANY = 4000, LATER = 400 };
+    static uintptr_t small[MANY], large[LATER];
+    size_t page = os_page_size();
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    for (int i = 0; i < MANY; i++)
+        CHECK((small[i] = pages_alloc(&pages, 40 * page, 0, &zeroed)) != 0);
+    for (int i = 0; i < MANY; i += 2)
+        pages_free(&pages, small[i], 40 * page);
+    pages.runs.searches = 0;
+    for (int i = 0; i < LATER; i++)
+        CHECK((large[i] = pages_alloc(&pages, 50 * page, 0, &zeroed)) != 0);
+    CHECK_LT(pages.runs.searches / LATER, 200);
+    for (int i = 0; i < LATER; i++)
+        pages_free(&pages, large[i], 50 * page);
+    for (int i = 1; i < MANY; i += 2)
+        pages_free(&pages, small[i], 40 * page);
+    end(&pages);
+}
+
 int main(void) {
     CHECK(heap_ready());
     options.background_thread = false;
@@ -266,6 +311,8 @@ int main(void) {
     resize_in_place();
     no_decay();
     proportion();
+    nearly_all_dirty();
+    no_long_search();
     decay_of_many_runs(1);
     decay_of_many_runs(73);
     decay_of_many_runs(777);
