@@ -16,7 +16,7 @@
 #include "util/assert.h"
 #include "vmag/format.h"
 
-enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_DEPOT_PROPORTION = 4 };
+enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_GROWTH_STEP = 3, LG_DEPOT_PROPORTION = 4 };
 
 static struct {
 	struct mutex lock;
@@ -272,15 +272,25 @@ void arena_leave(struct arena *arena)
 	atomic_fetch_sub(&arena->visitors, 1);
 }
 
-// Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise).
+// Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise); and
+// each time that it has grown by an eighth all of it, for a few scattered rounds may keep many slabs from emptying.
 static bool reap_before_growth(struct arena *arena, size_t wanted)
 {
-	size_t held = arena_depot_bytes(arena);
+	size_t active = pages_active_bytes(&arena->pages), grown = atomic_load_explicit(&arena->grown_bytes, memory_order_relaxed);
+	size_t held;
+	bool reaped;
 
-	if (pages_dirty_bytes(&arena->pages) >= wanted ||
-	    held < GROWTH_SLACK + (pages_active_bytes(&arena->pages) >> LG_GROWTH_PROPORTION))
+	if (active < grown)
+		atomic_store_explicit(&arena->grown_bytes, active, memory_order_relaxed);
+	if (pages_dirty_bytes(&arena->pages) >= wanted)
 		return false;
-	return arena_reap(arena, true);
+	held = arena_depot_bytes(arena);
+	if (held == 0 || (held < GROWTH_SLACK + (active >> LG_GROWTH_PROPORTION) &&
+			  active < grown + (grown >> LG_GROWTH_STEP) + GROWTH_SLACK))
+		return false;
+	reaped = arena_reap(arena, true);
+	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);
+	return reaped;
 }
 
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count)

@@ -72,7 +72,7 @@ static struct vmem_piece take_constrained(struct vmem *arena, size_t size, const
 	return none;
 }
 
-static inline struct vmem_piece take_of_kinds(struct vmem *arena, size_t size, enum vmem_policy policy, bool thorough)
+static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_policy policy, bool thorough)
 {
 	for (int kind = VMEM_DIRTY; kind >= VMEM_CLEAN; kind--)
 		if (arena->bytes[kind] >= size) {
@@ -82,13 +82,6 @@ static inline struct vmem_piece take_of_kinds(struct vmem *arena, size_t size, e
 				return take_segment(arena, segment, segment->start, size);
 		}
 	return none;
-}
-
-static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_policy policy, bool thorough)
-{
-	struct vmem_piece piece = take_of_kinds(arena, size, policy, false);
-
-	return piece.start == 0 && thorough ? take_of_kinds(arena, size, policy, true) : piece;
 }
 
 static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
@@ -119,7 +112,7 @@ static size_t import_size(const struct vmem *arena, size_t size, const struct vm
 
 // Imports a span and allocates. Others may have freed enough meanwhile: if the span is not touched, it goes back at once.
 static struct vmem_piece import_and_take(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
-					 enum vmem_policy policy, int flags)
+					 enum vmem_policy policy, int flags, bool thorough)
 {
 	struct vmem_piece piece = none;
 	size_t span_size = import_size(arena, size, constraint);
@@ -131,7 +124,7 @@ static struct vmem_piece import_and_take(struct vmem *arena, size_t size, const 
 	if (lock_with_tags(arena, TAGS_NEEDED)) {
 		struct vmem_segment *span = vmem_span_insert(arena, start, span_size, true);
 
-		piece = take_as_asked(arena, size, constraint, policy);
+		piece = thorough ? take_as_asked(arena, size, constraint, policy) : take(arena, size, policy, false);
 		superfluous = span->next->next == span && span->next->type == SEGMENT_FREE;
 		if (superfluous) {
 			list_remove(arena, span->next);
@@ -157,7 +150,7 @@ struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const str
 	mutex_unlock(&arena->lock);
 	if (UNLIKELY(crowded))
 		vmem_hash_resize(arena);
-	return piece.start != 0 ? piece : import_and_take(arena, size, constraint, policy, flags);
+	return piece.start != 0 ? piece : import_and_take(arena, size, constraint, policy, flags, true);
 }
 
 static struct vmem_piece take_thoroughly(struct vmem *arena, size_t size)
@@ -186,7 +179,7 @@ struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 		vmem_hash_resize(arena);
 	if (LIKELY(piece.start != 0))
 		return piece;
-	piece = import_and_take(arena, size, NULL, arena->policy, 0);
+	piece = import_and_take(arena, size, NULL, arena->policy, 0, false);
 	return piece.start != 0 || arena->import == NULL ? piece : take_thoroughly(arena, size);
 }
 

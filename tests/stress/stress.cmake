@@ -1,4 +1,4 @@
-# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds.  Every run takes a new seed and prints it.
+# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds; every run takes a new seed and prints it.  And sizes that drift.
 # SPDX-License-Identifier: BSD-2-Clause
 
 vmag_test_program(stress stress/stress.c LIBRARIES vmag)
@@ -10,3 +10,6 @@ endforeach()
 
 vmag_test_program(stress_static stress/stress.c LIBRARIES vmag_static)
 vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
+
+vmag_test_program(stress_drift stress/drift.c LIBRARIES vmag)
+vmag_test(stress.drift quick 20 stress_drift)
