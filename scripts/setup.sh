@@ -46,6 +46,7 @@ test  need command:valgrind                 valgrind
 test  wish command:jeprof                   libjemalloc-dev
 test  wish command:chromium                 chromium
 test  need command:strace                   strace
+test  wish command:php                      php-cli
 test  wish command:prometheus               prometheus
 test  wish path:/usr/lib/python3/dist-packages/matplotlib python3-matplotlib
 test  wish path:/usr/lib/python3/dist-packages/jsonschema python3-jsonschema

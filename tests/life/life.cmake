@@ -33,6 +33,17 @@ endforeach()
 vmag_test_program(life_dlopened life/dlopened.c)
 vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
 
+# In a folder of its own, which only the program's run path names.
+add_library(life_deepbind SHARED life/deepbind_library.c)
+target_compile_options(life_deepbind PRIVATE ${TEST_C_FLAGS})
+set_target_properties(life_deepbind PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/deepbind)
+vmag_test_program(life_deepbind_program life/deepbind.c LIBRARIES vmag)
+target_link_options(life_deepbind_program PRIVATE -Wl,-rpath,${CMAKE_CURRENT_BINARY_DIR}/deepbind)
+add_dependencies(life_deepbind_program life_deepbind)
+vmag_test(life.deepbind quick 60 life_deepbind_program)
+vmag_test(life.deepbind.kept quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=dlopen_deepbind:true $<TARGET_FILE:life_deepbind_program>)
+set_tests_properties(life.deepbind.kept PROPERTIES PASS_REGULAR_EXPRESSION "not an object of this heap")
+
 vmag_test_program(life_no_keys life/no_keys.c)
 vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 

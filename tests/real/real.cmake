@@ -1,7 +1,7 @@
 # real.*: programs that everyone has, run on the C library's malloc and with the library preloaded; outputs must be the same.
 # SPDX-License-Identifier: BSD-2-Clause
 
-foreach(name bash perl python git compilers sqlite redis archives cmake node java)
+foreach(name bash perl python git compilers sqlite redis archives cmake node java php)
   vmag_test(real.${name} slow 240 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/real/compare.py $<TARGET_FILE:vmag>
             ${CMAKE_CURRENT_SOURCE_DIR}/real/${name}.sh)
 endforeach()
