@@ -1,0 +1,25 @@
+# Instructions of a pair of calls in a program `PROGRAM KIND SIZE PAIRS`: the difference between a run with 2000 pairs and one with 1000 leaves the hits.
+# SPDX-License-Identifier: BSD-2-Clause
+import re
+import shutil
+import subprocess
+import sys
+
+PAIRS = 1000
+SKIPPED = 77
+
+
+def need_valgrind():
+    if shutil.which("valgrind") is None:
+        print("SKIPPED: valgrind is missing")
+        sys.exit(SKIPPED)
+
+
+def instructions(program, kind, size, pairs):
+    result = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, kind, str(size), str(pairs)],
+                            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, check=True, timeout=1000)
+    return int(re.search(r"Collected : (\d+)", result.stderr).group(1))
+
+
+def per_pair(program, kind, size):
+    return (instructions(program, kind, size, 2 * PAIRS) - instructions(program, kind, size, PAIRS)) / PAIRS
