@@ -29,6 +29,9 @@ int main(void) {
     }
     CHECK(dlopen("no such library", RTLD_NOW) == NULL && strstr(dlerror(), "no such library") != NULL);
     CHECK(dlopen(NULL, RTLD_NOW) != NULL);
-#endif
     return 0;
+#else
+    printf("SKIPPED: the C library has no RTLD_DEEPBIND\n");
+    return 77;
+#endif
 }
