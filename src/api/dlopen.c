@@ -14,7 +14,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#ifdef RTLD_DEEPBIND
+#ifndef RTLD_DEEPBIND // as in musl
+#define RTLD_DEEPBIND 0
+#endif
 
 typedef void *open_function(const char *path, int mode);
 
@@ -37,5 +39,3 @@ EXPORT void *dlopen(const char *path, int mode)
 
 	return real(path, heap_ready() && options.dlopen_deepbind ? mode : mode & ~RTLD_DEEPBIND);
 }
-
-#endif
