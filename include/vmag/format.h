@@ -78,6 +78,7 @@ struct vmag_root {
 	uint32_t tally_bytes, tally_stack, tally_size, tally_thread, tally_arena; // pointer, uint64_t, uint32_t, uint16_t
 	uint32_t tally_lg_sample, tally_retired, tally_live, tally_total;         // uint8_t, uint8_t, uint64_t, uint64_t
 	uint32_t stack_depth, stack_frames;                                       // uint32_t; array of uint64_t
+	uint32_t run_sample; // in a run without a bin: uint32_t, the number of its tally, 0: not sampled
 
 	// Appended: options.
 	uint64_t options, options_bytes; // the values in force: a library loaded from the same file knows what they mean

@@ -106,6 +106,7 @@ void root_publish(void)
 	tell_heap(&root);
 	tell_counters(&root);
 	profile_tell(&root);
+	root.run_sample = offsetof(struct run, sample);
 	root.request = address(&request_word);
 	vmag_root = root;
 	atomic_thread_fence(memory_order_release);

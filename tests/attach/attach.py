@@ -126,6 +126,22 @@ def check_profile(setting):
         assert setting.site(target.pid, "site_small") == (0, 0)
 
 
+def check_unreachable(setting):
+    """What nothing points to is found, though freed memory and lost objects still do; what is held is not."""
+    for conf in (EVERY_ONE, EVERY_ONE + ",front:cpu", "prof:true,lg_prof_sample:12"):
+        with Target(setting, conf) as target:
+            target.do("small", 500)
+            target.do("lose", 500)
+            target.do("large", 3)
+            sites = setting.json("leaks", "--json", "--unreachable", target.pid)
+            assert sites["kind"] == "unreachable", sites
+            lost = sum(site["objects"] for site in sites["sites"] if "site_lost" in site["functions"])
+            held = sum(site["objects"] for site in sites["sites"] if "site_lost" not in site["functions"])
+            exact = conf.startswith(EVERY_ONE)
+            assert (990 if exact else 600) <= lost <= (1000 if exact else 1400) and held <= 2, (conf, lost, sites)
+    assert "does not hold the memory" in setting.refused("leaks", "--unreachable", sys.argv[0])
+
+
 def check_switch(setting):
     """The profile is switched from outside; a process that does not come by is told of."""
     with Target(setting) as target:

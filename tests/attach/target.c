@@ -29,6 +29,34 @@ __attribute__((noinline)) static void site_large(size_t count)
 		large[larges++] = malloc(LARGE_BYTES);
 }
 
+struct holder {
+	void *object;
+	char rest[40];
+};
+
+// Objects whose only pointers were in structures that are free now, and chains of objects that nobody holds.
+__attribute__((noinline)) static void site_lost(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct holder *holder = malloc(sizeof *holder);
+		void **object = malloc(SMALL_BYTES);
+
+		*object = malloc(SMALL_BYTES);
+		*(void **)*object = object;
+		holder->object = object;
+		free(holder);
+	}
+}
+
+// Overwrites what calls left on the stack.
+__attribute__((noinline)) static void wipe_stack(void)
+{
+	volatile char bytes[16384];
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = 0;
+}
+
 static void free_all(void)
 {
 	while (smalls > 0)
@@ -105,6 +133,8 @@ static void obey(const char *word, size_t count, uint32_t value)
 		site_small(count);
 	else if (strcmp(word, "large") == 0)
 		site_large(count);
+	else if (strcmp(word, "lose") == 0)
+		site_lost(count);
 	else if (strcmp(word, "free") == 0)
 		free_all();
 	else if (strcmp(word, "threads") == 0)
@@ -130,6 +160,7 @@ int main(void)
 		if (sscanf(line, "%31s %zu %u", word, &count, &value) < 1)
 			continue;
 		obey(word, count, value);
+		wipe_stack();
 		puts("ok");
 		fflush(stdout);
 	}

@@ -16,6 +16,7 @@
 pub mod counters;
 mod profile;
 mod request;
+mod unreachable;
 
 pub use counters::{ArenaCounters, ClassCounters, Counters};
 pub use request::{Answer, Ask};

@@ -18,6 +18,7 @@ const MOST_THREADS: usize = 1 << 20;
 
 /// A tally whose fields are possible ones.
 struct Tally {
+    number: u32,
     stack: u64,
     size: u64,
     thread: u32,
@@ -30,11 +31,16 @@ struct Tally {
 impl Process {
     /// What is sampled and alive at this moment, and ever. Empty when the process was never profiled.
     pub fn profile(&self) -> Result<Profile> {
-        let root = self.profile_root()?;
-        self.try_profile(root).ok_or_else(|| self.ended())
+        self.profile_with(|_, live| live)
     }
 
-    fn try_profile(&self, root: &ProfileRoot) -> Option<Profile> {
+    /// The same with other counts of live samples: by the tally's number, and what it says itself.
+    pub(super) fn profile_with(&self, live: impl Fn(u32, u64) -> u64) -> Result<Profile> {
+        let root = self.profile_root()?;
+        self.try_profile(root, live).ok_or_else(|| self.ended())
+    }
+
+    fn try_profile(&self, root: &ProfileRoot, live: impl Fn(u32, u64) -> u64) -> Option<Profile> {
         let mut profile = Profile {
             mappings: mappings(self.pid),
             lg_sample: self.memory.bytes(root.lg_sample, 1).map(|byte| byte[0].into()),
@@ -64,7 +70,7 @@ impl Process {
                 thread: tally.thread,
                 arena: Some(tally.arena.into()),
                 size: Some(tally.size),
-                live: Estimate::of_samples(tally.live, tally.size, tally.lg_sample.into()),
+                live: Estimate::of_samples(live(tally.number, tally.live), tally.size, tally.lg_sample.into()),
                 total: Estimate::of_samples(tally.total, tally.size, tally.lg_sample.into()),
             });
         }
@@ -91,12 +97,15 @@ impl Process {
                 continue;
             };
             let again = self.memory.bytes(block, length)?;
-            for at in (0..used).map(|number| number * root.tally_bytes) {
+            for (number, at) in (0..used).map(|number| (number, number * root.tally_bytes)) {
                 let (first, second) = (parse(root, &bytes[at..]), parse(root, &again[at..]));
                 // The same object both times, with what was counted last; a number that was given anew is left out.
                 match (first, second) {
                     (Some(first), Some(second)) if first.stack == second.stack && first.size == second.size => {
-                        tallies.push(second)
+                        tallies.push(Tally {
+                            number: (index * a_block + number) as u32 + 1,
+                            ..second
+                        })
                     }
                     _ => {}
                 }
@@ -136,6 +145,7 @@ impl Process {
 fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {
     let byte = |offset: usize| bytes.get(offset).copied().unwrap_or(0);
     let tally = Tally {
+        number: 0,
         stack: u64_in(bytes, root.tally_stack),
         size: u64_in(bytes, root.tally_size),
         thread: u32_in(bytes, root.tally_thread),

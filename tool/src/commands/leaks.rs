@@ -1,8 +1,9 @@
 //! `vmag leaks`: what is alive at exit, or what keeps growing from profile to profile. One word never stands for both.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::attach::Process;
 use crate::commands::heap::deliver;
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
@@ -21,12 +22,16 @@ Examples:
       what grew from each profile of a running process to the next (lg_prof_interval, prof.dump)
   vmag leaks --seconds 60 4711
       what grew in process 4711 from each of four looks to the next, 60 seconds apart
+  vmag leaks --unreachable 4711
+      what nothing in process 4711 points to any more
   vmag leaks 4711.box
       what was alive when a process was killed (option black_box)
 
 \"Alive at exit\" is no proof of a leak: many programs leave freeing to the end of the process. \"Growing\" means: larger in \
 every profile than in the one before, and from the first to the last by more than two standard errors. Whether anything \
-still points to an object cannot be seen in a profile.";
+still points to an object cannot be seen in a profile, but in a process that runs: \"unreachable\" means that no address in or of an \
+object was found in the process's memory, by two searches, free memory and the allocator's own aside. That is a leak unless the \
+program keeps its pointers in registers, in disguise, or elsewhere. What is reachable may be a leak all the same.";
 
 /// Show what a program did not free, or what keeps growing.
 #[derive(Args)]
@@ -52,14 +57,31 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10)]
     seconds: u64,
 
+    /// Search a running process for what nothing points to
+    #[arg(long, conflicts_with_all = ["looks", "seconds"])]
+    unreachable: bool,
+
     /// One profile of the end, several in the order of time, or the number of a process that runs
     #[arg(value_name = "PROFILE|PID", required = true, num_args = 1.., value_parser = Source::parse)]
     profiles: Vec<Source>,
 }
 
 const MEASURE: Measure = Measure::LiveBytes;
+/// Between two searches: a pointer on its way has arrived.
+const SEARCH_PAUSE: Duration = Duration::from_millis(200);
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.unreachable {
+        let [Source::Process(pid)] = arguments.profiles[..] else {
+            return Err(ToolError::new(
+                "cannot search a file for what is unreachable",
+                "a profile does not hold the memory of the process",
+                "give the number of one process that runs",
+            ));
+        };
+        let view = HeapView::new(Process::attach(pid)?.unreachable(SEARCH_PAUSE)?);
+        return deliver(alive(arguments, &view, "unreachable").as_bytes(), None).map(|()| Status::Exited(0));
+    }
     let profiles = match &arguments.profiles[..] {
         [process @ Source::Process(_)] => {
             process.profiles(arguments.looks as usize, Duration::from_secs(arguments.seconds))?
@@ -68,14 +90,14 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let views: Vec<HeapView> = profiles.into_iter().map(HeapView::new).collect();
     let out = match &views[..] {
-        [one] => alive_at_exit(arguments, one),
+        [one] => alive(arguments, one, "alive at exit"),
         several => growing(arguments, several),
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))
 }
 
-fn alive_at_exit(arguments: &Arguments, view: &HeapView) -> String {
+fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
     let sites = view.sites(MEASURE);
     let sites: Vec<_> = sites
         .iter()
@@ -90,9 +112,13 @@ fn alive_at_exit(arguments: &Arguments, view: &HeapView) -> String {
                        "objects": site.estimate.objects, "functions": functions})
             })
             .collect();
-        return format!("{:#}\n", json!({"kind": "alive at exit", "sites": rows}));
+        return format!("{:#}\n", json!({"kind": kind, "sites": rows}));
     }
-    let mut out = format!("alive when the profile was written; {}", text::head(view, MEASURE));
+    let what = match kind {
+        "unreachable" => "nothing points to",
+        _ => "alive when the profile was written;",
+    };
+    let mut out = format!("{what} {}", text::head(view, MEASURE));
     for site in sites.iter().take(arguments.top) {
         let _ = write!(
             out,

@@ -17,6 +17,7 @@ pub struct Area {
     /// Empty for anonymous memory.
     pub path: String,
     pub executable: bool,
+    pub writable: bool,
     /// Where its bytes belong as far as the kernel tells.
     pub row: Row,
     pub resident: u64,
@@ -64,6 +65,7 @@ fn head(line: &str) -> Option<(Area, bool)> {
         end: u64::from_str_radix(end, 16).ok()?,
         offset: u64::from_str_radix(words.next()?, 16).ok()?,
         path: words.nth(2).unwrap_or_default().trim_start().to_string(),
+        writable: access.as_bytes().get(1) == Some(&b'w'),
         executable: access.as_bytes().get(2) == Some(&b'x'),
         row: Row::Anonymous,
         resident: 0,

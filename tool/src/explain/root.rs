@@ -108,6 +108,7 @@ pub struct ProfileRoot {
     pub tally_total: usize,
     pub stack_depth: usize,
     pub stack_frames: usize,
+    pub run_sample: usize,
 }
 
 /// What was found of vmag in a process.
@@ -312,6 +313,7 @@ fn parse_profile(f: &mut Fields) -> Option<ProfileRoot> {
         tally_total: f.offset()?,
         stack_depth: f.offset()?,
         stack_frames: f.offset()?,
+        run_sample: f.offset()?,
     })
 }
 

@@ -1,0 +1,389 @@
+//! Which sampled objects of a process nothing leads to: a conservative mark through its memory, from outside.
+//!
+//! It begins at all that the process can write and that is there outside the heap: data, stacks, other mappings. An address anywhere in
+//! an object leads to it, and on to all that its bytes lead to. Free buffers, free objects in magazines and the library's own structures
+//! lead nowhere, for what they say of an object is old.
+//!
+//! The process goes on meanwhile and its registers are not seen: a pointer on its way from one place to another may be missed. So
+//! the search is made twice, and an object counts when both found nothing.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use super::Process;
+use crate::error::Result;
+use crate::explain::areas::{self, Area};
+use crate::explain::memory::{u16_in, u32_in, u64_in};
+use crate::profile::Profile;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::thread::sleep;
+use std::time::Duration;
+
+const RUN_BYTES: usize = 64;
+const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+const PIECE_BYTES: u64 = 1 << 20;
+/// In an entry of /proc/PID/pagemap.
+const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+
+/// An object that is a page run of its own, as all sampled ones are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Large {
+    start: u64,
+    end: u64,
+    /// 0: not sampled.
+    tally: u32,
+}
+
+struct Slab {
+    start: u64,
+    size: u64,
+    buffers: u64,
+    /// A set bit for each free buffer, and for each that was reached.
+    free: Vec<u64>,
+    reached: Vec<u64>,
+}
+
+/// The heap as it was when it was walked through, and what was reached in it.
+#[derive(Default)]
+struct Heap {
+    /// In address order, and whether each was reached.
+    large: Vec<Large>,
+    large_reached: Vec<bool>,
+    slabs: Vec<Slab>,
+    /// By granule: the slab that it belongs to.
+    slab_of: HashMap<u64, usize>,
+    /// Free objects in magazines, and magazines.
+    rounds: HashSet<u64>,
+    start: u64,
+    end: u64,
+    lg_granule: u32,
+}
+
+impl Process {
+    /// A profile in which only unreachable objects are alive. Takes a second or so for each GiB.
+    pub fn unreachable(&self, pause: Duration) -> Result<Profile> {
+        let first = self.search().ok_or_else(|| self.ended())?;
+        sleep(pause);
+        let second = self.search().ok_or_else(|| self.ended())?;
+        let mut lost: HashMap<u32, u64> = HashMap::new();
+        for object in first.intersection(&second) {
+            *lost.entry(object.tally).or_default() += 1;
+        }
+        self.profile_with(|number, _| lost.get(&number).copied().unwrap_or(0))
+    }
+
+    fn search(&self) -> Option<HashSet<Large>> {
+        let areas = areas::read_maps(self.pid).ok()?;
+        let own = self.own_ranges()?;
+        let mut heap = self.walk(&areas)?;
+        let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
+        let is_root = |area: &&Area| {
+            area.writable && !area.path.starts_with("/dev/") && (area.end <= heap.start || area.start >= heap.end)
+        };
+        let roots: Vec<Area> = areas.iter().filter(is_root).cloned().collect();
+        let mut work = Vec::new();
+        for area in &roots {
+            for (start, end) in there(&pagemap, area.start, area.end) {
+                work.extend(without(&own, start, end));
+            }
+        }
+        while let Some((start, end)) = work.pop() {
+            self.look_through(start, end, &mut heap, &mut work);
+        }
+        Some(heap.lost())
+    }
+
+    /// Adds what the range leads to and was not reached before.
+    fn look_through(&self, start: u64, end: u64, heap: &mut Heap, work: &mut Vec<(u64, u64)>) {
+        let mut at = start;
+        while at < end {
+            let next = (at + PIECE_BYTES).min(end);
+            let bytes = self.memory.bytes(at, (next - at) as usize).unwrap_or_default();
+            work.extend(bytes.chunks_exact(8).filter_map(|word| heap.reach(u64_in(word, 0))));
+            at = next;
+        }
+    }
+
+    /// The library's own memory, in address order.
+    fn own_ranges(&self) -> Option<Vec<(u64, u64)>> {
+        let page_map = self.memory.u64(self.root.page_map)?;
+        let granules = self.memory.u64(self.root.page_map_end)?;
+        let count = self.memory.u32(self.root.mappings_count)? as usize;
+        let mappings = self.memory.u64s(self.root.mappings, count * 2)?;
+        let mut own: Vec<(u64, u64)> = mappings
+            .chunks_exact(2)
+            .filter(|entry| entry[0] != 0)
+            .map(|entry| (entry[0], entry[0].saturating_add(entry[1])))
+            .collect();
+        own.push((page_map, page_map.saturating_add(granules.saturating_mul(2))));
+        own.sort();
+        Some(own)
+    }
+
+    fn walk(&self, areas: &[Area]) -> Option<Heap> {
+        let root = &self.root;
+        let page_map = self.memory.u64(root.page_map)?;
+        let first = self.memory.u64(root.first_chunk)?;
+        let end = self.memory.u64(root.page_map_end)?.checked_shl(root.lg_granule)?;
+        let tables = self.memory.u64(root.run_tables)?;
+        let mut heap = Heap {
+            start: first,
+            end,
+            lg_granule: root.lg_granule,
+            ..Heap::default()
+        };
+        let mut large_end = 0;
+        for area in areas
+            .iter()
+            .filter(|area| area.start >= first && area.end <= end && area.writable)
+        {
+            let mut at = area.start;
+            while at < area.end {
+                let next = ((at >> root.lg_chunk) + 1) << root.lg_chunk;
+                let next = next.min(area.end);
+                self.walk_chunk(&mut heap, page_map, tables, at, next, &mut large_end);
+                at = next;
+            }
+        }
+        heap.large.sort();
+        heap.large_reached = vec![false; heap.large.len()];
+        Some(heap)
+    }
+
+    fn walk_chunk(&self, heap: &mut Heap, page_map: u64, tables: u64, start: u64, end: u64, large_end: &mut u64) {
+        let root = &self.root;
+        let granule_bytes = 1u64 << root.lg_granule;
+        let count = ((end - start) / granule_bytes) as usize;
+        let first = (start >> root.lg_granule) % (1 << (root.lg_chunk - root.lg_granule));
+        let words = self.memory.bytes(page_map + (start >> root.lg_granule) * 2, count * 2);
+        let table = self.memory.u64(tables + (start >> root.lg_chunk) * 8).unwrap_or(0);
+        let runs = (table != 0)
+            .then(|| self.memory.u64s(table + first * 8, count))
+            .flatten();
+        let (words, runs) = (words.unwrap_or_default(), runs.unwrap_or_default());
+        for index in 0..count {
+            let at = start + index as u64 * granule_bytes;
+            let (word, run) = (u16_in(&words, index * 2), runs.get(index).copied().unwrap_or(0));
+            if at < *large_end || heap.slab_of.contains_key(&(at >> root.lg_granule)) {
+                continue;
+            }
+            if run == 0 {
+                continue;
+            }
+            let Some(bytes) = self.memory.bytes(run, RUN_BYTES) else {
+                continue;
+            };
+            let bin = u64_in(&bytes, root.run_bin);
+            if bin != 0 {
+                self.enter_slab(heap, run, bin, u64_in(&bytes, root.run_start));
+            } else if word != 0 && u64_in(&bytes, root.run_start) == at {
+                let length = u64_in(&bytes, root.run_bytes).next_multiple_of(granule_bytes);
+                *large_end = at.saturating_add(length);
+                let tally = root.profile.as_ref().map_or(0, |root| u32_in(&bytes, root.run_sample));
+                heap.large.push(Large {
+                    start: at,
+                    end: *large_end,
+                    tally: if word & 0xff == 0 { tally } else { 0 },
+                });
+            }
+        }
+    }
+
+    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, start: u64) {
+        let root = &self.root;
+        let shape = root.bin_size.max(root.bin_slab_bytes).max(root.bin_buffers) + 8;
+        let Some(bin_bytes) = self.memory.bytes(bin, shape) else {
+            return;
+        };
+        let (size, bytes) = (
+            u64_in(&bin_bytes, root.bin_size),
+            u64_in(&bin_bytes, root.bin_slab_bytes),
+        );
+        let buffers = u64::from(u32_in(&bin_bytes, root.bin_buffers));
+        if size == 0 || bytes > 1 << 24 || buffers.saturating_mul(size) > bytes {
+            return;
+        }
+        let words = buffers.div_ceil(64) as usize;
+        let free = self.memory.u64s(run + root.slab_bitmap as u64, words);
+        let slab = Slab {
+            start,
+            size,
+            buffers,
+            free: free.unwrap_or_default(),
+            reached: vec![0; words],
+        };
+        if root.magazine_bins.contains(&bin) {
+            self.enter_magazines(heap, &slab);
+        }
+        for granule in start >> root.lg_granule..(start + bytes) >> root.lg_granule {
+            heap.slab_of.insert(granule, heap.slabs.len());
+        }
+        heap.slabs.push(slab);
+    }
+
+    /// The rounds of all magazines of a slab. Magazines themselves are no references.
+    fn enter_magazines(&self, heap: &mut Heap, slab: &Slab) {
+        let length = (slab.size * slab.buffers) as usize;
+        let Some(bytes) = self.memory.bytes(slab.start, length) else {
+            return;
+        };
+        for index in (0..slab.buffers).filter(|index| !slab.is_free(*index)) {
+            let magazine = &bytes[(index * slab.size) as usize..][..slab.size as usize];
+            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
+            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
+            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
+            heap.rounds.extend(slots.filter(|slot| *slot >= EMPTY_SLOTS_BELOW));
+            heap.rounds.insert(slab.start + index * slab.size);
+        }
+    }
+}
+
+impl Slab {
+    fn is_free(&self, index: u64) -> bool {
+        let word = self.free.get((index / 64) as usize).copied().unwrap_or(u64::MAX);
+        index >= self.buffers || word >> (index % 64) & 1 == 1
+    }
+}
+
+impl Heap {
+    /// The object that the address is in, when it is reached for the first time.
+    fn reach(&mut self, address: u64) -> Option<(u64, u64)> {
+        if address < self.start || address >= self.end {
+            return None;
+        }
+        match self.slab_of.get(&(address >> self.lg_granule)) {
+            Some(slab) => self.reach_buffer(*slab, address),
+            None => self.reach_large(address),
+        }
+    }
+
+    fn reach_buffer(&mut self, slab: usize, address: u64) -> Option<(u64, u64)> {
+        let slab = &mut self.slabs[slab];
+        let index = (address - slab.start) / slab.size;
+        let start = slab.start + index * slab.size;
+        if slab.is_free(index) || self.rounds.contains(&start) {
+            return None;
+        }
+        let (word, bit) = (&mut slab.reached[(index / 64) as usize], 1 << (index % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new.then_some((start, start + slab.size))
+    }
+
+    fn reach_large(&mut self, address: u64) -> Option<(u64, u64)> {
+        let index = self
+            .large
+            .partition_point(|large| large.start <= address)
+            .checked_sub(1)?;
+        let large = self.large[index];
+        if address >= large.end || std::mem::replace(&mut self.large_reached[index], true) {
+            return None;
+        }
+        Some((large.start, large.end))
+    }
+
+    fn lost(&self) -> HashSet<Large> {
+        let all = self.large.iter().zip(&self.large_reached);
+        all.filter(|(large, reached)| large.tally != 0 && !**reached)
+            .map(|(large, _)| *large)
+            .collect()
+    }
+}
+
+/// The parts of a range whose pages are there.
+fn there(pagemap: &File, start: u64, end: u64) -> Vec<(u64, u64)> {
+    const ENTRIES: u64 = 1 << 14;
+    let page_bytes = crate::system::page_bytes();
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    let mut at = start;
+    while at < end {
+        let count = ((end - at) / page_bytes).clamp(1, ENTRIES);
+        let mut bytes = vec![0; count as usize * 8];
+        if pagemap.read_exact_at(&mut bytes, at / page_bytes * 8).is_err() {
+            return parts;
+        }
+        for (index, entry) in bytes.chunks_exact(8).enumerate() {
+            let page = at + index as u64 * page_bytes;
+            if u64_in(entry, 0) & PRESENT_OR_SWAPPED == 0 {
+                continue;
+            }
+            match parts.last_mut().filter(|last| last.1 == page) {
+                Some(last) => last.1 += page_bytes,
+                None => parts.push((page, page + page_bytes)),
+            }
+        }
+        at += count * page_bytes;
+    }
+    parts
+}
+
+/// What is left of a range without others, which are in address order.
+fn without(others: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
+    let (mut parts, mut at) = (Vec::new(), start);
+    for (other_start, other_end) in others.iter().filter(|other| other.1 > start && other.0 < end) {
+        if *other_start > at {
+            parts.push((at, *other_start));
+        }
+        at = at.max(*other_end);
+    }
+    if at < end {
+        parts.push((at, end));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_is_reached_once_and_free_ones_never() {
+        let slab = Slab {
+            start: 32 << 12,
+            size: 1024,
+            buffers: 4,
+            free: vec![0b0010],
+            reached: vec![0],
+        };
+        let large = |number: u64| Large {
+            start: number << 12,
+            end: (number + 1) << 12,
+            tally: number as u32,
+        };
+        let mut heap = Heap {
+            large: vec![large(16), large(18)],
+            large_reached: vec![false; 2],
+            slabs: vec![slab],
+            slab_of: HashMap::from([(32, 0)]),
+            rounds: HashSet::from([(32 << 12) + 2048]),
+            start: 16 << 12,
+            end: 64 << 12,
+            lg_granule: 12,
+        };
+        let base = 32 << 12;
+        assert_eq!(heap.reach(base + 8), Some((base, base + 1024)));
+        assert_eq!(
+            (heap.reach(base), heap.reach(base + 1024), heap.reach(base + 2050)),
+            (None, None, None)
+        );
+        assert_eq!(heap.reach(base + 4095), Some((base + 3072, base + 4096)));
+        assert_eq!(heap.reach((16 << 12) + 5), Some((16 << 12, 17 << 12)));
+        assert_eq!(
+            (
+                heap.reach(16 << 12),
+                heap.reach(17 << 12),
+                heap.reach(1),
+                heap.reach(64 << 12)
+            ),
+            (None, None, None, None)
+        );
+        assert_eq!(heap.lost(), HashSet::from([large(18)]));
+    }
+
+    #[test]
+    fn ranges_without_others() {
+        assert_eq!(without(&[(2, 4), (6, 9)], 1, 8), [(1, 2), (4, 6)]);
+        assert_eq!(without(&[(0, 10)], 1, 8), []);
+        assert_eq!(without(&[], 1, 8), [(1, 8)]);
+    }
+}
