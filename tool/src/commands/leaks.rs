@@ -29,8 +29,8 @@ Examples:
 
 \"Alive at exit\" is no proof of a leak: many programs leave freeing to the end of the process. \"Growing\" means: larger in \
 every profile than in the one before, and from the first to the last by more than two standard errors. Whether anything \
-still points to an object cannot be seen in a profile, but in a process that runs: \"unreachable\" means that no address in or of an \
-object was found in the process's memory, by two searches, free memory and the allocator's own aside. That is a leak unless the \
+still points to an object cannot be seen in a profile, but in a process that runs: \"unreachable\" means that no address of an \
+object or in it was found on any way from data and stacks, by two searches, free memory and the allocator's own aside. That is a leak unless the \
 program keeps its pointers in registers, in disguise, or elsewhere. What is reachable may be a leak all the same.";
 
 /// Show what a program did not free, or what keeps growing.
@@ -115,7 +115,7 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
         return format!("{:#}\n", json!({"kind": kind, "sites": rows}));
     }
     let what = match kind {
-        "unreachable" => "nothing points to",
+        "unreachable" => "nothing in the process leads to:",
         _ => "alive when the profile was written;",
     };
     let mut out = format!("{what} {}", text::head(view, MEASURE));
