@@ -12,6 +12,7 @@
 #include "conf/options.h"
 #include "conf/umem_options.h"
 #include "guard/report.h"
+#include "heap/cpu_fast.h"
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
 #include "heap/door.h"
@@ -243,9 +244,14 @@ static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
 	return object != NULL ? object : heap_plain_malloc(size);
 }
 
-static __attribute__((noinline)) void *malloc_missed(size_t size)
+static __attribute__((noinline)) void *malloc_missed_twice(size_t size)
 {
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : plain_malloc_missed(size);
+}
+
+CPU_FAST void *malloc_missed(size_t size)
+{
+	return cpu_fast_malloc(size, malloc_missed_twice);
 }
 
 static void *calloc_run(size_t size, unsigned class)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heap/front.h"
+#include "os/rseq.h"
 
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
 static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
@@ -13,7 +14,7 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	void **top = words.top[class], *object = top[-1];
 
 	if (UNLIKELY(object == NULL))
-		return NULL;
+		return words.cpu != NULL && rseq_pop(words.cpu, class, &object) ? object : NULL;
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);
 	return object;

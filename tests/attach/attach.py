@@ -264,6 +264,9 @@ def check_reports(setting):
         users = setting.run("umausers", target.pid)
         assert users.returncode == 0 and "site_small" in users.stdout, users
         assert setting.run("findleaks", target.pid).returncode == 0
+        assert "no memory is there" in setting.run("whatis", "0x10", target.pid).stdout
+        assert setting.json("umem-status", "--json", target.pid)["debugging"] == 1
+        assert setting.json("umem-verify", "--json", target.pid)["damaged"] == 0
     del os.environ["UMEM_DEBUG"]
 
 

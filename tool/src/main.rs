@@ -50,7 +50,13 @@ enum Commands {
     /// Run a program and describe its arenas at the end
     Vmem(umem::Arguments),
     /// Run a program and list its last allocations and frees
-    UmemLog(umem::Arguments),
+    UmemLog(umem::LogArguments),
+    /// What an address is in a process: buffer, size, cache, who allocated and who freed it
+    Whatis(umem::WhatisArguments),
+    /// Settings of the debugging, messages, and how full the logs are
+    UmemStatus(umem::Arguments),
+    /// Look at every buffer now, or at the end, for what was written where it should not be
+    UmemVerify(umem::Arguments),
 }
 
 fn main() {
@@ -77,12 +83,15 @@ fn main() {
         Commands::Serve(arguments) => serve::run(&arguments),
         Commands::Options(arguments) => options::run(&arguments),
         Commands::Manual(arguments) => manual::run(&arguments, CommandLine::command()),
-        Commands::Umastat(arguments) => umem::run(&arguments, Request::Umastat),
-        Commands::Findleaks(arguments) => umem::run(&arguments, Request::Findleaks),
-        Commands::Umausers(arguments) => umem::run(&arguments, Request::Umausers),
-        Commands::UmemCache(arguments) => umem::run(&arguments, Request::UmemCache),
-        Commands::Vmem(arguments) => umem::run(&arguments, Request::Vmem),
-        Commands::UmemLog(arguments) => umem::run(&arguments, Request::UmemLog),
+        Commands::Umastat(arguments) => umem::run(&arguments, &Request::Umastat.alone()),
+        Commands::Findleaks(arguments) => umem::run(&arguments, &Request::Findleaks.alone()),
+        Commands::Umausers(arguments) => umem::run(&arguments, &Request::Umausers.alone()),
+        Commands::UmemCache(arguments) => umem::run(&arguments, &Request::UmemCache.alone()),
+        Commands::Vmem(arguments) => umem::run(&arguments, &Request::Vmem.alone()),
+        Commands::UmemLog(arguments) => umem::run_log(&arguments),
+        Commands::Whatis(arguments) => umem::run_whatis(&arguments),
+        Commands::UmemStatus(arguments) => umem::run(&arguments, &Request::UmemStatus.alone()),
+        Commands::UmemVerify(arguments) => umem::run(&arguments, &Request::UmemVerify.alone()),
     };
     match result {
         Ok(Status::Exited(code)) => std::process::exit(code),

@@ -1,4 +1,4 @@
-//! `vmag umastat`, `findleaks`, `umausers`, `umem-cache`, `vmem`, `umem-log`: libumem's reports on a command, at its end, or on
+//! `vmag umastat`, `findleaks`, `umausers`, `umem-cache`, `vmem`, `umem-log`, `whatis`, `umem-status`, `umem-verify`: libumem's reports on a command, at its end, or on
 //! a process that runs.
 //!
 //! The library writes the report when the command's process ends by exit(3) (VMAG_UMEM_REPORT, docs/umem.md); each process
@@ -13,7 +13,7 @@ use crate::launch::Launcher;
 use crate::measure::Subject;
 use crate::output::say;
 use crate::system::{self, Status};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,9 +27,11 @@ Examples:
   vmag umastat --json=s.json -- make      every cache and arena at the end, as JSON in a file
   UMEM_DEBUG=default vmag umausers -- ./program
   vmag umastat 4711                       of a process that runs, as it is now
+  vmag whatis 0x7f52a1c04010 4711         what lies there in a process: buffer, size, cache, who allocated it
+  vmag umem-log --log=slab -- ./program   slabs that were made and destroyed
 
 The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \
-umausers and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING=transaction, unless you set them. Stacks go as far \
+umausers, umem-verify and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING, unless you set them. Stacks go as far \
 as the program has frame pointers (-fno-omit-frame-pointer). A process that runs writes the report itself, the next \
 time that it comes by in the allocator's slow paths (`vmag attach --help`); it must be yours, or you root. findleaks, umausers and \
 umem-log know what was allocated under UMEM_DEBUG, which it must have been started with.
@@ -45,9 +47,35 @@ pub enum Request {
     UmemCache,
     Vmem,
     UmemLog,
+    UmemStatus,
+    UmemVerify,
+    Whatis,
+}
+
+/// What of it: an address, a log.
+pub struct Asked<'a> {
+    pub request: Request,
+    pub detail: &'a str,
+}
+
+impl Asked<'_> {
+    fn text(&self) -> String {
+        format!("{} {}", self.request.name(), self.detail).trim_end().to_string()
+    }
+
+    fn needs_debugging(&self) -> bool {
+        self.request.needs_debugging() && self.detail != "slab"
+    }
 }
 
 impl Request {
+    pub fn alone(self) -> Asked<'static> {
+        Asked {
+            request: self,
+            detail: "",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Request::Umastat => "umastat",
@@ -56,11 +84,17 @@ impl Request {
             Request::UmemCache => "umem_cache",
             Request::Vmem => "vmem",
             Request::UmemLog => "umem_log",
+            Request::UmemStatus => "umem_status",
+            Request::UmemVerify => "umem_verify",
+            Request::Whatis => "whatis",
         }
     }
 
     fn needs_debugging(self) -> bool {
-        matches!(self, Request::Findleaks | Request::Umausers | Request::UmemLog)
+        matches!(
+            self,
+            Request::Findleaks | Request::Umausers | Request::UmemLog | Request::UmemVerify
+        )
     }
 }
 
@@ -93,16 +127,72 @@ pub struct Arguments {
     words: Vec<OsString>,
 }
 
-pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
+#[derive(Clone, Copy, ValueEnum)]
+enum Log {
+    /// Allocations and frees
+    Transaction,
+    /// What freed buffers held
+    Contents,
+    /// Allocations that failed
+    Fail,
+    /// Slabs made and destroyed
+    Slab,
+}
+
+#[derive(Args)]
+pub struct LogArguments {
+    /// Which log
+    #[arg(long, value_enum, default_value = "transaction")]
+    log: Log,
+
+    #[command(flatten)]
+    rest: Arguments,
+}
+
+#[derive(Args)]
+pub struct WhatisArguments {
+    /// The address, hexadecimal
+    #[arg(value_parser = address)]
+    address: String,
+
+    #[command(flatten)]
+    rest: Arguments,
+}
+
+fn address(text: &str) -> std::result::Result<String, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16)
+        .map(|value| format!("0x{value:x}"))
+        .map_err(|_| "not a hexadecimal number".to_string())
+}
+
+pub fn run_log(arguments: &LogArguments) -> Result<Status> {
+    let name = arguments.log.to_possible_value();
+    let asked = Asked {
+        request: Request::UmemLog,
+        detail: name.as_ref().map_or("transaction", |value| value.get_name()),
+    };
+    run(&arguments.rest, &asked)
+}
+
+pub fn run_whatis(arguments: &WhatisArguments) -> Result<Status> {
+    let asked = Asked {
+        request: Request::Whatis,
+        detail: &arguments.address,
+    };
+    run(&arguments.rest, &asked)
+}
+
+pub fn run(arguments: &Arguments, asked: &Asked) -> Result<Status> {
     if let Some(pid) = arguments.pid {
-        return run_on_process(arguments, pid, request);
+        return run_on_process(arguments, pid, asked);
     }
     let subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
     let folder = tempfile::Builder::new()
         .prefix("vmag-umem-")
         .tempdir()
         .map_err(no_folder)?;
-    ask(request, folder.path(), arguments.json.is_some());
+    ask(asked, folder.path(), arguments.json.is_some());
     let measured = subject.run_on_vmag(&mut Launcher::new()?)?;
     let status = measured.ended.status;
     let reports = reports_in(folder.path(), (!arguments.all).then_some(measured.ended.pid));
@@ -120,7 +210,7 @@ pub fn run(arguments: &Arguments, request: Request) -> Result<Status> {
 }
 
 /// The process writes into a file of ours, which it sees under this name when it lives in our file system.
-fn run_on_process(arguments: &Arguments, pid: i32, request: Request) -> Result<Status> {
+fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Status> {
     let process = Process::attach(pid)?;
     let root = if process.lives_elsewhere() {
         format!("/proc/{pid}/root")
@@ -141,7 +231,7 @@ fn run_on_process(arguments: &Arguments, pid: i32, request: Request) -> Result<S
     give_to_owner(pid, &[folder.path(), &path]).map_err(no_folder)?;
     let format = if arguments.json.is_some() { ",json" } else { "" };
     let path_there = path.display().to_string().split_off(root.len());
-    let text = format!("{}{format},{path_there}", request.name());
+    let text = format!("{}{format},{path_there}", asked.text());
     let answer = process.ask(&Ask::Report { text }, Duration::from_secs(arguments.wait))?;
     if answer == Answer::Waiting {
         return Err(not_seen(pid));
@@ -166,17 +256,17 @@ fn give_to_owner(pid: i32, paths: &[&Path]) -> std::io::Result<()> {
 }
 
 /// The command inherits what it is asked for.
-fn ask(request: Request, folder: &Path, json: bool) {
+fn ask(asked: &Asked, folder: &Path, json: bool) {
     let format = if json { ",json," } else { "," };
-    let mut value = OsString::from(request.name());
+    let mut value = OsString::from(asked.text());
     value.push(format);
     value.push(folder.join("report.%p"));
     system::set_variable("VMAG_UMEM_REPORT", &value);
-    if request.needs_debugging() {
+    if asked.needs_debugging() {
         set_default("UMEM_DEBUG", "audit");
     }
-    if request == Request::UmemLog {
-        set_default("UMEM_LOGGING", "transaction");
+    if asked.request == Request::UmemLog {
+        set_default("UMEM_LOGGING", asked.detail);
     }
 }
 

@@ -54,3 +54,19 @@ fn no_report_is_a_failure_unless_the_command_failed() {
     assert!(stderr(&output).contains("there is no report"), "{}", stderr(&output));
     assert_eq!(output.status.code(), None);
 }
+
+#[test]
+fn what_is_asked_for_is_handed_on() {
+    let output = vmag(&["whatis", "7F00aB10"], WRITE);
+    assert!(stderr(&output).contains("whatis 0x7f00ab10,/"), "{}", stderr(&output));
+    let output = vmag(&["umem-status"], WRITE);
+    assert!(stderr(&output).contains("umem_status,/"), "{}", stderr(&output));
+    let output = vmag(&["umem-log", "--log=slab"], &format!("{WRITE} echo $UMEM_LOGGING,$UMEM_DEBUG, >&2"));
+    assert!(stderr(&output).contains("umem_log slab,/"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("slab,,"), "{}", stderr(&output));
+    let output = vmag(&["umem-verify"], &format!("{WRITE} echo $UMEM_DEBUG >&2"));
+    assert!(stderr(&output).contains("audit"), "{}", stderr(&output));
+    let output = vmag(&["whatis", "here"], WRITE);
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not a hexadecimal number"), "{}", stderr(&output));
+}
