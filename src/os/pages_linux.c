@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -177,9 +178,34 @@ static bool copy_piece(char *from, char *to, size_t size)
 	return os_pages_purge(from, size);
 }
 
+// Some emulators forget that there are pages left behind (qemu-user), and take a touch of them for a fault. The kernel looks at
+// the file before it looks at the bytes; they look at the bytes first.
+static bool moves_leave_pages(void)
+{
+	static _Atomic int known; // 0 not tried, 1 they do, 2 they do not
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	size_t page = os_page_size();
+	int saved = errno;
+
+	if (answer == 0) {
+		char *probe = map(NULL, 2 * page, READ_WRITE, PRIVATE);
+
+		if (probe == NULL)
+			return false;
+		*probe = 1;
+		answer = move_piece(probe, probe + page, page) && syscall(SYS_write, -1, probe, 1) < 0 && errno == EBADF ? 1 : 2;
+		munmap(probe, 2 * page);
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		errno = saved;
+	}
+	return answer == 1;
+}
+
 // In pieces between the boundaries at which we ourselves split mappings (os_pages_huge).
 enum os_move os_pages_move(void *from, void *to, size_t size)
 {
+	if (!moves_leave_pages())
+		return OS_NOT_MOVED;
 	for (size_t done = 0, piece; done < size; done += piece) {
 		char *source = (char *)from + done, *target = (char *)to + done;
 

@@ -14,7 +14,6 @@
 
 enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
-	PURGE_LEAST = 1024 * 1024, // bytes worth a system call
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
@@ -123,7 +122,7 @@ static void keep_proportion(struct pages *pages, size_t taken)
 	if (dirty <= allowed || pages_decay_ms(pages) < 0)
 		return;
 	owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
-	if (owed < PURGE_LEAST)
+	if (owed < VMEM_APART * os_page_size()) // what vmem_take_dirty takes at least
 		return;
 	atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));

@@ -166,7 +166,7 @@ static void test_many_wait(void) {
         CHECK_EQ(pthread_create(&threads[i], &attributes, wait_with_magazines, NULL), 0);
     pthread_barrier_wait(&barrier);
     printf("%zu bytes cached with %d threads\n", cached(), WAITING);
-    CHECK_LT(cached(), 6 * MEBIBYTE);
+    CHECK_LT(cached(), 3 * MEBIBYTE * (size_t)(sysconf(_SC_NPROCESSORS_CONF) > 2 ? sysconf(_SC_NPROCESSORS_CONF) : 2));
     malloc_trim(0);
     CHECK_LT(cached(), MEBIBYTE / 16); // although none of them did anything; asking allocates
     pthread_barrier_wait(&barrier);
