@@ -83,6 +83,12 @@ struct vmag_root {
 	// Appended: options.
 	uint64_t options, options_bytes; // the values in force: a library loaded from the same file knows what they mean
 	uint64_t option_sources;         // array of pointers to strings, NULL: by nobody; in the order of vmag_options_print
+
+	// Appended: object caches.
+	uint64_t caches, caches_end; // array of pointers, of which some may be NULL; uint32_t: how many
+	uint32_t cache_name, cache_name_bytes;            // characters, ended by a zero
+	uint32_t cache_object_bytes;                      // uint64_t
+	uint32_t cache_bin, cache_depot;                  // as an arena's
 };
 
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.

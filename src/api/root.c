@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 
 #include "base/base.h"
+#include "cache/table.h"
 #include "conf/options.h"
 #include "heap/arena.h"
 #include "heap/cpu_front.h"
@@ -93,6 +94,7 @@ static void tell_counters(struct vmag_root *root)
 	root->front_previous = offsetof(struct front, previous);
 	arenas_tell(root);
 	fronts_tell(root);
+	caches_tell(root);
 	root->processors_word = address(&cpu_word);
 	processors_tell(root);
 }

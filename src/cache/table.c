@@ -9,6 +9,7 @@
 #include "cache/update.h"
 #include "guard/report.h"
 #include "os/clock.h"
+#include "vmag/format.h"
 
 enum { UNPIN_WAIT_MS = 10 };
 
@@ -260,4 +261,15 @@ void caches_fork_done(bool child)
 	}
 	cache_fronts_fork_done(child);
 	mutex_fork_unlock(&table.lock);
+}
+
+void caches_tell(struct vmag_root *root)
+{
+	root->caches = (uintptr_t)table.by_id;
+	root->caches_end = (uintptr_t)&table.end;
+	root->cache_name = offsetof(struct vmag_cache, name);
+	root->cache_name_bytes = CACHE_NAME_BYTES;
+	root->cache_object_bytes = offsetof(struct vmag_cache, object_bytes);
+	root->cache_bin = offsetof(struct vmag_cache, bin);
+	root->cache_depot = offsetof(struct vmag_cache, depot);
 }

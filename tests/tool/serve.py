@@ -66,6 +66,7 @@ def check_metrics(server, holder):
     assert value(text, "vmag_profile_active", pid=holder.pid) == 1
     assert value(text, "vmag_class_live_objects", pid=holder.pid, size="4096") * 4096 > 0.9 * HELD * MIB
     assert value(text, "vmag_arena_allocated_bytes", pid=holder.pid, arena="0") > 0
+    assert value(text, "vmag_cache_out_bytes", pid=holder.pid, cache="holder") >= 2 * MIB
     for name in ("dirty", "magazines", "metadata", "mapped", "cgroup_used"):
         if name != "cgroup_used" or "vmag_cgroup_used_bytes" in text:
             assert value(text, f"vmag_{name}_bytes", pid=holder.pid) >= 0
@@ -194,6 +195,7 @@ def main(vmag, library, program):
     check_command_line(vmag)
     with tempfile.TemporaryDirectory() as folder, Holder(library, program) as holder:
         holder.tell("grow", HELD)
+        holder.tell("cache", 2)
         with Server(vmag, "--pid", holder.pid, "--arenas", "--classes") as server:
             check_metrics(server, holder)
             check_refusals(server, holder)

@@ -51,6 +51,11 @@ def check_once(vmag, holder):
     assert row(found, "thread ")["live_bytes"] > 40 * MIB, found["rows"]
     found = json.loads(run(vmag, "--json", "--interval=0.1", "--view=arenas", "--sort=live", holder.pid))
     assert found["rows"][0]["live_bytes"] > 50 * MIB, found["rows"]
+    takes = during(1, lambda: holder.tell("cache", 4))
+    found = json.loads(run(vmag, "--json", "--interval=3", "--view=caches", holder.pid))
+    takes.join()
+    cache = row(found, "holder")
+    assert abs(cache["growth_bytes"] - 4 * MIB) < MIB // 4 and abs(cache["live_objects"] - 8192) < 512, cache
     text = run(vmag, "--once", "--interval=0.1", "--sort=live", holder.pid)
     assert "unchanged" in text and "site_hold" in text, text
     assert "by call sites" in run(vmag, "--interval=0.1", holder.pid)
@@ -74,6 +79,9 @@ def check_live(vmag, holder):
     terminal.wait_for(["live ▼", "4.0 KiB", "64 B"])
     terminal.press("\t")
     terminal.wait_for("arena 0")
+    terminal.press("5\r")
+    terminal.wait_for(["holder", "objects of 512 B"])
+    terminal.press("\r")
     terminal.press("2")
     terminal.wait_for("thread 1")
     terminal.press("h")

@@ -18,7 +18,7 @@ mod profile;
 mod request;
 mod unreachable;
 
-pub use counters::{ArenaCounters, ClassCounters, Counters};
+pub use counters::{ArenaCounters, CacheCounters, ClassCounters, Counters};
 pub use request::{Answer, Ask};
 
 use crate::error::{Result, ToolError};

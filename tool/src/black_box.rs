@@ -145,6 +145,7 @@ impl Head {
             process_resident: Some(number(7)),
             threads: u32_in(bytes, 76),
             arenas: Vec::new(),
+            caches: Vec::new(),
             classes: classes
                 .filter(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0))
                 .collect(),

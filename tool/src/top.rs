@@ -1,4 +1,4 @@
-//! What grows in a process, seen again and again: by call site, thread, size class and arena.
+//! What grows in a process, seen again and again: by call site, thread, size class, arena and object cache.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod rows;

@@ -7,7 +7,7 @@
 use super::Process;
 use crate::error::Result;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
-use crate::explain::root::CounterRoot;
+use crate::explain::root::{CacheRoot, CounterRoot};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -33,6 +33,23 @@ pub struct Counters {
     pub arenas: Vec<ArenaCounters>,
     /// Those of which there ever was an object, the smallest first.
     pub classes: Vec<ClassCounters>,
+    /// Object caches, in the order of their ids.
+    pub caches: Vec<CacheCounters>,
+}
+
+/// An object cache.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CacheCounters {
+    pub name: String,
+    /// Bytes of an object as the program asked for it, and of its buffer.
+    pub object_bytes: u64,
+    pub buffer_bytes: u64,
+    /// Objects outside slabs and depot: the program's, and those in magazines of threads.
+    pub out: u64,
+    /// Free objects in the depot's magazines.
+    pub cached: u64,
+    pub slabs: u64,
+    pub slab_bytes: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -69,6 +86,8 @@ pub struct ClassCounters {
 const MOST_FRONTS: usize = 1 << 16;
 const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
 const MOST_ARENAS: usize = 4096;
+const MOST_NAME_BYTES: usize = 256;
+const MOST_CACHES: usize = 1 << 16;
 const MOST_MAGAZINE_SLOTS: usize = 4096;
 
 /// Free objects in magazines, by arena's address and class.
@@ -111,7 +130,41 @@ impl Process {
         }
         classes.retain(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0));
         counters.classes = classes;
+        counters.caches = self.caches(root).unwrap_or_default();
         Some(counters)
+    }
+
+    /// None of a library that does not tell of them.
+    fn caches(&self, counters: &CounterRoot) -> Option<Vec<CacheCounters>> {
+        let root = self.root.caches.as_ref()?;
+        let count = (self.memory.u32(root.end)? as usize).min(MOST_CACHES);
+        let table = self.memory.u64s(root.table, count)?.into_iter();
+        let caches = table.filter(|address| *address != 0);
+        Some(
+            caches
+                .filter_map(|address| self.cache(root, counters, address))
+                .collect(),
+        )
+    }
+
+    fn cache(&self, root: &CacheRoot, counters: &CounterRoot, address: u64) -> Option<CacheCounters> {
+        let bin = self.memory.bytes(address + root.bin as u64, counters.bin_bytes)?;
+        let rounds = self.memory.u64(address + (root.depot + counters.depot_rounds) as u64)?;
+        let slabs = u64_in(&bin, counters.bin_slabs);
+        let buffers = slabs.saturating_mul(u32_in(&bin, self.root.bin_buffers).into());
+        let taken = buffers.saturating_sub(u64_in(&bin, counters.bin_free_buffers));
+        let cached = rounds.min(taken);
+        Some(CacheCounters {
+            name: self
+                .memory
+                .text(address + root.name as u64, root.name_bytes.min(MOST_NAME_BYTES)),
+            object_bytes: self.memory.u64(address + root.object_bytes as u64)?,
+            buffer_bytes: u64_in(&bin, self.root.bin_size),
+            out: taken - cached,
+            cached,
+            slabs,
+            slab_bytes: slabs.saturating_mul(u64_in(&bin, self.root.bin_slab_bytes)),
+        })
     }
 
     fn arena(

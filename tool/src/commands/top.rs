@@ -25,10 +25,10 @@ Examples:
   vmag top --json 4711 | jq .rows[0]
 
 Call sites and threads come from the heap profile, which must be on (`vmag attach --profile 512k PID`, or P in the view); \
-size classes and arenas are counted and need none. Growth in red is more than chance explains. The process is only read, \
+size classes, arenas and object caches are counted and need none. Growth in red is more than chance explains. The process is only read, \
 and nothing in it stops.";
 
-/// Show what grows in a running process, by call site, thread, size class or arena.
+/// Show what grows in a running process, by call site, thread, size class, arena or object cache.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -42,6 +42,19 @@ pub struct Root {
     pub profile: Option<ProfileRoot>,
     /// Where the values of its options are, and the pointers to their sources' names; None in a library that does not tell.
     pub options: Option<(Range<u64>, u64)>,
+    pub caches: Option<CacheRoot>,
+}
+
+/// Object caches: their table, and offsets in each.
+#[derive(Debug)]
+pub struct CacheRoot {
+    pub table: u64,
+    pub end: u64,
+    pub name: usize,
+    pub name_bytes: usize,
+    pub object_bytes: usize,
+    pub bin: usize,
+    pub depot: usize,
 }
 
 #[derive(Debug)]
@@ -245,6 +258,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         counters: parse_counters(f),
         profile: parse_profile(f),
         options: parse_options(f),
+        caches: parse_caches(f),
     })
 }
 
@@ -314,6 +328,18 @@ fn parse_profile(f: &mut Fields) -> Option<ProfileRoot> {
         stack_depth: f.offset()?,
         stack_frames: f.offset()?,
         run_sample: f.offset()?,
+    })
+}
+
+fn parse_caches(f: &mut Fields) -> Option<CacheRoot> {
+    Some(CacheRoot {
+        table: f.address()?,
+        end: f.address()?,
+        name: f.offset()?,
+        name_bytes: f.offset()?,
+        object_bytes: f.offset()?,
+        bin: f.offset()?,
+        depot: f.offset()?,
     })
 }
 

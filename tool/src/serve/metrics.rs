@@ -153,6 +153,7 @@ fn add_process(families: &mut Families, process: &Process, counters: &Counters, 
     );
     add_sampling(families, process, &labels);
     add_group(families, process.pid, &labels);
+    add_caches(families, counters, &labels);
     if detail.arenas {
         add_arenas(families, counters, &labels);
     }
@@ -178,6 +179,25 @@ fn add_group(families: &mut Families, pid: i32, labels: &str) {
     if let Some(limit) = group.limit_bytes {
         let help = "The least limit from the process's control group up to the root.";
         families.gauge("vmag_cgroup_limit_bytes", help, labels, limit);
+    }
+}
+
+fn add_caches(families: &mut Families, counters: &Counters, labels: &str) {
+    for cache in &counters.caches {
+        let labels = format!("{labels},cache=\"{}\"", escaped(&cache.name));
+        let help = "Objects of a cache outside slabs and depot: the program's, and those in magazines of threads.";
+        families.gauge("vmag_cache_out_objects", help, &labels, cache.out);
+        let help = "Bytes of those objects.";
+        let out_bytes = cache.out * cache.buffer_bytes;
+        families.gauge("vmag_cache_out_bytes", help, &labels, out_bytes);
+        let help = "Free objects of a cache in its depot.";
+        families.gauge("vmag_cache_depot_objects", help, &labels, cache.cached);
+        families.gauge(
+            "vmag_cache_slab_bytes",
+            "Bytes in slabs of a cache.",
+            &labels,
+            cache.slab_bytes,
+        );
     }
 }
 

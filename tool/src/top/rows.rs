@@ -1,4 +1,4 @@
-//! The rows of the live view: what each call site, thread, size class or arena holds, and how that changed.
+//! The rows of the live view: what each call site, thread, size class, arena or cache holds, and how that changed.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::watch::{Reading, Watch};
@@ -22,10 +22,18 @@ pub enum Grouping {
     Classes,
     /// Arenas
     Arenas,
+    /// Object caches
+    Caches,
 }
 
 impl Grouping {
-    pub const ALL: [Grouping; 4] = [Grouping::Sites, Grouping::Threads, Grouping::Classes, Grouping::Arenas];
+    pub const ALL: [Grouping; 5] = [
+        Grouping::Sites,
+        Grouping::Threads,
+        Grouping::Classes,
+        Grouping::Arenas,
+        Grouping::Caches,
+    ];
 
     pub fn title(self) -> &'static str {
         match self {
@@ -33,6 +41,7 @@ impl Grouping {
             Grouping::Threads => "threads",
             Grouping::Classes => "size classes",
             Grouping::Arenas => "arenas",
+            Grouping::Caches => "object caches",
         }
     }
 
@@ -161,6 +170,7 @@ fn held(reading: &Reading, grouping: Grouping) -> HeldByName {
         Grouping::Threads => threads(reading),
         Grouping::Classes => classes(reading),
         Grouping::Arenas => arenas(reading),
+        Grouping::Caches => caches(reading),
     }
 }
 
@@ -250,6 +260,25 @@ fn arenas(reading: &Reading) -> HeldByName {
         (format!("arena {}", arena.number), held)
     });
     arenas.collect()
+}
+
+/// Caches of one name are one row.
+fn caches(reading: &Reading) -> HeldByName {
+    let mut all = HeldByName::new();
+    for cache in &reading.counters.caches {
+        let held = all.entry(cache.name.clone()).or_default();
+        held.bytes += (cache.out * cache.buffer_bytes) as f64;
+        held.objects += cache.out as f64;
+        held.detail.push(format!(
+            "objects of {} in buffers of {}; {} slabs of {}, {} free in the depot",
+            bytes(cache.object_bytes),
+            bytes(cache.buffer_bytes),
+            count(cache.slabs),
+            bytes(cache.slab_bytes),
+            count(cache.cached)
+        ));
+    }
+    all
 }
 
 #[cfg(test)]

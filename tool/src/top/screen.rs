@@ -124,8 +124,9 @@ fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows:
             state.search.is_empty(),
         ) {
             (_, _, false) => "nothing has these words in its name; Esc forgets them",
-            (true, false, _) => "the heap profile of this process is off: P switches it on; 3 and 4 need none",
+            (true, false, _) => "the heap profile of this process is off: P switches it on; 3 to 5 need none",
             (true, true, _) => "nothing was sampled yet",
+            _ if state.grouping == Grouping::Caches => "the program has no object caches",
             _ => "nothing is allocated",
         };
         frame.render_widget(Paragraph::new(why).alignment(Alignment::Center).style(dim()), area);
@@ -220,7 +221,7 @@ fn draw_help(frame: &mut Frame) {
         .chain([
             Line::raw(""),
             Line::raw("growth and rate in red: more than chance explains. Call sites and threads are estimates"),
-            Line::raw("from samples, classes and arenas are counted."),
+            Line::raw("from samples, the others are counted."),
         ])
         .collect();
     let whole = frame.area();

@@ -35,7 +35,7 @@ pub enum Request {
 }
 
 pub const KEYS: [(&str, &str); 12] = [
-    ("1 2 3 4, Tab", "call sites, threads, size classes, arenas"),
+    ("1 … 5, Tab", "call sites, threads, size classes, arenas, object caches"),
     ("g l r n", "sort by growth, live bytes, rate, name"),
     (
         "/",
@@ -100,7 +100,7 @@ impl State {
             KeyCode::Char('-') => self.change_interval(false),
             KeyCode::Tab => self.group(self.number() + 1),
             KeyCode::BackTab => self.group(self.number() + Grouping::ALL.len() - 1),
-            KeyCode::Char(digit @ '1'..='4') => self.group(digit as usize - '1' as usize),
+            KeyCode::Char(digit @ '1'..='5') => self.group(digit as usize - '1' as usize),
             other => self.move_to(other, rows),
         }
         Request::None
@@ -210,7 +210,7 @@ mod tests {
             (state.grouping, state.order, state.selected),
             (Grouping::Classes, Order::Live, 2)
         );
-        press(&mut state, "\t\t");
+        press(&mut state, "\t\t\t");
         assert_eq!((state.grouping, state.selected), (Grouping::Sites, 0));
         press(&mut state, "p+");
         assert!(state.is_paused && state.interval == Duration::from_millis(500));
