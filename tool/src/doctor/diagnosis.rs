@@ -91,8 +91,11 @@ impl Diagnosis {
         self.limits
             .insert(0, Limit::new("dynamic loader", name, weight, meaning));
         if let Some(named) = limits::asked_to_preload(self.pid).filter(|_| self.vmag.is_none()) {
-            let meaning =
-                "LD_PRELOAD names it, but it is not loaded: the loader said why on standard error at the start";
+            let why = match self.loaded.interpreter {
+                None => "no loader looked at it",
+                Some(_) => "the loader said why on standard error at the start",
+            };
+            let meaning = format!("LD_PRELOAD names it, but it is not loaded: {why}");
             self.limits
                 .insert(0, Limit::new("preloading", named, Weight::Warning, meaning));
         }
