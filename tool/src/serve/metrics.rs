@@ -51,13 +51,13 @@ struct Family {
     help: &'static str,
     kind: Kind,
     /// Labels, and the value.
-    samples: Vec<(String, f64)>,
+    samples: Vec<(String, u64)>,
 }
 
 struct Families(Vec<Family>);
 
 impl Families {
-    fn add(&mut self, name: &'static str, kind: Kind, help: &'static str, labels: &str, value: f64) {
+    fn add(&mut self, name: &'static str, kind: Kind, help: &'static str, labels: &str, value: u64) {
         let sample = (labels.to_string(), value);
         match self.0.iter_mut().find(|family| family.name == name) {
             Some(family) => family.samples.push(sample),
@@ -71,11 +71,11 @@ impl Families {
     }
 
     fn gauge(&mut self, name: &'static str, help: &'static str, labels: &str, value: u64) {
-        self.add(name, Kind::Gauge, help, labels, value as f64);
+        self.add(name, Kind::Gauge, help, labels, value);
     }
 
     fn counter(&mut self, name: &'static str, help: &'static str, labels: &str, value: u64) {
-        self.add(name, Kind::Counter, help, labels, value as f64);
+        self.add(name, Kind::Counter, help, labels, value);
     }
 
     fn written(&self, dialect: Dialect) -> String {
