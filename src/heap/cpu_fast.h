@@ -16,7 +16,7 @@ CPU_FAST void *cpu_fast_malloc(size_t size, void *(*slow)(size_t))
 {
 	void *object, ****table = words.cpu;
 
-	if (table != NULL && size <= SMALL_MOST && LIKELY(rseq_pop(table, size_class_table[size], &object)))
+	if (LIKELY(table != NULL && size <= SMALL_MOST) && LIKELY(rseq_pop(table, size_class_table[size], &object)))
 		return object;
 	return slow(size);
 }
@@ -25,14 +25,14 @@ CPU_FAST bool cpu_fast_push(void ****table, void *object)
 {
 	uintptr_t class = page_map_word(object) - cpu_word;
 
-	return class < CLASSES && rseq_push(table, class, object);
+	return LIKELY(class < CLASSES) && rseq_push(table, class, object);
 }
 
 CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))
 {
 	void ****table = words.cpu;
 
-	if (table != NULL && LIKELY(cpu_fast_push(table, object)))
+	if (LIKELY(table != NULL) && LIKELY(cpu_fast_push(table, object)))
 		return;
 	slow(object);
 }
