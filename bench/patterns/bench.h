@@ -90,6 +90,7 @@ void run_grow_many(struct bench *bench);
 void run_grow_one(struct bench *bench);
 void run_pass_queue(struct bench *bench);
 void run_pass_around(struct bench *bench);
+void run_swap(struct bench *bench);
 void run_server(struct bench *bench);
 void run_share_line(struct bench *bench);
 void run_keep(struct bench *bench);

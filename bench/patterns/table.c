@@ -47,6 +47,7 @@ const struct pattern patterns[] = {
     {"repl100kx2", "speed", run_replace, 2, 4 * million, 100 * thousand, 16, 1024, replace_plain, "repl100k, 2 threads"},
     {"prodcons", "speed", run_pass_queue, 2, 3 * million, 64, 16, 512, 0, "one thread allocates, the other frees; about 1k objects between them at most"},
     {"xmalloc2", "speed", run_pass_around, 2, 4 * million, 16, 16, 256, 0, "2 threads, each frees what the other allocated"},
+    {"swap8", "speed", run_swap, 8, 2 * million, 20 * thousand, 16, 512, 0, "8 threads exchange objects in a table of 20k that they share"},
     {"server2", "speed", run_server, 2, 4 * million, thousand, 16, 512, 0, "2 servers with 1k objects each; threads die and hand on"},
     {"scratch", "speed", run_share_line, 2, 2 * million, 100, 8, 8, neighbours_given, "2 threads, given neighbours in a cache line"},
     {"thrash", "speed", run_share_line, 2, 2 * million, 100, 8, 8, neighbours_by_chance, "2 threads write small objects of their own"},

@@ -532,6 +532,24 @@ static void outbound_flush(struct outbound *outbound)
 		front_put_away(outbound_owner(outbound), word_class(outbound->word), magazine);
 }
 
+// Sends home what the magazine has, and turns it to another word; NULL: there is none that could be. To make a new one each time
+// would take the lock that all threads' magazines share.
+static struct magazine *outbound_turn(struct outbound *outbound, uintptr_t word)
+{
+	struct magazine *magazine = outbound->magazine;
+
+	if (magazine == NULL || *outbound->top == MAGAZINE_FULL) {
+		outbound_flush(outbound);
+		return NULL;
+	}
+	outbound_unload(outbound);
+	arena_drain(outbound_owner(outbound), word_class(outbound->word), magazine->round, magazine->rounds, "free");
+	if (magazine_change(magazine, front_most_rounds(word_class(word)), word))
+		return magazine;
+	magazine_destroy(magazine);
+	return NULL;
+}
+
 // Makes room: hands the full magazine to the owner's depot, or begins with another word. False: no memory.
 static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
 {
@@ -541,7 +559,7 @@ static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
 	if (outbound->word == word)
 		full = outbound_unload(outbound);
 	else
-		outbound_flush(outbound);
+		empty = outbound_turn(outbound, word);
 	outbound->word = word;
 	if (full != NULL && arena_depot_is_full(outbound_owner(outbound), class, full->rounds, false)) {
 		arena_drain(outbound_owner(outbound), class, full->round, full->rounds, "free");

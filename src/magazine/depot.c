@@ -66,6 +66,8 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 {
 	struct magazine *full;
 
+	if (__atomic_load_n(&depot->full.first, __ATOMIC_RELAXED) == NULL)
+		return NULL; // what comes at this moment is for the next one
 	lock(depot);
 	full = pop(&depot->full);
 	if (full != NULL) {

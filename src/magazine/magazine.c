@@ -26,6 +26,21 @@ void magazine_clear(struct magazine *magazine, uintptr_t word)
 	magazine->rounds = 0;
 }
 
+static void take_shape(struct magazine *magazine, unsigned capacity, uintptr_t word)
+{
+	magazine->capacity = (uint16_t)capacity;
+	magazine->round[capacity] = MAGAZINE_FULL;
+	magazine_clear(magazine, word);
+}
+
+bool magazine_change(struct magazine *magazine, unsigned capacity, uintptr_t word)
+{
+	if (capacity > magazine_slots(magazine->size))
+		return false;
+	take_shape(magazine, capacity, word);
+	return true;
+}
+
 static unsigned size_for(unsigned capacity)
 {
 	unsigned size = 0;
@@ -46,11 +61,9 @@ struct magazine *magazine_create(unsigned capacity, uintptr_t word)
 			return NULL;
 	struct magazine *magazine = memory;
 	magazine->next = NULL;
-	magazine->capacity = (uint16_t)capacity;
 	magazine->size = (uint16_t)size;
 	magazine->guard = NULL;
-	magazine->round[capacity] = MAGAZINE_FULL;
-	magazine_clear(magazine, word);
+	take_shape(magazine, capacity, word);
 	return magazine;
 }
 

@@ -67,6 +67,9 @@ static inline size_t magazine_bytes(const struct magazine *magazine)
 	return offsetof(struct magazine, round) + ((size_t)magazine->capacity + 1) * sizeof(void *);
 }
 
+// Gives a magazine without rounds another capacity and word. False: it has not that many slots.
+bool magazine_change(struct magazine *magazine, unsigned capacity, uintptr_t word);
+
 // Makes all slots empty ones.
 void magazine_clear(struct magazine *magazine, uintptr_t word);
 
