@@ -30,6 +30,7 @@ from kit.progress import Progress
 ALLOCATORS = ("vmag", "glibc", "jemalloc", "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "tcmalloc-deb", "tbb-deb")
 QUICK_ALLOCATORS = ("vmag", "glibc", "jemalloc", "mimalloc3")
 QUICK_MINUTES = 4.0  # for measuring; the rest of five goes to compiling, inputs and plots
+LEAST_SECONDS = 10  # of an experiment whose time the others have used up: its first round is made all the same
 
 EXAMPLES = """examples:
   bench/redo.py                                 everything: hours on a quiet machine
@@ -47,7 +48,7 @@ def read_arguments():
     parser.add_argument("--only", action="append", metavar="NAME", help="this experiment; may be repeated")
     parser.add_argument("--list", action="store_true", help="the experiments, and what they need")
     parser.add_argument("--quick", action="store_true", help="small inputs, few points, four allocators: five minutes")
-    parser.add_argument("--minutes", type=float, help="for all experiments together; each gets the same part")
+    parser.add_argument("--minutes", type=float, help="for all experiments together, divided among them; a first round is always whole")
     parser.add_argument("--rounds", type=rounds, default=None, metavar="LEAST:MOST", help="of each experiment (default 5:30; with --quick 1:3)")
     parser.add_argument("--width", type=float, default=0.02, help="an interval is narrow when it reaches no farther from the median than this part of it (default 0.02)")
     parser.add_argument("--allocators", type=lambda text: text.split(","), metavar="LIST", help="only these, separated by commas")
@@ -143,7 +144,7 @@ class Measuring:
 
     def tell(self, what):
         now = time.monotonic()
-        self.progress.step(f"{self.experiment.name}: {what}", min(now - self.told, max(self.budget - (self.told - self.began), 0)))
+        self.progress.step(f"{self.experiment.name}: {what}", now - self.told)
         self.told = now
 
     def over(self):
@@ -214,7 +215,6 @@ def measure(experiment, bench, arguments, everything, path, progress, budget, ch
     finished = record and record["status"] in ("narrow", "not narrow", "measured")
     if finished and not arguments.again and not changed:
         say(f"redo: {experiment.name} is there already, measured {record['date']}; --again measures it anew")
-        progress.step(experiment.name, budget)
         return
     goes_on = record and record["status"] == "begun" and not changed and not arguments.again and record["sides"] == experiment.sides(bench)
     if not goes_on:
@@ -234,7 +234,7 @@ def measure(experiment, bench, arguments, everything, path, progress, budget, ch
         detail = detail.decode(errors="replace") if isinstance(detail, bytes) else detail
         measuring.record.update(status="failed", why=f"{why} {detail.strip()[-300:]}".strip())
     measuring.save()
-    progress.step(experiment.name, max(budget - (measuring.told - measuring.began), 0))
+    measuring.tell("done")
     if measuring.record["why"]:
         say(f"redo: {experiment.name} {measuring.record['status']}: {measuring.record['why']}")
 
@@ -262,12 +262,16 @@ def measure_all(arguments):
     bench = Bench(allocators, arguments.quick, arguments.folder)
     names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]
     minutes = arguments.minutes or (QUICK_MINUTES if arguments.quick else 15.0 * len(names))
-    budget = minutes * 60 / len(names)
-    bench.budget = budget if arguments.minutes else None
     if everything["machine"]["load_at_start"] > 0.5:
         say(f"redo: the machine is not quiet (load {everything['machine']['load_at_start']:.1f}); the best rounds say more than the medians")
     progress = Progress(minutes * 60)
-    for name in names:
+    end = time.monotonic() + minutes * 60
+    for number, name in enumerate(names):
+        # What one leaves the others get.
+        left, rest = end - time.monotonic(), len(names) - number
+        budget = max(left, 0) / rest
+        progress.total = progress.done + max(left, LEAST_SECONDS * rest)
+        bench.budget = budget if arguments.minutes else None
         measure(experiments.load(name), bench, arguments, everything, path, progress, budget, changed)
     return everything, path
 

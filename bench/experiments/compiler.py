@@ -25,7 +25,8 @@ class Compiler(Experiment):
         self.source = bench.input(f"large{sets}.cpp", lambda file: inputs.cpp(file, sets))
 
     def measure(self, bench, side, point):
-        cost = bench.run(side, [point, "-std=c++17", "-O0" if bench.quick else "-O1", "-c", "-o", "/dev/null", self.source])
+        command = [point, "-std=c++17", "-O0" if bench.quick else "-O1", "-x", "c++", "-c", "-o", "/dev/null"]
+        cost = bench.run(side, [*command, self.source], proof=[*command, "/dev/null"])
         return {name: cost[name] for name in self.metrics}
 
     def versions(self):

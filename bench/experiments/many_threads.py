@@ -22,7 +22,7 @@ class ManyThreads(Experiment):
 
     def prepare(self, bench):
         self.program = bench.program("threads.c")
-        self.operations = 1000000 if bench.quick else 10000000
+        self.operations = 1000000 if bench.quick else 4000000
 
     def measure(self, bench, side, point):
         return json.loads(bench.run(side, [self.program, point, self.operations], pinned=point == 1)["output"])

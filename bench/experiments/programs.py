@@ -44,7 +44,7 @@ class Programs(Experiment):
     def measure(self, bench, side, point):
         if point not in self.command:
             return {}
-        cost = bench.run(side, self.command[point])
+        cost = bench.run(side, self.command[point], proof=["gs", "-q", "-dBATCH", "-dNODISPLAY", "-c", "quit"] if point == "gs" else None)
         return {name: cost[name] for name in self.metrics}
 
     def versions(self):

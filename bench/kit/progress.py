@@ -23,8 +23,8 @@ class Progress:
         if self.done < self.total and now - self.shown < (0.2 if tty else 15):
             return
         self.shown = now
-        left = (now - self.began) / self.done * max(self.total - self.done, 0)
-        text = f"{self.done:.4g}/{self.total:.4g}  {what:<34}  still about {int(left) // 60}:{int(left) % 60:02d}"
+        left = (now - self.began) / max(self.done, 1e-9) * max(self.total - self.done, 0)
+        text = f"{self.done:.0f}/{self.total:.0f}  {what:<34}  still about {int(left) // 60}:{int(left) % 60:02d}"
         print("\r" + text.ljust(78) if tty else text, end="" if tty else "\n", file=sys.stderr, flush=True)
         if tty and self.done >= self.total:
             print(file=sys.stderr)
