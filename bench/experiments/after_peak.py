@@ -11,7 +11,7 @@ SLACK_BYTES = 4 << 20
 class AfterPeak(Experiment):
     title = "Memory after the peak"
     paper = "today"
-    about = ("Four threads build up small and medium objects, nine in ten die, the threads end; then the program does nothing (idle), or a thousand short-lived objects a second (light). "
+    about = ("Four threads build up small and medium objects, nine stretches of 2000 in ten die, the threads end; then the program does nothing (idle), or a thousand short-lived objects a second (light). "
              "The bar for what is resident after a minute: 1.10 times what is live, and 4 MiB. With --quick four seconds.")
     axis = "afterwards"
     plot = "series"
