@@ -228,8 +228,7 @@ def measure(experiment, bench, arguments, everything, path, progress, budget, ch
         measuring.save()
         raise
     except Exception as why:  # one experiment that fails does not take the others along
-        if "VMAG_BENCH_TRACE" in os.environ:
-            traceback.print_exc()
+        (path.parent / f"{experiment.name}.error.txt").write_text(traceback.format_exc())
         detail = getattr(why, "stderr", None) or ""
         detail = detail.decode(errors="replace") if isinstance(detail, bytes) else detail
         measuring.record.update(status="failed", why=f"{why} {detail.strip()[-300:]}".strip())
