@@ -13,3 +13,10 @@ vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
 
 vmag_test_program(stress_drift stress/drift.c LIBRARIES vmag)
 vmag_test(stress.drift quick 20 stress_drift)
+
+vmag_test_program(stress_havoc stress/havoc.c LIBRARIES vmag)
+foreach(threads 2 12)
+  vmag_test(stress.havoc.${threads} slow 60 stress_havoc ${threads} 4)
+endforeach()
+vmag_test(stress.havoc.processors slow 60 stress_havoc 6 4)
+set_tests_properties(stress.havoc.processors PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu")
