@@ -102,11 +102,12 @@ struct vmag_request {
 	uint32_t what;  // VMAG_ASK_…
 	int32_t error;  // 0: done, or an errno
 	uint64_t value; // …PROFILE_ON: the mean bytes between samples, a power of two; …TRACE_ON: most bytes of the file
-	uint32_t flag;  // …TRACE_ON: 1: overwrite the oldest events when the file is full
+	uint32_t flag;  // …TRACE_ON: VMAG_TRACE_RING: overwrite the oldest events when the file is full, …_STACKS: with call stacks
 	char path[256]; // …TRACE_ON: what the file's name begins with; …REPORT: REQUEST[,json],PATH as in VMAG_UMEM_REPORT
 };
 
 enum { VMAG_ASK_PROFILE_ON = 1, VMAG_ASK_PROFILE_OFF, VMAG_ASK_TRACE_ON, VMAG_ASK_TRACE_OFF, VMAG_ASK_REPORT };
+enum { VMAG_TRACE_RING = 1, VMAG_TRACE_STACKS = 2 };
 
 // A black box (option black_box): a file that a process keeps up to date while it runs, mapped and shared, so that it is there
 // after kill −9 and the OOM killer. What it says of samples is exact; counters are of the last look, a quarter of a second ago

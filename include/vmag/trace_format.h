@@ -1,21 +1,41 @@
 // The file of an event trace: chunks of equal size, each good by itself.
 //
-//   file:   chunk 0 │ chunk 1 │ …                    VMAG_TRACE_CHUNK bytes each; the last ones may be cut
+//   file:   chunk 0 │ chunk 1 │ …                    VMAG_TRACE_CHUNK bytes each; the last ones may be cut, some never written
 //   chunk:  struct vmag_trace_chunk │ payload        `bytes` of it, the rest of the chunk is not defined
 //
-// A chunk holds events of one thread, in their order. Chunks of one thread follow each other by `sequence`, which counts all
-// chunks of the process; in the file they stand in any order, and in ring mode new ones take the places of the oldest. A
-// reader takes every chunk whose magic, version and checksum are right, and passes over the others: that is how a trace of a
-// process that was killed is read.
+// A chunk holds events of one thread, in their order, or facts. Chunks of one thread follow each other by `sequence`; in the
+// file they stand in any order, and in ring mode new ones take the places of the oldest. A reader takes every chunk whose
+// magic, version and checksum are right, and passes over the others: that is how a trace of a process that was killed is read.
 //
-// Payload: events, each a varint of ticks since the event before (for the first: since ticks_first) · 4 + kind, then
-//   VMAG_TRACE_ALLOC   zigzag varint of (address − address of the event before) / 8, varint of bytes the program may use
-//   VMAG_TRACE_FREE    zigzag varint of the same
-//   VMAG_TRACE_RESIZE  as ALLOC: the object at this address has this size from now on
+// Event: in the lowest two bits of its first byte the kind, in bit 2 whether it is short. A short one is a little endian number
+// of VMAG_TRACE_SHORT_SIZED bytes, a FREE of VMAG_TRACE_SHORT_FREE, in which behind these bits stand ticks, step and bytes / 8:
+//
+//        bit 0    3             16                         42            56
+//        kind 1 │ ticks (13) │ step (26; of a FREE 24) │ bytes / 8 (14)
+//
+// Ticks: since the event before (for the first: since ticks_first). Step: the zigzag of the way from the address of the event
+// before, in units of 8 (0 before the first). Bytes: those the program may use. A long event has behind its first byte the
+// varints of ticks, of the step, and, if it is no FREE, of the bytes.
+//   VMAG_TRACE_ALLOC, VMAG_TRACE_FREE
+//   VMAG_TRACE_RESIZE  the object at this address has this size from now on
+//   VMAG_TRACE_OTHER   an event of an object cache or a resource arena, always long: the step is in units of 1 from the event
+//                      of this kind before; at its end a byte, which one (VMAG_TRACE_CACHE_ALLOC …), and the varint of the
+//                      cache's or the arena's number
+// In a chunk of VMAG_TRACE_EVENTS_STACKS all events that make something end with the varint of the stack's number; 0: unknown.
+//
+// Fact: a tag byte, then
+//   VMAG_TRACE_STACK  varints: number, depth, and for each frame, innermost first, the zigzag of the step from the one before
+//   VMAG_TRACE_MAPS   a text: lines of /proc/self/maps, those of files in which code is executed
+//   VMAG_TRACE_LEDGER a text: the ledger (vmag/ledger.h) at the end of the process, the fields of a JSON object
+//   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
+//                     memory of the heap); a text, the name
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
-// 0, 1, 2, 3 …. Before the first event of a chunk the address is 0.
+// 0, 1, 2, 3 …; a text is the varint of its length and its bytes. Of two facts about the same the one of the higher sequence holds.
 //
-// Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last) say what they are in CLOCK_MONOTONIC.
+// Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
+// Checksum: four lanes, at first 0, 1, 2, 3; the payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
+// lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and
+// the two halves of that xored.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -23,18 +43,28 @@
 
 #define VMAG_TRACE_MAGIC 0x63746d76u // "vmtc"
 
-enum { VMAG_TRACE_VERSION = 1, VMAG_TRACE_CHUNK = 65536 };
-enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE };
+enum { VMAG_TRACE_VERSION = 2, VMAG_TRACE_CHUNK = 65536 };
+enum { VMAG_TRACE_EVENTS, VMAG_TRACE_EVENTS_STACKS, VMAG_TRACE_FACTS }; // what is in a chunk
+enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE, VMAG_TRACE_OTHER };
+enum {
+	VMAG_TRACE_SHORT = 4,
+	VMAG_TRACE_TICKS_AT = 3, VMAG_TRACE_TICKS_BITS = 13,
+	VMAG_TRACE_STEP_AT = 16, VMAG_TRACE_STEP_BITS = 26, VMAG_TRACE_FREE_STEP_BITS = 24,
+	VMAG_TRACE_SIZE_AT = 42, VMAG_TRACE_SIZE_BITS = 14,
+	VMAG_TRACE_SHORT_SIZED = 7, VMAG_TRACE_SHORT_FREE = 5
+};
+enum { VMAG_TRACE_CACHE_ALLOC, VMAG_TRACE_CACHE_FREE, VMAG_TRACE_ARENA_ALLOC, VMAG_TRACE_ARENA_FREE };
+enum { VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER };
 
 // Little endian on all platforms served.
 struct vmag_trace_chunk {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t reserved;
+	uint16_t kind;
 	uint32_t sequence;
 	uint32_t bytes;  // of the payload
 	uint32_t events; // in it
-	uint32_t checksum; // CRC-32 (polynomial 0xedb88320) of the payload
+	uint32_t checksum; // of the payload
 	uint32_t pid, thread; // the kernel's numbers
 	uint64_t ticks_first, ns_first, ticks_last, ns_last;
 };

@@ -7,7 +7,10 @@
 #include "cache/reserve.h"
 #include "cache/table.h"
 #include "heap/heap.h"
+#include "heap/sampling.h"
+#include "vmag/trace_format.h"
 #include "vmag/vmem.h"
+#include "watch/trace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -61,27 +64,66 @@ EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
 	cache_destroy(cache, "vmag_cache_destroy");
 }
 
+// What the event trace is told, out of the way of who is not traced.
+static void tell_alloc(const vmag_cache_t *cache, const void *object)
+{
+	tracing_tell(VMAG_TRACE_CACHE_ALLOC, cache->id, (uintptr_t)object, cache->object_bytes);
+}
+
+static void tell_free(const vmag_cache_t *cache, const void *object)
+{
+	tracing_tell(VMAG_TRACE_CACHE_FREE, cache->id, (uintptr_t)object, 0);
+}
+
+static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags)
+{
+	void *object;
+
+	cache_door(!trace_is_on());
+	object = cache_alloc(cache, flags);
+	if (UNLIKELY(trace_is_on()) && object != NULL)
+		tell_alloc(cache, object);
+	return object;
+}
+
+static __attribute__((noinline)) void free_miss(vmag_cache_t *cache, void *object)
+{
+	cache_door(!trace_is_on());
+	if (UNLIKELY(trace_is_on()) && object != NULL)
+		tell_free(cache, object);
+	cache_free(cache, object);
+}
+
 // Both begin a line of the instruction cache, as malloc does.
 EXPORT __attribute__((aligned(64))) void *vmag_cache_alloc(vmag_cache_t *cache, int flags)
 {
 	void *object = cache_front_pop(cache);
 
-	return LIKELY(object != NULL) ? object : cache_alloc(cache, flags);
+	return LIKELY(object != NULL) ? object : alloc_miss(cache, flags);
 }
 
 EXPORT __attribute__((aligned(64))) void vmag_cache_free(vmag_cache_t *cache, void *object)
 {
 	if (UNLIKELY(object == NULL || !cache_front_push(cache, object)))
-		cache_free(cache, object);
+		free_miss(cache, object);
 }
 
 EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t count, int flags)
 {
-	return cache_alloc_batch(cache, objects, count, flags);
+	size_t got = cache_alloc_batch(cache, objects, count, flags);
+
+	if (UNLIKELY(trace_is_on()))
+		for (size_t i = 0; i < got; i++)
+			tell_alloc(cache, objects[i]);
+	return got;
 }
 
 EXPORT void vmag_cache_free_batch(vmag_cache_t *cache, void *const *objects, size_t count)
 {
+	if (UNLIKELY(trace_is_on()))
+		for (size_t i = 0; i < count; i++)
+			if (objects[i] != NULL)
+				tell_free(cache, objects[i]);
 	cache_free_batch(cache, objects, count);
 }
 

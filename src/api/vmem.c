@@ -6,8 +6,11 @@
 #include "cache/quantum.h"
 #include "guard/report.h"
 #include "heap/heap.h"
+#include "heap/sampling.h"
 #include "util/bits.h"
+#include "vmag/trace_format.h"
 #include "vmem/resource.h"
+#include "watch/trace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -36,14 +39,29 @@ EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int f
 	return resource_add(arena, (uintptr_t)address, size, flags, "vmag_vmem_add") ? address : NULL;
 }
 
+// What the event trace is told.
+static void *allocated(const vmag_vmem_t *arena, void *start, size_t size)
+{
+	if (UNLIKELY(trace_is_on()) && start != NULL)
+		tracing_tell(VMAG_TRACE_ARENA_ALLOC, arena->number, (uintptr_t)start, size);
+	return start;
+}
+
+static void freeing(const vmag_vmem_t *arena, const void *start, size_t size)
+{
+	if (UNLIKELY(trace_is_on()))
+		tracing_tell(VMAG_TRACE_ARENA_FREE, arena->number, (uintptr_t)start, size);
+}
+
 static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t size, int flags)
 {
 	void *object = quantum_take(arena, size);
 
-	if (object != NULL)
-		return object;
-	return size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
-					      (void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
+	cache_door(!trace_is_on());
+	if (object == NULL)
+		object = size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
+							(void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
+	return allocated(arena, object, size);
 }
 
 EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
@@ -55,6 +73,8 @@ EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 
 static __attribute__((noinline)) void free_slow(vmag_vmem_t *arena, void *address, size_t size)
 {
+	cache_door(!trace_is_on());
+	freeing(arena, address, size);
 	if (quantum_put(arena, address, size))
 		return;
 	if (size - 1 < arena->qcache_max)
@@ -91,11 +111,12 @@ EXPORT void *vmag_vmem_xalloc(vmag_vmem_t *arena, size_t size, size_t align, siz
 
 	if (wrong != NULL)
 		guard_report_in("vmag_vmem_xalloc", NULL, arena->name, wrong, size);
-	return (void *)resource_xalloc(arena, size, &constraint, flags, "vmag_vmem_xalloc");
+	return allocated(arena, (void *)resource_xalloc(arena, size, &constraint, flags, "vmag_vmem_xalloc"), size);
 }
 
 EXPORT void vmag_vmem_xfree(vmag_vmem_t *arena, void *address, size_t size)
 {
+	freeing(arena, address, size);
 	resource_free(arena, (uintptr_t)address, size, "vmag_vmem_xfree");
 }
 

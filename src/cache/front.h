@@ -19,6 +19,10 @@
 enum { CACHE_FAST_IDS = 256 }; // the last one is no cache's: its top is always closed
 
 struct cache_words {
+	// For the fast paths: the two below while the thread's door is open; closed tops and NULL while it is closed, so that whoever
+	// watches meets every operation, and after the two have changed, until the next miss.
+	void ***fast_tops;
+	void ****fast_cpu;
 	void ***tops;
 	void ****cpu; // cpu_table_of_caches, where processors serve this thread (cache/cpu.h), which has no tops of its own; else NULL
 	uint32_t count; // of its own tops
@@ -45,7 +49,7 @@ static inline uint8_t cache_fast_id(unsigned id)
 // Of this thread's tops. NULL: a miss.
 static inline void *cache_front_pop_of(uint8_t fast_id)
 {
-	void ***tops = cache_words.tops, **top = tops[fast_id], *object = top[-1];
+	void ***tops = cache_words.fast_tops, **top = tops[fast_id], *object = top[-1];
 
 	if (LIKELY(object != NULL))
 		tops[fast_id] = top - 1;
@@ -58,13 +62,13 @@ static inline void *cache_front_pop(const struct vmag_cache *cache)
 
 	if (LIKELY(object != NULL))
 		return object;
-	return cache_words.cpu != NULL && LIKELY(rseq_pop(cache_words.cpu, cache->id, &object)) ? object : NULL;
+	return cache_words.fast_cpu != NULL && LIKELY(rseq_pop(cache_words.fast_cpu, cache->id, &object)) ? object : NULL;
 }
 
 // False: a miss. The object is not NULL.
 static inline bool cache_front_push_of(uint8_t fast_id, void *object)
 {
-	void ***tops = cache_words.tops, **top = tops[fast_id];
+	void ***tops = cache_words.fast_tops, **top = tops[fast_id];
 
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
@@ -76,10 +80,13 @@ static inline bool cache_front_push_of(uint8_t fast_id, void *object)
 static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
 {
 	return LIKELY(cache_front_push_of(cache->fast_id, object)) ||
-	       (cache_words.cpu != NULL && rseq_push(cache_words.cpu, cache->id, object));
+	       (cache_words.fast_cpu != NULL && rseq_push(cache_words.fast_cpu, cache->id, object));
 }
 
-// The same of any cache, where nothing is in a hurry.
+// At a miss: makes the thread's door as it is wanted.
+void cache_door(bool open);
+
+// The same of any cache, where nothing is in a hurry; and whatever the door.
 void *cache_front_take(const struct vmag_cache *cache);
 bool cache_front_put(const struct vmag_cache *cache, void *object);
 

@@ -18,12 +18,18 @@ void *const cache_closed_magazine[2] = { NULL, MAGAZINE_FULL };
 // The tops of a thread that has no table, before its first miss and past its end: of no thread, and all closed.
 static void **closed_tops[1 + CACHE_FAST_IDS];
 
-__thread struct cache_words cache_words = { .tops = closed_tops + 1 };
+__thread struct cache_words cache_words = { .fast_tops = closed_tops + 1, .tops = closed_tops + 1 };
 
 static struct {
 	struct mutex lock;
 	struct cache_thread *first; // under lock
 } threads = { .lock = MUTEX_INIT(RANK_CACHE_THREADS) };
+
+void cache_door(bool open)
+{
+	cache_words.fast_tops = open ? cache_words.tops : closed_tops + 1;
+	cache_words.fast_cpu = open ? cache_words.cpu : NULL;
+}
 
 static size_t table_bytes(size_t count)
 {
@@ -72,6 +78,7 @@ static void table_install(struct cache_thread *thread, void ***tops, size_t coun
 	thread->tops = tops;
 	thread->count = count;
 	cache_words.tops = tops;
+	cache_words.fast_tops = closed_tops + 1;
 	cache_words.count = (uint32_t)count;
 }
 
@@ -180,7 +187,7 @@ static void thread_end(void *value)
 	mutex_lock(&threads.lock);
 	unlink_thread(thread);
 	mutex_unlock(&threads.lock);
-	cache_words.tops = closed_tops + 1;
+	cache_words.tops = cache_words.fast_tops = closed_tops + 1;
 	cache_words.count = 0;
 	cache_words.ended = true;
 	base_free_table(thread->tops - 1, table_bytes(thread->count));

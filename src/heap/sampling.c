@@ -12,6 +12,52 @@
 #include "watch/profile.h"
 #include "watch/trace.h"
 
+struct tracing_settings tracing_settings;
+static _Atomic bool tracing; // also when the trace has come to its limit
+
+static void tracing_init(void)
+{
+	struct tracing_settings *settings = &tracing_settings;
+
+	memcpy(settings->prefix, options.trace, sizeof settings->prefix);
+	settings->bytes = options.trace_bytes;
+	settings->seconds = options.trace_seconds;
+	settings->ring = options.trace_ring;
+	settings->stacks = options.trace_stacks;
+	if (options.trace[0] != '\0')
+		tracing_start();
+}
+
+bool tracing_start(void)
+{
+	const struct tracing_settings *settings = &tracing_settings;
+	struct trace_wish wish = { settings->prefix[0] != '\0' ? settings->prefix : "vmag", settings->bytes, settings->seconds,
+				   settings->ring, settings->stacks };
+
+	tracing_stop();
+	if (!trace_start(&wish))
+		return false;
+	atomic_store(&tracing, true);
+	doors_close(DOOR_TRACE);
+	return true;
+}
+
+void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size)
+{
+	struct front *front = front_get();
+
+	if (front != NULL)
+		trace_other(&front->tracer, what, number, start, size);
+}
+
+void tracing_stop(void)
+{
+	if (!atomic_exchange(&tracing, false))
+		return;
+	doors_open(DOOR_TRACE);
+	trace_stop();
+}
+
 void sampling_init(void)
 {
 	struct profile_settings *settings = &profile_settings;
@@ -31,8 +77,7 @@ void sampling_init(void)
 		atomic_store(&black_box_wanted, true);
 	if (wanted && options.prof_active)
 		sampling_set(true);
-	if (options.trace[0] != '\0')
-		tracing_start(options.trace, options.trace_bytes, options.trace_ring);
+	tracing_init();
 }
 
 bool sampling_set(bool active)
@@ -76,24 +121,18 @@ const char *sampling_thread_name_get(void)
 	return words.front == NULL ? "" : profile_name_of(&words.front->profile);
 }
 
-static _Atomic bool tracing; // also when the trace has come to its limit
-
-bool tracing_start(const char *prefix, uint64_t most_bytes, bool ring)
+static bool trace_as_asked(const struct vmag_request *asked)
 {
-	if (!trace_start(prefix, most_bytes, ring))
+	struct tracing_settings *settings = &tracing_settings;
+
+	if (trace_is_on())
 		return false;
-	atomic_store(&tracing, true);
-	doors_close(DOOR_TRACE);
-	return true;
-}
-
-void tracing_stop(void)
-{
-	if (atomic_load(&tracing) == false)
-		return;
-	atomic_store(&tracing, false);
-	doors_open(DOOR_TRACE);
-	trace_stop();
+	memcpy(settings->prefix, asked->path, sizeof settings->prefix);
+	settings->prefix[sizeof settings->prefix - 1] = '\0';
+	settings->bytes = asked->value;
+	settings->ring = (asked->flag & VMAG_TRACE_RING) != 0;
+	settings->stacks = (asked->flag & VMAG_TRACE_STACKS) != 0;
+	return tracing_start();
 }
 
 static int obey(const struct vmag_request *asked)
@@ -108,7 +147,7 @@ static int obey(const struct vmag_request *asked)
 		sampling_set(false);
 		return 0;
 	case VMAG_ASK_TRACE_ON:
-		return tracing_start(asked->path, asked->value, asked->flag != 0) ? 0 : EBUSY;
+		return trace_as_asked(asked) ? 0 : EBUSY;
 	case VMAG_ASK_TRACE_OFF:
 		tracing_stop();
 		return 0;

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "watch/black_box.h"
 #include "watch/request.h"
+#include "watch/trace.h"
 
 // At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
 void sampling_init(void);
@@ -37,6 +39,17 @@ static inline void sampling_look(void)
 		sampling_tell();
 }
 
-// The event trace (watch/trace.h) of all threads. False: there is one already, or the prefix is too long.
-bool tracing_start(const char *prefix, uint64_t most_bytes, bool ring);
+// How the event trace (watch/trace.h) of all threads is made: at first as the options say, and changed while none is on.
+struct tracing_settings {
+	char prefix[TRACE_PREFIX_BYTES]; // "": "vmag"
+	uint64_t bytes, seconds;
+	bool ring, stacks;
+};
+extern struct tracing_settings tracing_settings;
+
+// A trace that is on, or came to its limit, is ended first. False: another thread begins one.
+bool tracing_start(void);
 void tracing_stop(void);
+
+// An event of an object cache or a resource arena, of this thread.
+void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size);

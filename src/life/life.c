@@ -10,6 +10,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "ctl/control.h"
+#include "ctl/ledger.h"
 #include "ctl/report.h"
 #include "ctl/snapshot.h"
 #include "ctl/stats.h"
@@ -25,6 +26,7 @@
 #include "watch/black_box.h"
 #include "watch/profile.h"
 #include "watch/request.h"
+#include "watch/trace_file.h"
 
 static void fork_prepare(void)
 {
@@ -82,11 +84,26 @@ void life_begin(void)
 	errno = saved;
 }
 
+// What a report shows beside the trace.
+static void tell_ledger(void)
+{
+	char fields[TRACE_LEDGER_BYTES];
+	struct text text = text_into(fields, sizeof fields);
+	struct vmag_ledger ledger;
+
+	if (!trace_is_on() || !ledger_take(&ledger))
+		return;
+	ledger_json(&text, &ledger);
+	trace_file_ledger(fields, (size_t)(text.at - fields));
+}
+
 // What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
 void life_end(void)
 {
-	bool leaks = profile_final();
+	bool leaks;
 
+	tell_ledger();
+	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)
 		guard_verify("exit");
 	if (words.front != NULL)

@@ -49,6 +49,7 @@ static void insert(struct stack *stack)
 	*list = stack;
 	stack->older = atomic_load_explicit(&stacks.newest, memory_order_relaxed);
 	stack->number = atomic_fetch_add_explicit(&stacks.count, 1, memory_order_relaxed) + 1;
+	atomic_store_explicit(&stack->older->newer, stack, memory_order_release);
 	atomic_store_explicit(&stacks.newest, stack, memory_order_release);
 }
 
@@ -104,6 +105,11 @@ struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
 struct stack *stacks_newest(void)
 {
 	return atomic_load_explicit(&stacks.newest, memory_order_acquire);
+}
+
+struct stack *stacks_after(struct stack *stack)
+{
+	return atomic_load_explicit(&(stack == NULL ? &unknown : stack)->newer, memory_order_acquire);
 }
 
 uint32_t stacks_count(void)

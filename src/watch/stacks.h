@@ -12,9 +12,10 @@
 enum { STACK_DEPTH = 128 };
 
 struct stack {
-	// Constant.
+	// Constant but for `newer`.
 	struct stack *next;  // of the same hash
 	struct stack *older; // the one that was seen before
+	struct stack *_Atomic newer; // the one that was seen after; written once, under the table's lock
 	uint64_t hash;
 	uint32_t number; // 1, 2, 3 …; 0: the stack without frames
 	uint32_t depth;
@@ -33,6 +34,9 @@ struct stack *stacks_intern(const uintptr_t *frames, size_t depth);
 // The newest; by `older` one comes to all, ending with the stack without frames.
 struct stack *stacks_newest(void);
 uint32_t stacks_count(void);
+
+// The one that was seen after this one, or the first; NULL: there is none. Their numbers ascend one by one.
+struct stack *stacks_after(struct stack *stack);
 
 void stacks_fork_prepare(void);
 void stacks_fork_done(void);

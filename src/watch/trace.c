@@ -1,154 +1,93 @@
-// Event trace: encoding events, and writing full buffers.
+// Event trace: encoding events in the buffers of threads.
 // SPDX-License-Identifier: BSD-2-Clause
-#define _GNU_SOURCE
 #include "watch/trace.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "os/clock.h"
-#include "os/file.h"
 #include "os/mutex.h"
 #include "os/stack.h"
-#include "util/format.h"
 #include "vmag/trace_format.h"
+#include "watch/profile.h"
+#include "watch/stacks.h"
+#include "watch/trace_file.h"
 
-enum { EVENT_MOST = 32, PATH_BYTES = TRACE_PREFIX_BYTES + 64, NAMES_MOST = 1000 };
+enum { EVENT_MOST = 64 };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
 	struct tracer *next; // of all, under lock
 	bool taken;          // by a thread, under lock
+	bool unwinding;      // what the system's unwinder allocates has no stack
+	uint32_t generation; // the trace that the chunk belongs to; 0: none yet
 	uint64_t ticks;      // of the last event
-	uintptr_t address;   // of the last event
+	uintptr_t address;   // of the last event of malloc
+	uintptr_t place;     // of the last other one
 	uint32_t events;
 	_Atomic uint32_t used;
 	struct vmag_trace_chunk head;
 	uint8_t payload[VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk)];
 };
 
+_Static_assert(offsetof(struct tracer, payload) == offsetof(struct tracer, head) + sizeof(struct vmag_trace_chunk),
+	       "head and payload are written at once");
+
+_Atomic uint32_t trace_generation;
+
 static struct {
 	struct mutex lock;
 	// Under lock.
 	struct tracer *all;
+	uint32_t generations;
 	// Constant while a trace is on.
-	char prefix[TRACE_PREFIX_BYTES];
-	uint32_t most_chunks;
-	bool ring;
-	// Atomic.
-	_Atomic bool on;
-	_Atomic uint32_t chunks;  // begun
-	_Atomic int file;         // or one of the three below
-} trace = { .lock = MUTEX_INIT(RANK_TRACE), .file = -1 };
+	bool stacks;
+	uint64_t until_ns; // 0: no limit of time
+} trace = { .lock = MUTEX_INIT(RANK_TRACE) };
 
-// CRC-32, eight bytes at a time: table[k] is for a byte that k further bytes follow.
-static uint32_t crc_table[8][256]; // filled by whoever comes first, always with the same
-
-static void fill_crc_table(void)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t entry = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			entry = entry >> 1 ^ (entry & 1 ? 0xedb88320u : 0);
-		crc_table[0][i] = entry;
-	}
-	for (int k = 1; k < 8; k++)
-		for (uint32_t i = 0; i < 256; i++)
-			crc_table[k][i] = crc_table[k - 1][i] >> 8 ^ crc_table[0][crc_table[k - 1][i] & 0xff];
-}
-
-static uint32_t checksum(const uint8_t *bytes, size_t length)
-{
-	uint32_t sum = ~0u;
-	size_t i = 0;
-
-	for (; i + 8 <= length; i += 8) {
-		uint64_t eight;
-
-		memcpy(&eight, bytes + i, sizeof eight);
-		eight ^= sum;
-		sum = 0;
-		for (int k = 0; k < 8; k++)
-			sum ^= crc_table[7 - k][eight >> 8 * k & 0xff];
-	}
-	for (; i < length; i++)
-		sum = sum >> 8 ^ crc_table[0][(sum ^ bytes[i]) & 0xff];
-	return ~sum;
-}
-
-// In place of a file's descriptor.
-enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
-
-static int open_file(void)
-{
-	char path[PATH_BYTES];
-	int file = -1;
-
-	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
-		struct text text = text_into(path, sizeof path);
-
-		text_add(&text, "%s.%d.%u.trace%c", trace.prefix, (int)getpid(), i, '\0');
-		file = os_file_create_new(path);
-		if (file < 0 && errno != EEXIST)
-			break;
-	}
-	return file < 0 ? NOT_TO_BE_HAD : file;
-}
-
-// The file, made by the first thread that has something to write; the others wait for it, lest a second one lies beside it.
-static int the_file(void)
-{
-	_Atomic uint32_t never = 0;
-	int file = NO_FILE;
-
-	if (atomic_compare_exchange_strong(&trace.file, &file, BEING_MADE)) {
-		file = open_file();
-		atomic_store(&trace.file, file);
-	}
-	while ((file = atomic_load(&trace.file)) == BEING_MADE)
-		os_word_wait(&never, 0, 1);
-	return file;
-}
-
-static void begin_chunk(struct tracer *tracer)
+static void begin_chunk(struct tracer *tracer, uint32_t generation)
 {
 	tracer->head.ticks_first = tracer->ticks = os_ticks();
 	tracer->head.ns_first = os_clock_ns();
-	tracer->address = 0;
+	tracer->head.kind = trace.stacks ? VMAG_TRACE_EVENTS_STACKS : VMAG_TRACE_EVENTS;
+	tracer->address = tracer->place = 0;
 	tracer->events = 0;
+	tracer->generation = generation;
 	atomic_store_explicit(&tracer->used, 0, memory_order_release);
 }
 
-static void write_chunk(struct tracer *tracer)
+static bool is_over(void)
 {
-	uint32_t used = atomic_load_explicit(&tracer->used, memory_order_acquire), sequence;
-	struct vmag_trace_chunk *head = &tracer->head;
-	int saved = errno, file;
+	return UNLIKELY(trace.until_ns != 0) && os_clock_ns() >= trace.until_ns;
+}
 
-	if (used == 0)
+static void end(uint32_t generation)
+{
+	atomic_compare_exchange_strong(&trace_generation, &generation, 0);
+}
+
+// The chunk ends with its last event, whose time is found on the line from the beginning to now.
+static void close_chunk(struct tracer *tracer)
+{
+	struct vmag_trace_chunk *head = &tracer->head;
+	double ticks = (double)(os_ticks() - head->ticks_first), ns = (double)(os_clock_ns() - head->ns_first);
+
+	head->ticks_last = tracer->ticks;
+	head->ns_last = head->ns_first + (uint64_t)(ticks > 0 ? (double)(tracer->ticks - head->ticks_first) / ticks * ns : 0);
+}
+
+// The trace ends when there is no place for the chunk, or its time is over.
+static void write_chunk(struct tracer *tracer, uint32_t generation, bool last)
+{
+	uint32_t used = atomic_load_explicit(&tracer->used, memory_order_acquire);
+
+	if (tracer->generation != generation || used == 0)
 		return;
-	sequence = atomic_fetch_add(&trace.chunks, 1);
-	file = the_file();
-	if (file < 0 || (!trace.ring && sequence >= trace.most_chunks)) {
-		atomic_store(&trace.on, false);
-		errno = saved;
-		return;
-	}
-	head->magic = VMAG_TRACE_MAGIC;
-	head->version = VMAG_TRACE_VERSION;
-	head->sequence = sequence;
-	head->bytes = used;
-	head->events = tracer->events;
-	head->checksum = checksum(tracer->payload, used);
-	head->pid = (uint32_t)getpid();
-	head->ticks_last = os_ticks();
-	head->ns_last = os_clock_ns();
-	os_file_write_at(file, (const char *)head, sizeof *head + used, (uint64_t)(sequence % trace.most_chunks) * VMAG_TRACE_CHUNK);
-	errno = saved;
+	tracer->head.bytes = used;
+	tracer->head.events = tracer->events;
+	close_chunk(tracer);
+	if (!trace_file_write(&tracer->head, last) || is_over())
+		end(generation);
 }
 
 static struct tracer *tracer_take(void)
@@ -174,25 +113,65 @@ static struct tracer *tracer_take(void)
 	return tracer;
 }
 
-// Room for an event in this thread's chunk; NULL: there is no trace, or no memory.
-static struct tracer *ready(struct tracer **own)
+static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, uint32_t generation)
 {
 	struct tracer *tracer = *own;
 
-	if (!atomic_load_explicit(&trace.on, memory_order_relaxed))
-		return NULL;
-	if (UNLIKELY(tracer == NULL)) {
-		tracer = *own = tracer_take();
+	if (tracer == NULL) {
+		tracer = tracer_take();
 		if (tracer == NULL)
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
-		begin_chunk(tracer);
-	}
-	if (UNLIKELY(atomic_load_explicit(&tracer->used, memory_order_relaxed) > sizeof tracer->payload - EVENT_MOST)) {
-		write_chunk(tracer);
-		begin_chunk(tracer);
-	}
+		tracer->generation = 0;
+		*own = tracer;
+	} else
+		write_chunk(tracer, generation, false);
+	begin_chunk(tracer, generation);
 	return tracer;
+}
+
+// Room for an event in this thread's chunk; NULL: there is no trace, or no memory.
+static inline struct tracer *ready(struct tracer **own)
+{
+	uint32_t generation = atomic_load_explicit(&trace_generation, memory_order_relaxed);
+	struct tracer *tracer = *own;
+
+	if (UNLIKELY(generation == 0))
+		return NULL;
+	if (UNLIKELY(tracer == NULL || tracer->generation != generation ||
+		     atomic_load_explicit(&tracer->used, memory_order_relaxed) > sizeof tracer->payload - EVENT_MOST))
+		return make_ready(own, generation);
+	return tracer;
+}
+
+// The number of the stack of the call; 0: not wanted, or not known.
+static uint32_t stack_number(struct tracer *tracer)
+{
+	uintptr_t frames[STACK_DEPTH];
+	size_t depth;
+
+	if (tracer->unwinding)
+		return 0;
+	tracer->unwinding = true; // the system's unwinder may allocate
+	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+	tracer->unwinding = false;
+	return stacks_intern(frames, depth)->number;
+}
+
+static inline uint64_t zigzag(int64_t step)
+{
+	return (uint64_t)step << 1 ^ (uint64_t)(step >> 63);
+}
+
+static inline uint8_t *end_of(struct tracer *tracer)
+{
+	return tracer->payload + atomic_load_explicit(&tracer->used, memory_order_relaxed);
+}
+
+static inline void event_done(struct tracer *tracer, const uint8_t *at)
+{
+	tracer->events++;
+	atomic_store_explicit(&tracer->used, (uint32_t)(at - tracer->payload), memory_order_release);
 }
 
 static uint8_t *add_varint(uint8_t *at, uint64_t value)
@@ -203,31 +182,76 @@ static uint8_t *add_varint(uint8_t *at, uint64_t value)
 	return at;
 }
 
-static uint8_t *add_event(struct tracer *tracer, unsigned kind, const void *object)
+// Any event: its kind and its fields as varints; `step` as it is written. Processors' ticks may disagree by a little. It is
+// here that who rarely allocates notices that the time is over.
+static __attribute__((noinline)) uint8_t *add_long(struct tracer *tracer, unsigned kind, uint64_t ticks, uint64_t step)
 {
-	uint8_t *at = tracer->payload + atomic_load_explicit(&tracer->used, memory_order_relaxed);
-	uint64_t ticks = os_ticks();
-	int64_t step = (int64_t)((uintptr_t)object - tracer->address) / 8;
+	uint8_t *at = end_of(tracer);
+	uint64_t passed = (int64_t)(ticks - tracer->ticks) > 0 ? ticks - tracer->ticks : 0;
 
-	// Processors may disagree by a little.
-	at = add_varint(at, (ticks > tracer->ticks ? ticks - tracer->ticks : 0) << 2 | kind);
-	tracer->ticks = ticks > tracer->ticks ? ticks : tracer->ticks;
+	if (is_over())
+		end(tracer->generation);
+	tracer->ticks += passed;
+	*at++ = (uint8_t)kind;
+	return add_varint(add_varint(at, passed), step);
+}
+
+static inline uint64_t step_to(struct tracer *tracer, const void *object)
+{
+	uint64_t step = zigzag((int64_t)((uintptr_t)object - tracer->address) >> 3);
+
 	tracer->address = (uintptr_t)object;
-	tracer->events++;
-	return add_varint(at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
+	return step;
 }
 
-static void event_done(struct tracer *tracer, const uint8_t *at)
+static inline bool is_short(uint64_t passed, uint64_t step, unsigned step_bits, size_t size)
 {
-	atomic_store_explicit(&tracer->used, (uint32_t)(at - tracer->payload), memory_order_release);
+	return LIKELY((passed >> VMAG_TRACE_TICKS_BITS | step >> step_bits | size >> (VMAG_TRACE_SIZE_BITS + 3) | (size & 7)) == 0);
 }
 
-static void sized_event(struct tracer **own, unsigned kind, const void *object, size_t size)
+// Eight bytes are written, those of the event are kept.
+static inline void add_short(struct tracer *tracer, uint64_t ticks, uint64_t event, size_t bytes)
+{
+	uint8_t *at = end_of(tracer);
+
+	tracer->ticks = ticks;
+	memcpy(at, &event, sizeof event);
+	event_done(tracer, at + bytes);
+}
+
+// While the stack is found others of this thread's allocations may be told: it comes before all else.
+static __attribute__((noinline)) void sized_event_with_stack(struct tracer **own, unsigned kind, const void *object, size_t size)
 {
 	struct tracer *tracer = ready(own);
+	uint32_t stack = tracer == NULL ? 0 : stack_number(tracer);
+	uint8_t *at;
 
-	if (tracer != NULL)
-		event_done(tracer, add_varint(add_event(tracer, kind, object), size));
+	tracer = ready(own);
+	if (tracer == NULL || tracer->head.kind != VMAG_TRACE_EVENTS_STACKS)
+		return;
+	at = add_long(tracer, kind, os_ticks(), step_to(tracer, object));
+	event_done(tracer, add_varint(add_varint(at, size), stack));
+}
+
+static inline void sized_event(struct tracer **own, unsigned kind, const void *object, size_t size)
+{
+	struct tracer *tracer = ready(own);
+	uint64_t ticks, passed, step;
+
+	if (UNLIKELY(tracer == NULL))
+		return;
+	if (UNLIKELY(tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)) {
+		sized_event_with_stack(own, kind, object, size);
+		return;
+	}
+	ticks = os_ticks();
+	passed = ticks - tracer->ticks;
+	step = step_to(tracer, object);
+	if (is_short(passed, step, VMAG_TRACE_STEP_BITS, size))
+		add_short(tracer, ticks, kind | VMAG_TRACE_SHORT | passed << VMAG_TRACE_TICKS_AT | step << VMAG_TRACE_STEP_AT |
+				  (uint64_t)size >> 3 << VMAG_TRACE_SIZE_AT, VMAG_TRACE_SHORT_SIZED);
+	else
+		event_done(tracer, add_varint(add_long(tracer, kind, ticks, step), size));
 }
 
 void trace_allocated(struct tracer **own, const void *object, size_t size)
@@ -243,67 +267,86 @@ void trace_resized(struct tracer **own, const void *object, size_t size)
 void trace_freed(struct tracer **own, const void *object)
 {
 	struct tracer *tracer = ready(own);
+	uint64_t ticks, passed, step;
 
-	if (tracer != NULL)
-		event_done(tracer, add_event(tracer, VMAG_TRACE_FREE, object));
+	if (UNLIKELY(tracer == NULL))
+		return;
+	ticks = os_ticks();
+	passed = ticks - tracer->ticks;
+	step = step_to(tracer, object);
+	if (is_short(passed, step, VMAG_TRACE_FREE_STEP_BITS, 0))
+		add_short(tracer, ticks, VMAG_TRACE_FREE | VMAG_TRACE_SHORT | passed << VMAG_TRACE_TICKS_AT | step << VMAG_TRACE_STEP_AT,
+			  VMAG_TRACE_SHORT_FREE);
+	else
+		event_done(tracer, add_long(tracer, VMAG_TRACE_FREE, ticks, step));
+}
+
+void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t start, size_t size)
+{
+	bool has_stack = trace.stacks && (what == VMAG_TRACE_CACHE_ALLOC || what == VMAG_TRACE_ARENA_ALLOC);
+	struct tracer *tracer = ready(own);
+	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer);
+	uint8_t *at;
+
+	tracer = ready(own);
+	if (tracer == NULL)
+		return;
+	at = add_long(tracer, VMAG_TRACE_OTHER, os_ticks(), zigzag((int64_t)(start - tracer->place)));
+	tracer->place = start;
+	at = add_varint(at, size);
+	*at++ = (uint8_t)what;
+	at = add_varint(at, number);
+	if (has_stack && tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)
+		at = add_varint(at, stack);
+	event_done(tracer, at);
 }
 
 void trace_thread_end(struct tracer **own)
 {
 	struct tracer *tracer = *own;
+	uint32_t generation = atomic_load(&trace_generation);
 
 	if (tracer == NULL)
 		return;
 	*own = NULL;
-	if (atomic_load_explicit(&trace.on, memory_order_relaxed))
-		write_chunk(tracer);
+	if (generation != 0)
+		write_chunk(tracer, generation, false);
 	mutex_lock(&trace.lock);
-	atomic_store(&tracer->used, 0);
+	tracer->generation = 0;
 	tracer->taken = false;
 	mutex_unlock(&trace.lock);
 }
 
-bool trace_start(const char *prefix, uint64_t most_bytes, bool ring)
+bool trace_start(const struct trace_wish *wish)
 {
-	if (trace_is_on() || strlen(prefix) >= sizeof trace.prefix)
-		return false;
-	fill_crc_table();
-	strcpy(trace.prefix, prefix);
-	trace.most_chunks = (uint32_t)(most_bytes / VMAG_TRACE_CHUNK > UINT32_MAX ? UINT32_MAX : most_bytes / VMAG_TRACE_CHUNK);
-	trace.most_chunks += trace.most_chunks == 0;
-	trace.ring = ring;
-	atomic_store(&trace.chunks, 0);
-	atomic_store(&trace.file, NO_FILE);
-	mutex_lock(&trace.lock);
-	for (struct tracer *tracer = trace.all; tracer != NULL; tracer = tracer->next)
-		begin_chunk(tracer);
-	mutex_unlock(&trace.lock);
-	atomic_store(&trace.on, true);
-	return true;
-}
+	uint32_t generation = 0, next;
 
-bool trace_is_on(void)
-{
-	return atomic_load(&trace.on);
+	if (trace_is_on() || !trace_file_begin(wish))
+		return false;
+	mutex_lock(&trace.lock);
+	trace.stacks = wish->stacks;
+	trace.until_ns = wish->most_seconds == 0 ? 0 : os_clock_ns() + wish->most_seconds * 1000000000u;
+	trace.generations += trace.generations == UINT32_MAX ? 2 : 1; // never 0
+	next = trace.generations;
+	mutex_unlock(&trace.lock);
+	return atomic_compare_exchange_strong(&trace_generation, &generation, next);
 }
 
 // Tracers are never freed, so the list may be walked without the lock, which is not to be held across a write.
 void trace_stop(void)
 {
+	uint32_t generation;
 	struct tracer *first;
-	int file;
 
-	atomic_store(&trace.on, false);
 	mutex_lock(&trace.lock);
 	first = trace.all;
+	generation = trace.generations;
 	mutex_unlock(&trace.lock);
-	for (struct tracer *tracer = first; tracer != NULL; tracer = tracer->next) {
-		write_chunk(tracer);
-		atomic_store(&tracer->used, 0);
-	}
-	file = atomic_exchange(&trace.file, NO_FILE);
-	if (file >= 0)
-		os_file_close(file);
+	atomic_store(&trace_generation, 0);
+	trace_file_settle();
+	for (struct tracer *tracer = first; tracer != NULL; tracer = tracer->next)
+		write_chunk(tracer, generation, true);
+	trace_file_end();
 }
 
 void trace_fork_prepare(void)
@@ -313,19 +356,14 @@ void trace_fork_prepare(void)
 
 void trace_fork_done(bool child, struct tracer *own)
 {
-	int file;
-
 	mutex_fork_unlock(&trace.lock);
 	if (!child)
 		return;
 	for (struct tracer *tracer = trace.all; tracer != NULL; tracer = tracer->next) {
 		tracer->taken = tracer == own;
-		begin_chunk(tracer);
+		tracer->generation = 0;
 	}
 	if (own != NULL)
 		own->head.thread = (uint32_t)os_thread_number();
-	atomic_store(&trace.chunks, 0);
-	file = atomic_exchange(&trace.file, NO_FILE);
-	if (file >= 0)
-		os_file_close(file);
+	trace_file_fork_child();
 }

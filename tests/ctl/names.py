@@ -11,7 +11,7 @@ SIZES = {"bool": 1, "unsigned": 4, "uint32_t": 4, "uint64_t": 8, "int64_t": 8, "
          "pointer": 8, "uint64_t*": 8, "uint64_t[2]": 16, "-": 0, "extent_hooks_t*": 8, "struct": None}
 # What a read or a write of a bare name must not do in this test.
 SIDE_EFFECTS = {"tcache.create", "arena.<>.name", "arenas.create", "experimental.arenas_create_ext", "arenas.lookup", "arena.<>.destroy", "arena.<>.reset",
-                "experimental.batch_alloc", "prof.dump", "prof.prefix", "prof.reset", "prof.active", "thread.prof.name", "experimental.hooks.prof_dump",
+                "experimental.batch_alloc", "prof.dump", "prof.prefix", "prof.reset", "prof.active", "trace.prefix", "trace.active", "thread.prof.name", "experimental.hooks.prof_dump",
                 "experimental.hooks.prof_backtrace", "experimental.hooks.safety_check_abort"}
 
 

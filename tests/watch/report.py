@@ -25,11 +25,13 @@ READER = """<script>
     let h = 0; for (let i = 0; i < p.length; i += 4) h = (h * 31 + p[i] + p[i + 1] * 3 + p[i + 2] * 7) >>> 0; return h; };
   seen.trouble = text('trouble');
   mouse('timeline', 'mousemove', .9, .5); seen.time = text('time-told');
-  const whole = print('map');
-  for (const y of [.4, .2, .6, .1, .3, .5, .7, .8, .9]) { // where something lives differs from run to run
-    mouse('map', 'mousedown', .97, y); mouse('map', 'mouseup', .97, y); seen.place = text('map-told');
-    if (seen.place.includes('mostly')) break;
+  seen.modes = [...document.querySelectorAll('[data-mode]')].filter(b => !b.hidden).length;
+  key('map', '1'); const whole = print('map');
+  search: for (const x of [.97, .995]) for (let y = .02; y < 1; y += .04) { // where something lives differs from run to run
+    mouse('map', 'mousedown', x, y); mouse('map', 'mouseup', x, y); seen.place = text('map-told');
+    if (seen.place.includes('mostly')) break search;
   }
+  seen.who = text('who-lives'); key('map', 'Escape');
   mouse('map', 'mousedown', .02, .02); mouse('map', 'mousemove', .98, .98); mouse('map', 'mouseup', .98, .98);
   seen.zoomed = print('map') !== whole;
   const zoomed = print('map'); key('map', '2'); seen.aged = print('map') !== zoomed; key('map', '1');
@@ -43,6 +45,8 @@ READER = """<script>
   key('flame', 'Escape'); seen.back = print('flame') === flame;
   document.getElementById('measure').value = '1'; document.getElementById('measure').dispatchEvent(new Event('change'));
   mouse('flame', 'mousemove', .3, .1); seen.objects = text('flame-told');
+  const light = print('timeline'); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true })); seen.dark = print('timeline') !== light;
+  const bar = document.getElementById('ledger'); seen.ledger = bar ? bar.children.length : 0;
   const result = document.createElement('pre'); result.id = 'seen'; result.textContent = JSON.stringify(seen); document.body.append(result);
 })();
 </script></body>"""
@@ -68,34 +72,53 @@ def look(browser, folder, page):
     return json.loads(found.group(1).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
 
 
+def report(vmag, folder, *sources):
+    path = os.path.join(folder, "r.html")
+    subprocess.run([vmag, "report", *sources, "--title", "Sites <of> a test", "-o", path], check=True)
+    page = open(path, encoding="utf-8").read()
+    assert len(page) < MOST_BYTES and "Sites &lt;of&gt; a test" in page
+    assert "site_large" in page and not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    assert "every resident byte" in page and "<noscript>" in page
+    print(f"{len(page)} bytes")
+    return path, page
+
+
+def check_seen(seen):
+    print(json.dumps(seen, indent=1, ensure_ascii=False))
+    assert seen["trouble"] == ""
+    assert re.search(r"s: \d.* live, \d", seen["time"])
+    assert "% in use" in seen["place"] and "mostly objects of" in seen["place"]
+    assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"]
+    assert seen["all"].startswith("all") or "% of all" in seen["all"]
+    assert float(seen["found"].split(" ")[0]) > 70
+    assert seen["ledger"] >= 2
+    assert re.search(r"% of it(take|site_)", seen["who"]), seen["who"]
+
+
 def main(vmag, library, sites, screenshot=None):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
-        trace, profile, report = (os.path.join(folder, name) for name in ("t.trace", "p.heap", "r.html"))
-        subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={trace}", f"--profile={profile}", "--sample-bytes=16384",
-                        "--callers=frames", "--", sites, "large"], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([vmag, "report", "--trace", trace, "--profile", profile, "--title", "Sites <of> a test", "-o", report], check=True)
-        page = open(report, encoding="utf-8").read()
-        assert len(page) < MOST_BYTES and "Sites &lt;of&gt; a test" in page
-        assert "site_large" in page and not re.search(r"""(src|href)=["']?(https?:)?//""", page)
-        print(f"{len(page)} bytes")
+        trace, stacks, profile = (os.path.join(folder, name) for name in ("t.trace", "s.trace", "p.heap"))
+        run = [vmag, "run", "--quiet", "--lib", library, "--callers=frames"]
+        subprocess.run([*run, f"--trace={trace}", f"--profile={profile}", "--sample-bytes=16384", "--", sites, "large"], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([*run, f"--trace={stacks}", "--trace-stacks", "--", sites, "large"], check=True, stdout=subprocess.DEVNULL)
         browser = find_browser()
+        path, sampled = report(vmag, folder, "--trace", trace, "--profile", profile)
+        path, traced = report(vmag, folder, "--trace", stacks)
         if browser is None:
-            print("SKIPPED: no chromium, the page was not opened")
+            print("SKIPPED: no chromium, the pages were not opened")
             sys.exit(SKIPPED)
-        seen = look(browser, folder, page)
-        print(json.dumps(seen, indent=1, ensure_ascii=False))
-        assert seen["trouble"] == ""
-        assert re.search(r"s: \d.* live, \d", seen["time"])
-        assert "% in use" in seen["place"] and "mostly objects of" in seen["place"]
-        assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"]
-        assert seen["all"].startswith("all") or "% of all" in seen["all"]
-        assert float(seen["found"].split(" ")[0]) > 70
-        assert "objects" in seen["objects"]
+        seen = look(browser, folder, sampled)
+        check_seen(seen)
+        assert seen["modes"] == 3 and "In the profile" in seen["who"] and "objects" in seen["objects"]
+        seen = look(browser, folder, traced)
+        check_seen(seen)
+        assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
         if screenshot:
-            browse(browser, folder, report, f"--screenshot={screenshot}")
+            browse(browser, folder, path, f"--screenshot={screenshot}")
 
 
 main(*sys.argv[1:])

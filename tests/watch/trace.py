@@ -1,5 +1,5 @@
 # Event traces: every event is there, threads and forks included; limits hold; what is left after SIGKILL can be read.
-# `trace.py VMAG LIBRARY SITES EVERYTHING`.
+# `trace.py VMAG LIBRARY SITES EVERYTHING TRACED`.
 # SPDX-License-Identifier: BSD-2-Clause
 import glob
 import json
@@ -99,7 +99,44 @@ def check_killed(vmag, library, everything, folder):
     assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
 
 
-def main(vmag, library, sites, everything):
+# Switched on and off by the program itself: caches, arenas and stacks.
+def check_controls(vmag, library, traced, folder):
+    prefix = os.path.join(folder, "own")
+    subprocess.run([traced, prefix], check=True, env=environment(library, "prof_unwinder:frames"))
+    first, second = sorted(glob.glob(prefix + ".*.trace"))
+    summary = summary_of(vmag, first)
+    assert class_of(summary, 224)["allocations"] == 3000 and class_of(summary, 224)["live_at_end"] == 1000, summary["classes"]
+    cache = next(row for row in summary["caches"] if row["name"] == "frobs")
+    assert cache["allocations"] in range(3001, 3301) and cache["live"] in range(900, 1001) and cache["peak_live"] > 2900, cache
+    arena = next(row for row in summary["arenas"] if row["name"] == "ids")
+    assert (arena["allocations"], arena["frees"], arena["live"]) == (3000, 2000, 3000), arena
+    assert summary["has_stacks"] and summary["damaged_chunks"] == 0
+    heap = json.loads(subprocess.run([vmag, "heap", "--json", first], capture_output=True, text=True, check=True).stdout)
+    by_site = {frame["function"]: site for site in heap["sites"] for frame in site["frames"]}
+    assert by_site["site_malloc"]["objects"] == 1000 and by_site["site_cache"]["bytes"] == 96 * 1000, heap["sites"]
+    lines = os.path.join(folder, "t.perfetto.json")
+    subprocess.run([vmag, "export", first, lines], check=True)
+    assert any(event["name"] == "live bytes" for event in json.load(open(lines, encoding="utf-8"))["traceEvents"])
+    proto = os.path.join(folder, "t.pb.gz")
+    subprocess.run([vmag, "export", first, proto], check=True)
+    assert open(proto, "rb").read(2) == b"\x1f\x8b"
+    summary = summary_of(vmag, second)
+    assert class_of(summary, 224)["allocations"] == 3000 and not summary["has_stacks"] and not summary["caches"], summary
+    each = summary["file_bytes"] / summary["events"]
+    print(f"own traces: {summary['events']} events in the second, {each:.1f} bytes each with the facts")
+
+
+# A trace of one second of a program that runs for three.
+def check_time_limit(vmag, library, everything, folder):
+    prefix = os.path.join(folder, "second")
+    subprocess.run([everything, "3"], check=True, env=environment(library, f"trace:{prefix},trace_seconds:1"), stderr=subprocess.DEVNULL)
+    largest = max(glob.glob(prefix + ".*.trace"), key=os.path.getsize)
+    summary = summary_of(vmag, largest)
+    print(f"limited to a second: {summary['seconds']:.2f} s")
+    assert 0.8 < summary["seconds"] < 1.3, summary["seconds"]
+
+
+def main(vmag, library, sites, everything, traced):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(77)
@@ -108,6 +145,8 @@ def main(vmag, library, sites, everything):
         check_limit(vmag, library, sites, folder)
         check_ring(vmag, library, everything, folder)
         check_killed(vmag, library, everything, folder)
+        check_controls(vmag, library, traced, folder)
+        check_time_limit(vmag, library, everything, folder)
 
 
 main(*sys.argv[1:])

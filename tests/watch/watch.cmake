@@ -11,7 +11,9 @@ vmag_test(watch.tool quick 120 ${PYTHON} ${WATCH}/tool.py ${CMAKE_BINARY_DIR}/bi
 vmag_test_program(watch_controls watch/controls.c LIBRARIES vmag)
 target_include_directories(watch_controls PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.controls quick 60 watch_controls)
+vmag_test_program(watch_traced watch/traced.c LIBRARIES vmag)
+target_include_directories(watch_traced PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag>
-          $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything>)
+          $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything> $<TARGET_FILE:watch_traced>)
 vmag_test(watch.report slow 180 ${PYTHON} ${WATCH}/report.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
 vmag_test(watch.probes quick 120 ${PYTHON} ${WATCH}/probes.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)

@@ -4,6 +4,7 @@
 pub mod collapsed;
 pub mod csv;
 pub mod flame;
+pub mod perfetto;
 pub mod png;
 pub mod pprof;
 pub mod speedscope;

@@ -4,12 +4,13 @@
 //! from the length of the run: pictures are made while the trace is read, and the flame graph leaves out what nobody could see.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{bytes, count};
 use crate::output::heap::place;
 use crate::symbols::Frame;
-use crate::trace_view::TraceView;
+use crate::trace_view::{Ledger, Source, TraceView};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
@@ -29,14 +30,24 @@ const LEAST_PART: f64 = 0.0005;
 const SITES: usize = 40;
 
 pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
+    let mut names = Names::default();
     let mut data = json!({});
+    let own = trace.and_then(|trace| trace.heap.as_ref());
     if let Some(trace) = trace {
         data["summary"] = serde_json::to_value(&trace.summary).expect("figures are plain numbers");
-        data["map"] = map(trace);
+        data["map"] = map(trace, &mut names);
     }
     if let Some(heap) = heap {
-        data["flame"] = flame(heap);
+        data["flame"] = flame(heap, &mut names);
+        data["by_size"] = by_size(heap, &mut names);
+    } else if let (Some(trace), Some(heap)) = (trace, own) {
+        data["flame"] = flame_of_trace(trace, heap, &mut names);
     }
+    if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
+        data["ledger"] = ledger_rows(ledger);
+    }
+    data["names"] = json!(names.all);
+    let heap = heap.or(own);
     let mut page = PAGE.to_string();
     for (name, value) in [
         ("{{title}}", escaped(title)),
@@ -70,14 +81,79 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-fn map(trace: &TraceView) -> Value {
+fn map(trace: &TraceView, names: &mut Names) -> Value {
     let map = &trace.map;
     let addresses: Vec<String> = map.row_address.iter().map(|address| format!("{address:#x}")).collect();
+    let planes = |planes: &[Vec<u8>]| -> Vec<String> { planes.iter().map(|plane| base64(plane)).collect() };
+    let sites: Vec<Value> = trace.sites.iter().map(|frames| stack(frames, names)).collect();
     json!({
         "rows": map.rows, "columns": map.columns, "row_bytes": map.row_bytes,
         "row_address": addresses, "gap_before": map.gap_before,
         "occupancy": base64(&map.occupancy), "age": base64(&map.age), "class": base64(&map.class),
+        "site": planes(&map.sites), "share": planes(&map.shares), "sites": sites,
     })
+}
+
+/// The numbers of a stack's functions, the innermost first, and where that is in the source.
+fn stack(frames: &[Frame], names: &mut Names) -> Value {
+    const MOST: usize = 24;
+    let functions: Vec<usize> = frames
+        .iter()
+        .rev()
+        .take(MOST)
+        .map(|frame| names.number(&frame.function))
+        .collect();
+    let line = frames
+        .last()
+        .and_then(|frame| Some(format!("{}:{}", frame.file.as_ref()?, frame.line?)));
+    json!([functions, line.unwrap_or_default()])
+}
+
+/// For each logarithm of a size the stacks that hold most in objects of that size, and how much: sampled, not exact.
+fn by_size(heap: &HeapView, names: &mut Names) -> Value {
+    const MOST: usize = 3;
+    let mut sums: HashMap<u32, HashMap<usize, f64>> = HashMap::new();
+    for sample in &heap.profile.samples {
+        if let Some(size) = sample.size {
+            *sums
+                .entry(size.max(1).ilog2())
+                .or_default()
+                .entry(sample.stack)
+                .or_default() += sample.live.bytes.max(sample.total.bytes);
+        }
+    }
+    let mut sizes = serde_json::Map::new();
+    for (lg, stacks) in sums {
+        let all: f64 = stacks.values().sum();
+        let mut order: Vec<_> = stacks.into_iter().collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let best = order
+            .iter()
+            .take(MOST)
+            .map(|(index, value)| json!([stack(&heap.named.stacks[*index], names), (100.0 * value / all).round()]));
+        sizes.insert(lg.to_string(), best.collect());
+    }
+    Value::Object(sizes)
+}
+
+fn group_name(group: Group) -> &'static str {
+    match group {
+        Group::Heap => "heap",
+        Group::Allocator => "allocator",
+        Group::Rest => "rest",
+    }
+}
+
+/// [words, bytes, group], those that are something.
+fn ledger_rows(ledger: &Ledger) -> Value {
+    let rows = TITLES
+        .iter()
+        .filter_map(|title| Some((title, *ledger.rows.get(title.key)?)))
+        .filter(|(_, bytes)| *bytes > 0);
+    let rows: Vec<Value> = rows
+        .map(|(title, bytes)| json!([title.words, bytes, group_name(title.group)]))
+        .collect();
+    json!({ "resident": ledger.resident_bytes, "rows": rows })
 }
 
 #[derive(Default)]
@@ -147,19 +223,44 @@ impl<'a> Branch<'a> {
     }
 }
 
-fn flame(heap: &HeapView) -> Value {
+fn flame(heap: &HeapView, names: &mut Names) -> Value {
+    let values = |sample: usize| MEASURES.map(|measure| measure.of(&measure.estimate(&heap.profile.samples[sample])));
+    flame_tree(
+        heap,
+        values,
+        MEASURES.map(|measure| (measure.title(), measure.is_bytes())),
+        names,
+    )
+}
+
+/// Exact figures, and what was there when most was alive.
+fn flame_of_trace(trace: &TraceView, heap: &HeapView, names: &mut Names) -> Value {
+    let values = |sample: usize| {
+        let of = &heap.profile.samples[sample];
+        [trace.at_peak[sample], of.live.bytes, of.total.bytes, of.total.objects]
+    };
+    let measures = [
+        ("bytes alive at the peak", true),
+        ("bytes alive at the end", true),
+        ("bytes allocated", true),
+        ("objects allocated", false),
+    ];
+    flame_tree(heap, values, measures, names)
+}
+
+fn flame_tree(
+    heap: &HeapView,
+    values: impl Fn(usize) -> [f64; 4],
+    measures: [(&str, bool); 4],
+    names: &mut Names,
+) -> Value {
     let mut root = Branch::default();
-    for sample in &heap.profile.samples {
-        let values = MEASURES.map(|measure| measure.of(&measure.estimate(sample)));
-        root.add(&heap.named.stacks[sample.stack], &values);
+    for (index, sample) in heap.profile.samples.iter().enumerate() {
+        root.add(&heap.named.stacks[sample.stack], &values(index));
     }
-    let mut names = Names::default();
     let all = root.values;
-    let tree = root.value("all", &all, &mut names);
-    json!({
-        "measures": MEASURES.map(Measure::title), "is_bytes": MEASURES.map(Measure::is_bytes),
-        "names": names.all, "tree": tree,
-    })
+    let tree = root.value("all", &all, names);
+    json!({ "measures": measures.map(|measure| measure.0), "is_bytes": measures.map(|measure| measure.1), "tree": tree })
 }
 
 fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
@@ -172,6 +273,9 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
             s.seconds,
             count(s.events)
         ));
+        if s.has_stacks {
+            parts.push("with the stack of each call".to_string());
+        }
         if s.oldest_events_missing {
             parts.push("the oldest events are missing".to_string());
         }
@@ -179,15 +283,16 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
             parts.push(format!("{} damaged pieces left out", s.damaged_chunks));
         }
     }
-    if let Some(heap) = heap {
+    if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let rate = match heap.profile.lg_sample {
             Some(lg) if lg > 0 => format!("one sample in {} on average", bytes(1 << lg)),
             _ => "every allocation".to_string(),
         };
         parts.push(format!("profile: {rate}"));
-        if heap.named.nameless > 0 {
-            parts.push(format!("{} addresses have no symbol", heap.named.nameless));
-        }
+    }
+    if let Some(heap) = heap.filter(|heap| heap.named.nameless > 0) {
+        let files = heap.named.nameless_in.join(", ");
+        parts.push(format!("{} addresses have no symbol, in {files}", heap.named.nameless));
     }
     escaped(&parts.join("; "))
 }
@@ -195,16 +300,20 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
 fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     let mut out = String::new();
     let mut add = |title: &str, value: String| {
-        let _ = write!(out, "<div>{title}<b>{value}</b></div>");
+        let _ = write!(out, "<div class=\"figure\"><b>{value}</b><span>{title}</span></div>");
     };
     if let Some(s) = trace.map(|trace| &trace.summary) {
         add("live at the peak", bytes(s.peak_live_bytes));
         add("live at the end", bytes(s.live_bytes_at_end));
         add("allocated", bytes(s.allocated_bytes));
         add("allocations", count(s.allocations));
+        add("frees", count(s.frees));
         add("threads", count(s.threads as u64));
     }
-    if let Some(heap) = heap {
+    if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
+        add("resident at the end", bytes(ledger.resident_bytes));
+    }
+    if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let live = heap.sum(Measure::LiveBytes);
         let (value, error) = (bytes(live.bytes as u64), bytes(live.bytes_error() as u64));
         add("live in the profile", format!("{value} ± {error}"));
@@ -219,8 +328,64 @@ fn tables(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     }
     if let Some(trace) = trace {
         sizes_table(&mut out, trace);
+        sources_table(&mut out, trace);
+        if let Some(ledger) = &trace.ledger {
+            ledger_table(&mut out, ledger);
+        }
     }
     out
+}
+
+fn sources_table(out: &mut String, trace: &TraceView) {
+    let mut table = |title: &str, unit: &str, sources: &[Source]| {
+        if sources.is_empty() {
+            return;
+        }
+        let _ = write!(
+            out,
+            "<section><h2>{title}</h2><div class=\"wide\"><table class=\"names\"><thead><tr><th>name<th>allocated<th>freed\
+             <th>{unit} alive at the end<th>most alive</tr></thead>"
+        );
+        for source in sources.iter().take(SITES) {
+            let _ = write!(
+                out,
+                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
+                escaped(&source.name),
+                count(source.allocations),
+                count(source.frees),
+                count(source.live.max(0) as u64),
+                count(source.peak_live.max(0) as u64)
+            );
+        }
+        out.push_str("</table></div></section>");
+    };
+    table("Object caches", "objects", &trace.summary.caches);
+    table("Resource arenas", "units", &trace.summary.arenas);
+}
+
+fn ledger_table(out: &mut String, ledger: &Ledger) {
+    out.push_str(
+        "<section><h2>Ledger: every resident byte at the end</h2><div id=\"ledger\" class=\"ledger live\"></div>\
+         <div class=\"wide\"><table class=\"names\"><thead><tr><th>where<th>bytes<th>share</tr></thead>",
+    );
+    for title in &TITLES {
+        let part = ledger.rows.get(title.key).copied().unwrap_or(0);
+        if part > 0 {
+            let share = 100.0 * part as f64 / ledger.resident_bytes.max(1) as f64;
+            let _ = write!(
+                out,
+                "<tr class=\"{}\"><td>{}<td>{}<td>{share:.1} %</tr>",
+                group_name(title.group),
+                title.words,
+                bytes(part)
+            );
+        }
+    }
+    let _ = write!(
+        out,
+        "<tfoot><tr><td>resident<td>{}<td>100 %</tr></tfoot></table></div></section>",
+        bytes(ledger.resident_bytes)
+    );
 }
 
 fn sites_table(out: &mut String, heap: &HeapView) {
@@ -243,19 +408,26 @@ fn sites_table(out: &mut String, heap: &HeapView) {
 fn sizes_table(out: &mut String, trace: &TraceView) {
     out.push_str(
         "<section><h2>Sizes</h2><div class=\"wide\"><table class=\"sizes\"><thead><tr><th>size<th>allocated<th>freed\
-         <th>alive at the end<th>most alive</tr></thead>",
+         <th>alive at the end<th>most alive<th>bytes allocated</tr></thead>",
     );
     let mut classes: Vec<_> = trace.summary.classes.iter().collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.allocations * class.bytes));
+    let most = classes
+        .first()
+        .map_or(1, |class| class.allocations * class.bytes)
+        .max(1);
     for class in classes.iter().take(SITES) {
+        let all = class.allocations * class.bytes;
         let _ = write!(
             out,
-            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
+            "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td><i style=\"width:{:.1}%\"></i>{}</tr>",
             bytes(class.bytes),
             count(class.allocations),
             count(class.frees),
             count(class.live_at_end),
-            count(class.peak_live)
+            count(class.peak_live),
+            60.0 * all as f64 / most as f64,
+            bytes(all)
         );
     }
     out.push_str("</table></div></section>");
@@ -286,8 +458,9 @@ mod tests {
     #[test]
     fn small_functions_are_shown_together() {
         let heap = crate::heap_view::tests::view();
-        let value = flame(&heap);
+        let mut names = Names::default();
+        let value = flame(&heap, &mut names);
         assert_eq!(value["tree"][2], json!([5000.0, 101.0, 21500.0, 155.0]));
-        assert_eq!(value["names"][value["tree"][0].as_u64().unwrap() as usize], "all");
+        assert_eq!(names.all[value["tree"][0].as_u64().unwrap() as usize], "all");
     }
 }

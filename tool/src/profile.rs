@@ -7,6 +7,9 @@
 
 use crate::black_box::{self, BlackBox};
 use crate::error::{Result, ToolError};
+use crate::progress::Progress;
+use crate::trace::Trace;
+use crate::trace_view;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -126,7 +129,12 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// A profile, or what a trace with stacks says of the same.
     pub fn read(path: &Path) -> Result<Profile> {
+        if Trace::is_one(path) {
+            let mut progress = Progress::new("reading the trace");
+            return trace_view::profile(&Trace::open(path)?, &mut |part| progress.at(part));
+        }
         let text = fs::read(path).map_err(|error| {
             ToolError::new(
                 format!("cannot read {}", path.display()),

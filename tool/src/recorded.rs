@@ -27,6 +27,9 @@ impl Callers {
     }
 }
 
+/// Has the unwinder by tables.
+const LIBGCC: &str = "libgcc_s.so.1";
+
 /// A heap profile that a run is to leave in a file.
 pub struct ProfileWanted {
     file: PathBuf,
@@ -66,7 +69,7 @@ impl ProfileWanted {
             asked.options.push(option);
         }
         if callers == Callers::Tables {
-            asked.libraries.push("libgcc_s.so.1");
+            asked.libraries.push(LIBGCC);
         }
         Ok(ProfileWanted {
             file: file.to_path_buf(),
@@ -115,6 +118,16 @@ impl ProfileWanted {
     }
 }
 
+/// How much of an event trace is wanted.
+pub struct TraceLimits {
+    pub most_bytes: u64,
+    /// 0: no limit.
+    pub most_seconds: u64,
+    pub ring: bool,
+    /// The stack of each event, found so.
+    pub stacks: Option<Callers>,
+}
+
 /// An event trace that a run is to leave in a file.
 pub struct TraceWanted {
     file: PathBuf,
@@ -123,7 +136,7 @@ pub struct TraceWanted {
 
 impl TraceWanted {
     /// Beside the file, for traces are large and are to be moved, not copied.
-    pub fn new(file: &Path, most_bytes: u64, ring: bool, asked: &mut Asked) -> Result<TraceWanted> {
+    pub fn new(file: &Path, how: &TraceLimits, asked: &mut Asked) -> Result<TraceWanted> {
         let beside = file
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -134,8 +147,16 @@ impl TraceWanted {
             .map_err(|error| cannot_keep(file, error))?;
         let path = folder.path().canonicalize().map_err(|error| cannot_keep(file, error))?;
         asked.options.push(format!("trace:{}", path.join("t").display()));
-        asked.options.push(format!("trace_bytes:{most_bytes}"));
-        asked.options.push(format!("trace_ring:{ring}"));
+        asked.options.push(format!("trace_bytes:{}", how.most_bytes));
+        asked.options.push(format!("trace_seconds:{}", how.most_seconds));
+        asked.options.push(format!("trace_ring:{}", how.ring));
+        if let Some(callers) = how.stacks {
+            asked.options.push("trace_stacks:true".to_string());
+            asked.options.push(format!("prof_unwinder:{}", callers.word()));
+            if callers == Callers::Tables && !asked.libraries.contains(&LIBGCC) {
+                asked.libraries.push(LIBGCC);
+            }
+        }
         Ok(TraceWanted {
             file: file.to_path_buf(),
             folder,

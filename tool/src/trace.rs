@@ -4,8 +4,9 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
+use crate::profile::{Mapping, mapping};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,13 +15,33 @@ use std::path::{Path, PathBuf};
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
 const MAGIC: u32 = 0x6374_6d76;
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+const EVENTS_STACKS: u16 = 1;
+const FACTS: u16 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Alloc,
     Free,
     Resize,
+    CacheAlloc,
+    CacheFree,
+    ArenaAlloc,
+    ArenaFree,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Alloc => "alloc",
+            Kind::Free => "free",
+            Kind::Resize => "resize",
+            Kind::CacheAlloc => "cache-alloc",
+            Kind::CacheFree => "cache-free",
+            Kind::ArenaAlloc => "arena-alloc",
+            Kind::ArenaFree => "arena-free",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +53,17 @@ pub struct Event {
     pub address: u64,
     /// Bytes that the program may use; 0 of a free.
     pub size: u64,
+    /// Of the cache or the arena; else 0.
+    pub number: u32,
+    /// Of the stack of the call; 0: not known.
+    pub stack: u32,
 }
 
 /// What the head of a chunk says.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     offset: u64,
+    kind: u16,
     sequence: u32,
     bytes: u32,
     events: u32,
@@ -48,11 +74,33 @@ struct Chunk {
     ns: (u64, u64),
 }
 
+/// An object cache or a resource arena.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub name: String,
+    /// Of an object, of a quantum; 0: the cache's objects are not memory of the heap.
+    pub bytes: u64,
+}
+
+/// What the chunks of facts say.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Return addresses by the stack's number, innermost first.
+    pub stacks: Vec<Vec<u64>>,
+    pub mappings: Vec<Mapping>,
+    pub caches: HashMap<u32, Named>,
+    pub arenas: HashMap<u32, Named>,
+    /// The fields of a JSON object: the ledger when the process ended.
+    pub ledger: Option<String>,
+}
+
 pub struct Trace {
     file: File,
     path: PathBuf,
+    /// Of events.
     chunks: Vec<Chunk>,
-    /// Chunks whose head is none.
+    pub facts: Facts,
+    /// Chunks whose head is none, or whose facts cannot be read.
     pub damaged: usize,
     pub bytes: u64,
     pub events: u64,
@@ -63,6 +111,7 @@ pub struct Trace {
     pub threads: usize,
     /// The oldest chunks were overwritten, or there was no room for the first.
     pub is_cut: bool,
+    pub has_stacks: bool,
 }
 
 impl Trace {
@@ -76,35 +125,46 @@ impl Trace {
         })
     }
 
+    /// Whether the file begins as a trace does.
+    pub fn is_one(path: &Path) -> bool {
+        let mut magic = [0; 4];
+        File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
+            && u32::from_le_bytes(magic) == MAGIC
+    }
+
     fn read(path: &Path) -> io::Result<Trace> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        let (mut chunks, mut damaged) = (Vec::new(), 0);
+        let (mut chunks, mut facts, mut damaged) = (Vec::new(), Vec::new(), 0);
         for offset in (0..bytes).step_by(CHUNK as usize) {
             let mut head = [0; HEAD];
             let whole = file.read_exact_at(&mut head, offset).is_ok();
             match Chunk::parse(&head, offset)
                 .filter(|chunk| whole && offset + HEAD as u64 + u64::from(chunk.bytes) <= bytes)
             {
+                Some(chunk) if chunk.kind == FACTS => facts.push(chunk),
                 Some(chunk) => chunks.push(chunk),
+                None if head == [0; HEAD] && whole => {} // never written
                 None => damaged += 1,
             }
         }
         if chunks.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it holds no chunk of events",
+                "it holds no chunk of events, or is of another version",
             ));
         }
         chunks.sort_by_key(|chunk| chunk.sequence);
+        facts.sort_by_key(|chunk| chunk.sequence);
         let start = chunks.iter().map(|chunk| chunk.ns.0).min().unwrap_or(0);
         let end = chunks.iter().map(|chunk| chunk.ns.1).max().unwrap_or(0);
         let mut threads: Vec<u32> = chunks.iter().map(|chunk| chunk.thread).collect();
         threads.sort_unstable();
         threads.dedup();
-        Ok(Trace {
+        let mut trace = Trace {
             file,
             path: path.to_path_buf(),
+            facts: Facts::default(),
             damaged,
             bytes,
             events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
@@ -113,12 +173,27 @@ impl Trace {
             duration_ns: end.saturating_sub(start).max(1),
             threads: threads.len(),
             is_cut: chunks[0].sequence != 0,
+            has_stacks: chunks.iter().any(|chunk| chunk.kind == EVENTS_STACKS),
             chunks,
-        })
+        };
+        for chunk in facts {
+            let read = trace.payload(&chunk)?;
+            if read.and_then(|payload| trace.facts.read(&payload)).is_none() {
+                trace.damaged += 1;
+            }
+        }
+        Ok(trace)
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// None: damaged.
+    fn payload(&self, chunk: &Chunk) -> io::Result<Option<Vec<u8>>> {
+        let mut payload = vec![0; chunk.bytes as usize];
+        self.file.read_exact_at(&mut payload, chunk.offset + HEAD as u64)?;
+        Ok((checksum(&payload) == chunk.checksum).then_some(payload))
     }
 
     /// Hands all events to `take` in the order of time, and now and then the part that is done to `progress`.
@@ -127,26 +202,33 @@ impl Trace {
         for chunk in &self.chunks {
             queues.entry(chunk.thread).or_default().push_back(*chunk);
         }
-        let mut streams: Vec<Stream> = queues.into_values().map(|chunks| Stream::new(self, chunks)).collect();
         let mut losses = Losses::default();
+        // A stream whose turn has not come yet is known by its chunk's time, and holds nothing.
         let mut heap = BinaryHeap::new();
-        for (index, stream) in streams.iter_mut().enumerate() {
-            if let Some(event) = stream.next(&mut losses)? {
-                heap.push(Reverse((event.time, index)));
-                stream.waiting = Some(event);
-            }
+        let mut streams: Vec<Stream> = queues.into_values().map(|chunks| Stream::new(self, chunks)).collect();
+        for (index, stream) in streams.iter().enumerate() {
+            heap.push(Reverse((stream.chunks[0].ns.0 - self.start_ns, index)));
         }
         let mut done = 0u64;
         while let Some(Reverse((_, index))) = heap.pop() {
+            let until = heap.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
             let stream = &mut streams[index];
-            take(stream.waiting.take().expect("a stream in the heap has an event"));
-            if let Some(event) = stream.next(&mut losses)? {
-                heap.push(Reverse((event.time, index)));
-                stream.waiting = Some(event);
-            }
-            done += 1;
-            if done % (1 << 18) == 0 {
-                progress(done as f64 / self.events.max(1) as f64);
+            let mut waiting = match stream.waiting.take() {
+                Some(event) => Some(event),
+                None => stream.next(&mut losses)?,
+            };
+            while let Some(event) = waiting {
+                if event.time > until {
+                    heap.push(Reverse((event.time, index)));
+                    stream.waiting = Some(event);
+                    break;
+                }
+                take(event);
+                done += 1;
+                if done % (1 << 18) == 0 {
+                    progress(done as f64 / self.events.max(1) as f64);
+                }
+                waiting = stream.next(&mut losses)?;
             }
         }
         Ok(losses)
@@ -159,15 +241,34 @@ pub struct Losses {
     pub chunks: usize,
 }
 
+pub fn checksum(payload: &[u8]) -> u32 {
+    let mut lanes = [0u64, 1, 2, 3];
+    for block in payload.chunks(32) {
+        let mut words = [0; 32];
+        words[..block.len()].copy_from_slice(block);
+        for (lane, word) in lanes.iter_mut().zip(words.chunks_exact(8)) {
+            *lane = (*lane ^ u64::from_le_bytes(word.try_into().expect("eight bytes")))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            *lane ^= *lane >> 32;
+        }
+    }
+    let sum = lanes
+        .iter()
+        .fold(payload.len() as u64, |sum, lane| sum.wrapping_add(*lane));
+    (sum ^ sum >> 32) as u32
+}
+
 impl Chunk {
     fn parse(head: &[u8; HEAD], offset: u64) -> Option<Chunk> {
+        let half = |at: usize| u16::from_le_bytes(head[at..at + 2].try_into().expect("two bytes"));
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
-        if word(0) != MAGIC || u16::from_le_bytes([head[4], head[5]]) != VERSION {
+        if word(0) != MAGIC || half(4) != VERSION || half(6) > FACTS {
             return None;
         }
         let chunk = Chunk {
             offset,
+            kind: half(6),
             sequence: word(8),
             bytes: word(12),
             events: word(16),
@@ -181,15 +282,95 @@ impl Chunk {
     }
 }
 
+/// Bytes that are read from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.varint()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+impl Facts {
+    fn read(&mut self, payload: &[u8]) -> Option<()> {
+        const STACKS_MOST: usize = 1 << 21;
+        let mut from = Reader(payload);
+        while let Some(tag) = from.byte() {
+            match tag {
+                1 => {
+                    let number = from.varint()? as usize;
+                    let mut address = 0u64;
+                    let mut frames = Vec::new();
+                    for _ in 0..from.varint()? {
+                        address = address.wrapping_add(unzigzag(from.varint()?));
+                        frames.push(address);
+                    }
+                    if number >= STACKS_MOST {
+                        return None;
+                    }
+                    if self.stacks.len() <= number {
+                        self.stacks.resize(number + 1, Vec::new());
+                    }
+                    self.stacks[number] = frames;
+                }
+                2 => self.mappings = from.text()?.lines().filter_map(mapping).collect(),
+                3 | 4 => {
+                    let (number, bytes) = (from.varint()? as u32, from.varint()?);
+                    let named = Named {
+                        name: from.text()?,
+                        bytes,
+                    };
+                    let all = if tag == 3 { &mut self.caches } else { &mut self.arenas };
+                    all.insert(number, named);
+                }
+                5 => self.ledger = Some(from.text()?),
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+}
+
 /// The chunks of one thread.
 struct Stream<'a> {
     trace: &'a Trace,
     chunks: VecDeque<Chunk>,
     payload: Vec<u8>,
     at: usize,
-    chunk: Option<Chunk>,
+    has_stacks: bool,
+    thread: u32,
     ticks: u64,
+    /// Of the chunk: nanoseconds at its first tick, and of each.
+    first_ticks: u64,
+    first_time: u64,
+    tick_ns: f64,
     address: u64,
+    place: u64,
     last_time: u64,
     waiting: Option<Event>,
 }
@@ -201,9 +382,14 @@ impl<'a> Stream<'a> {
             chunks,
             payload: Vec::new(),
             at: 0,
-            chunk: None,
+            has_stacks: false,
+            thread: 0,
             ticks: 0,
+            first_ticks: 0,
+            first_time: 0,
+            tick_ns: 0.0,
             address: 0,
+            place: 0,
             last_time: 0,
             waiting: None,
         }
@@ -216,77 +402,95 @@ impl<'a> Stream<'a> {
                     return Ok(Some(event));
                 }
                 losses.chunks += 1;
-                self.payload.clear();
             }
+            self.payload = Vec::new();
             let Some(chunk) = self.chunks.pop_front() else {
                 return Ok(None);
             };
-            self.load(chunk, losses)?;
+            match self.trace.payload(&chunk)? {
+                Some(payload) => self.begin(&chunk, payload),
+                None => losses.chunks += 1,
+            }
         }
     }
 
-    fn load(&mut self, chunk: Chunk, losses: &mut Losses) -> io::Result<()> {
-        self.payload.resize(chunk.bytes as usize, 0);
-        self.trace
-            .file
-            .read_exact_at(&mut self.payload, chunk.offset + HEAD as u64)?;
+    /// Ticks are turned into time along the line between the chunk's two ends.
+    fn begin(&mut self, chunk: &Chunk, payload: Vec<u8>) {
+        self.payload = payload;
         self.at = 0;
-        self.ticks = chunk.ticks.0;
-        self.address = 0;
-        self.chunk = Some(chunk);
-        let mut crc = flate2::Crc::new();
-        crc.update(&self.payload);
-        if crc.sum() != chunk.checksum {
-            losses.chunks += 1;
-            self.payload.clear();
-        }
-        Ok(())
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let (mut value, mut shift) = (0u64, 0);
-        loop {
-            let byte = *self.payload.get(self.at)?;
-            self.at += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-            shift += 7;
-            if shift > 63 {
-                return None;
-            }
-        }
+        self.has_stacks = chunk.kind == EVENTS_STACKS;
+        self.thread = chunk.thread;
+        (self.ticks, self.first_ticks) = (chunk.ticks.0, chunk.ticks.0);
+        self.first_time = chunk.ns.0 - self.trace.start_ns;
+        let (ticks, ns) = (
+            chunk.ticks.1.saturating_sub(chunk.ticks.0),
+            chunk.ns.1.saturating_sub(chunk.ns.0),
+        );
+        self.tick_ns = ns as f64 / ticks.max(1) as f64;
+        (self.address, self.place) = (0, 0);
     }
 
     fn decode(&mut self) -> Option<Event> {
-        let first = self.varint()?;
-        let zigzag = self.varint()?;
+        let rest = &self.payload[self.at..];
+        let first = rest[0];
+        let mut from = Reader(rest);
+        let (ticks, step, mut size, mut stack, mut number) = if first & 4 != 0 {
+            let bytes = if first & 3 == 1 { 5 } else { 7 };
+            let mut word = [0; 8];
+            word[..bytes].copy_from_slice(rest.get(..bytes)?);
+            let word = u64::from_le_bytes(word);
+            from.0 = &rest[bytes..];
+            let (ticks, step) = (word >> 3 & 0x1fff, word >> 16 & 0x3ff_ffff);
+            (ticks, step, word >> 42 << 3, 0, 0)
+        } else {
+            from.byte()?;
+            let (ticks, step) = (from.varint()?, from.varint()?);
+            (ticks, step, if first & 3 == 1 { 0 } else { from.varint()? }, 0, 0)
+        };
         let kind = match first & 3 {
             0 => Kind::Alloc,
             1 => Kind::Free,
             2 => Kind::Resize,
-            _ => return None,
+            _ => {
+                let kind = match from.byte()? {
+                    0 => Kind::CacheAlloc,
+                    1 => Kind::CacheFree,
+                    2 => Kind::ArenaAlloc,
+                    3 => Kind::ArenaFree,
+                    _ => return None,
+                };
+                number = from.varint()? as u32;
+                kind
+            }
         };
-        let size = if kind == Kind::Free { 0 } else { self.varint()? };
-        self.ticks += first >> 2;
-        let step = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-        self.address = self.address.wrapping_add((step as u64).wrapping_mul(8));
-        let chunk = self.chunk.as_ref()?;
-        // Ticks are turned into time along the line between the chunk's two ends.
-        let (ticks, ns) = (
-            chunk.ticks.1.saturating_sub(chunk.ticks.0).max(1),
-            chunk.ns.1.saturating_sub(chunk.ns.0),
-        );
-        let passed = (self.ticks - chunk.ticks.0) as f64 / ticks as f64 * ns as f64;
-        let time = (chunk.ns.0 - self.trace.start_ns) + passed as u64;
+        if self.has_stacks && !matches!(kind, Kind::Free | Kind::CacheFree | Kind::ArenaFree) {
+            stack = from.varint()? as u32;
+        }
+        let address = match first & 3 {
+            3 => {
+                self.place = self.place.wrapping_add(unzigzag(step));
+                self.place
+            }
+            _ => {
+                self.address = self.address.wrapping_add(unzigzag(step).wrapping_mul(8));
+                self.address
+            }
+        };
+        if kind == Kind::CacheFree {
+            size = 0;
+        }
+        self.at = self.payload.len() - from.0.len();
+        self.ticks += ticks;
+        let time = self.first_time + ((self.ticks - self.first_ticks) as f64 * self.tick_ns) as u64;
         self.last_time = time.max(self.last_time);
         Some(Event {
             time: self.last_time,
-            thread: chunk.thread,
+            thread: self.thread,
             kind,
-            address: self.address,
+            address,
             size,
+            number,
+            stack,
         })
     }
 }
@@ -299,33 +503,43 @@ pub mod tests {
     /// A chunk of (ticks, kind, address, size).
     pub fn chunk(sequence: u32, thread: u32, events: &[(u64, u8, u64, u64)]) -> Vec<u8> {
         let mut payload = Vec::new();
-        let mut add = |mut value: u64| {
-            while value >= 0x80 {
-                payload.push(value as u8 | 0x80);
-                value >>= 7;
-            }
-            payload.push(value as u8);
-        };
         let (mut ticks, mut address) = (0, 0i64);
-        for (at, kind, to, size) in events {
-            add((at - ticks) << 2 | u64::from(*kind));
+        for (index, (at, kind, to, size)) in events.iter().enumerate() {
             let step = (*to as i64 - address) / 8;
-            add(((step << 1) ^ (step >> 63)) as u64);
-            if *kind != 1 {
-                add(*size);
+            let (passed, step) = (at - ticks, ((step << 1) ^ (step >> 63)) as u64);
+            if index % 2 == 0 && passed < 1 << 13 && step < 1 << 24 && *size < 1 << 17 {
+                let word = u64::from(*kind) | 4 | passed << 3 | step << 16 | (size / 8) << 42;
+                payload.extend(&word.to_le_bytes()[..if *kind == 1 { 5 } else { 7 }]);
+            } else {
+                payload.push(*kind);
+                add(&mut payload, passed);
+                add(&mut payload, step);
+                if *kind != 1 {
+                    add(&mut payload, *size);
+                }
             }
             (ticks, address) = (*at, *to as i64);
         }
-        let mut crc = flate2::Crc::new();
-        crc.update(&payload);
+        whole_chunk(0, sequence, thread, events.len(), payload)
+    }
+
+    fn add(payload: &mut Vec<u8>, mut value: u64) {
+        while value >= 0x80 {
+            payload.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        payload.push(value as u8);
+    }
+
+    fn whole_chunk(kind: u32, sequence: u32, thread: u32, events: usize, payload: Vec<u8>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [
             MAGIC,
-            u32::from(VERSION),
+            u32::from(VERSION) | kind << 16,
             sequence,
             payload.len() as u32,
-            events.len() as u32,
-            crc.sum(),
+            events as u32,
+            checksum(&payload),
             7,
             thread,
         ] {
@@ -380,12 +594,45 @@ pub mod tests {
         let mut headless = chunk(2, 1, &[(30, 0, 0x800, 16)]);
         headless[0] = 0;
         let mut cut = chunk(3, 1, &[(40, 0, 0x800, 16)]);
-        cut.truncate(66);
+        cut.truncate(67);
         let file = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64)]), bad, headless, cut]);
         let (events, losses) = read(&file);
         assert_eq!(events.len(), 1);
         assert_eq!(losses.chunks, 1);
         assert_eq!(Trace::open(file.path()).unwrap().damaged, 2);
+    }
+
+    #[test]
+    fn stacks_and_names_are_facts() {
+        let mut facts = vec![1, 1, 2];
+        add(&mut facts, 2 * 0x401000);
+        add(&mut facts, 2 * 0x20 - 1);
+        facts.extend([3, 5, 48, 3]);
+        facts.extend(b"foo");
+        let text = b"400000-500000 r-xp 00001000 00:01 12  /bin/a\n";
+        facts.extend([2, text.len() as u8]);
+        facts.extend(text);
+        let mut events = vec![3, 9];
+        add(&mut events, 2 * 0x7001);
+        events.extend([48, 0, 5, 1]);
+        let file = file(&[whole_chunk(1, 0, 1, 1, events), whole_chunk(2, 1, 0, 3, facts)]);
+        let trace = Trace::open(file.path()).unwrap();
+        assert_eq!(trace.facts.stacks[1], [0x401000, 0x400fe0]);
+        assert_eq!(trace.facts.caches[&5].name, "foo");
+        assert_eq!(trace.facts.mappings[0].path, "/bin/a");
+        assert!(trace.has_stacks && Trace::is_one(file.path()));
+        let (events, losses) = read(&file);
+        assert_eq!(losses.chunks, 0);
+        assert_eq!(
+            (
+                events[0].kind,
+                events[0].address,
+                events[0].size,
+                events[0].number,
+                events[0].stack
+            ),
+            (Kind::CacheAlloc, 0x7001, 48, 5, 1)
+        );
     }
 
     #[test]

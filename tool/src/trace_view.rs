@@ -1,18 +1,23 @@
-//! What a trace says: sums, a time line, size classes, lifetimes, and the picture of address by time (2006, Figure 9).
+//! What a trace says: sums, a time line, size classes, lifetimes, call sites, and the picture of address by time.
 //!
 //! Two passes, in memory that does not grow with the trace but with what is alive at once: the first finds out which
-//! addresses are used, the second draws. Addresses that nothing ever used are left out of the picture.
+//! addresses are used and by whom, the second draws (trace_map.rs).
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
-use crate::trace::{Event, Kind, Trace};
-use serde::Serialize;
-use std::collections::{BTreeSet, HashMap};
+use crate::heap_view::HeapView;
+use crate::live::{Live, LiveTable};
+use crate::profile::{Estimate, Profile, Sample};
+use crate::symbols::Frame;
+use crate::trace::{Event, Kind, Named, Trace};
+use crate::trace_map::{Blocks, Drawing};
+pub use crate::trace_map::{Map, OTHER_SITES};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
-/// Columns of the time line and of the picture, and rows of the picture at most.
+/// Columns of the time line and of the picture.
 pub const COLUMNS: usize = 800;
-pub const ROWS: usize = 400;
-const LG_BLOCK: u32 = 12;
 /// Lifetimes are counted by the logarithm of their nanoseconds.
 pub const LIFETIMES: usize = 48;
 
@@ -23,6 +28,18 @@ pub struct SizeClass {
     pub frees: u64,
     pub live_at_end: u64,
     pub peak_live: u64,
+}
+
+/// What happened in an object cache or a resource arena.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Source {
+    pub number: u32,
+    pub name: String,
+    pub allocations: u64,
+    pub frees: u64,
+    /// Objects; of an arena the sum of sizes.
+    pub live: i64,
+    pub peak_live: i64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -38,13 +55,17 @@ pub struct Summary {
     /// Frees of objects that were allocated before the trace began, or by whom it did not see.
     pub unknown_frees: u64,
     pub allocated_bytes: u64,
+    /// With the objects of caches, as in the lines.
     pub live_bytes_at_end: u64,
     pub live_objects_at_end: u64,
     pub peak_live_bytes: u64,
     pub peak_seconds: f64,
     pub damaged_chunks: usize,
     pub oldest_events_missing: bool,
+    pub has_stacks: bool,
     pub classes: Vec<SizeClass>,
+    pub caches: Vec<Source>,
+    pub arenas: Vec<Source>,
     /// Freed objects by the logarithm of the nanoseconds that they lived.
     pub lifetimes: Vec<u64>,
     /// At the end of each column.
@@ -53,64 +74,204 @@ pub struct Summary {
     pub event_line: Vec<u64>,
 }
 
-/// A picture: a value from 0 to 255 for each row and column, the lowest addresses in row 0.
-#[derive(Debug, Default)]
-pub struct Map {
-    pub rows: usize,
-    pub columns: usize,
-    pub row_bytes: u64,
-    /// The first address of each row, and where a row does not follow the one before.
-    pub row_address: Vec<u64>,
-    pub gap_before: Vec<bool>,
-    /// How full, 0 to 255.
-    pub occupancy: Vec<u8>,
-    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is.
-    pub age: Vec<u8>,
-    /// Which size holds most: 1 + its logarithm; 0: nothing is.
-    pub class: Vec<u8>,
-}
-
 pub struct TraceView {
     pub summary: Summary,
     pub map: Map,
+    /// Who allocated, where the trace has stacks: exact, not estimated.
+    pub heap: Option<HeapView>,
+    /// Bytes that each sample of `heap` held when most was alive.
+    pub at_peak: Vec<f64>,
+    /// What the numbers in the map's planes of sites stand for, the outermost function first.
+    pub sites: Vec<Vec<Frame>>,
+    pub ledger: Option<Ledger>,
+}
+
+/// Where every resident byte of the process was when it ended; keys as in the library's ledger.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Ledger {
+    pub resident_bytes: u64,
+    pub rows: HashMap<String, u64>,
 }
 
 pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
-    let failed = |error| {
-        ToolError::new(
-            format!("cannot read the trace {}", trace.path().display()),
-            error,
-            "look whether the disk is well; the file was there a moment ago",
-        )
-    };
+    let failed = |error| cannot_read(trace, error);
     let mut sums = Sums::new(trace);
     let mut losses = trace
         .for_each(|event| sums.take(&event), |part| progress(part / 2.0))
         .map_err(failed)?;
     losses.chunks += trace.damaged;
-    let mut drawing = Drawing::new(trace, &sums.blocks);
+    let blocks = std::mem::take(&mut sums.blocks);
+    let (mut summary, stacks) = sums.finish(trace);
+    let heap = (!stacks.is_empty()).then(|| HeapView::new(profile_of(trace, &stacks)));
+    let (sites, site_of_stack) = heap
+        .as_ref()
+        .map_or_else(Default::default, |heap| chief_sites(heap, &stacks));
+    let mut drawing = Drawing::new(trace, blocks, site_of_stack, summary.peak_live_bytes);
     trace
         .for_each(|event| drawing.take(&event), |part| progress(0.5 + part / 2.0))
         .map_err(failed)?;
-    let mut summary = sums.finish(trace);
     summary.damaged_chunks = losses.chunks;
+    let (map, peak) = drawing.finish();
+    let at_peak = stacks
+        .iter()
+        .map(|stack| peak.get(&stack.number).map_or(0.0, |bytes| *bytes as f64))
+        .collect();
     Ok(TraceView {
         summary,
-        map: drawing.finish(),
+        map,
+        heap,
+        at_peak,
+        sites,
+        ledger: trace
+            .facts
+            .ledger
+            .as_ref()
+            .and_then(|fields| serde_json::from_str(&format!("{{{fields}}}")).ok()),
     })
 }
 
-fn column_of(time: u64, duration: u64) -> usize {
+/// Only what each call site allocated and still holds, as a profile in which every allocation is a sample.
+pub fn profile(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Profile> {
+    if !trace.has_stacks {
+        return Err(ToolError::new(
+            format!("the trace {} does not tell who allocated", trace.path().display()),
+            "it was recorded without stacks",
+            "record it with `vmag run --trace FILE --trace-stacks`",
+        ));
+    }
+    let mut sums = Sums::new(trace);
+    trace
+        .for_each(|event| sums.take(&event), progress)
+        .map_err(|error| cannot_read(trace, error))?;
+    let (_, stacks) = sums.finish(trace);
+    Ok(profile_of(trace, &stacks))
+}
+
+fn cannot_read(trace: &Trace, error: std::io::Error) -> ToolError {
+    ToolError::new(
+        format!("cannot read the trace {}", trace.path().display()),
+        error,
+        "look whether the disk is well; the file was there a moment ago",
+    )
+}
+
+pub fn column_of(time: u64, duration: u64) -> usize {
     ((u128::from(time) * COLUMNS as u128 / u128::from(duration)) as usize).min(COLUMNS - 1)
+}
+
+/// What the allocations of one stack came to.
+#[derive(Debug, Clone, Default)]
+struct StackSum {
+    number: u32,
+    live_bytes: u64,
+    live_objects: u64,
+    all_bytes: u64,
+    all_objects: u64,
+    /// Live bytes at the end of each column, added up: who holds much for long.
+    weight: f64,
+}
+
+fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
+    let exact = |objects: u64, bytes: u64| Estimate {
+        objects: objects as f64,
+        bytes: bytes as f64,
+        ..Estimate::default()
+    };
+    let samples = sums.iter().enumerate().map(|(stack, sum)| Sample {
+        stack,
+        thread: 0,
+        arena: None,
+        size: None,
+        live: exact(sum.live_objects, sum.live_bytes),
+        total: exact(sum.all_objects, sum.all_bytes),
+    });
+    let frames = |sum: &StackSum| trace.facts.stacks.get(sum.number as usize).cloned().unwrap_or_default();
+    Profile {
+        stacks: sums.iter().map(frames).collect(),
+        samples: samples.collect(),
+        mappings: trace.facts.mappings.clone(),
+        lg_sample: Some(0),
+        pid: Some(i64::from(trace.pid)),
+        ..Profile::default()
+    }
+}
+
+/// How many of the innermost functions do nothing but allocate for their callers, by their names.
+fn wrappers(frames: &[Frame]) -> usize {
+    let is_wrapper = |frame: &&Frame| frame.function.to_ascii_lowercase().contains("alloc");
+    let count = frames.iter().rev().take_while(is_wrapper).count();
+    if count < frames.len() { count } else { 0 }
+}
+
+/// The sites that hold most for longest, and of each stack its place among them; a site is a function and who calls it.
+fn chief_sites(heap: &HeapView, sums: &[StackSum]) -> (Vec<Vec<Frame>>, FxHashMap<u32, u8>) {
+    let key = |index: usize| {
+        let frames = &heap.named.stacks[index];
+        let frames = &frames[..frames.len() - wrappers(frames)];
+        let name = |back: usize| {
+            frames
+                .len()
+                .checked_sub(back)
+                .map_or("", |at| frames[at].function.as_str())
+        };
+        (name(1), name(2))
+    };
+    let mut weights: HashMap<_, (f64, usize, f64)> = HashMap::new();
+    for (index, sum) in sums.iter().enumerate() {
+        let entry = weights.entry(key(index)).or_insert((0.0, index, -1.0));
+        entry.0 += sum.weight;
+        if sum.weight > entry.2 {
+            (entry.1, entry.2) = (index, sum.weight);
+        }
+    }
+    let mut order: Vec<_> = weights.iter().collect();
+    order.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(b.0)));
+    order.truncate(usize::from(OTHER_SITES));
+    let places: HashMap<_, u8> = order
+        .iter()
+        .enumerate()
+        .map(|(place, (key, _))| (**key, place as u8))
+        .collect();
+    let of_stack = |(index, sum): (usize, &StackSum)| (sum.number, *places.get(&key(index)).unwrap_or(&OTHER_SITES));
+    let sites = order
+        .iter()
+        .map(|(_, (_, index, _))| heap.named.stacks[*index].clone())
+        .collect();
+    (sites, sums.iter().enumerate().map(of_stack).collect())
+}
+
+/// Which event of a cache stands for memory of the heap: as if malloc and free had been called.
+pub struct HeapCaches(FxHashMap<u32, bool>);
+
+impl HeapCaches {
+    pub fn new(trace: &Trace) -> HeapCaches {
+        HeapCaches(
+            trace
+                .facts
+                .caches
+                .iter()
+                .map(|(number, cache)| (*number, cache.bytes != 0))
+                .collect(),
+        )
+    }
+
+    pub fn has(&self, number: u32) -> bool {
+        self.0.get(&number).copied().unwrap_or(false)
+    }
 }
 
 /// The first pass.
 struct Sums {
     duration: u64,
-    live: HashMap<u64, (u64, u64)>,
+    live: LiveTable,
     live_bytes: u64,
-    classes: HashMap<u64, SizeClass>,
-    blocks: BTreeSet<u64>,
+    classes: FxHashMap<u64, SizeClass>,
+    blocks: Blocks,
+    heap_caches: HeapCaches,
+    caches: FxHashMap<u32, Source>,
+    arenas: FxHashMap<u32, Source>,
+    /// By number.
+    stacks: Vec<StackSum>,
     column: usize,
     summary: Summary,
 }
@@ -119,10 +280,14 @@ impl Sums {
     fn new(trace: &Trace) -> Sums {
         Sums {
             duration: trace.duration_ns,
-            live: HashMap::new(),
+            live: LiveTable::new(trace.duration_ns),
             live_bytes: 0,
-            classes: HashMap::new(),
-            blocks: BTreeSet::new(),
+            classes: FxHashMap::default(),
+            blocks: Blocks::default(),
+            heap_caches: HeapCaches::new(trace),
+            caches: FxHashMap::default(),
+            arenas: FxHashMap::default(),
+            stacks: Vec::new(),
             column: 0,
             summary: Summary {
                 lifetimes: vec![0; LIFETIMES],
@@ -135,23 +300,24 @@ impl Sums {
     fn take(&mut self, event: &Event) {
         let column = column_of(event.time, self.duration);
         while self.column < column {
-            self.summary.live_line.push(self.live_bytes);
-            self.column += 1;
+            self.end_column();
         }
         self.summary.event_line[column] += 1;
         match event.kind {
             Kind::Alloc => {
                 self.summary.allocations += 1;
-                self.allocated(event);
+                self.allocated(event, false);
             }
             Kind::Free => self.freed(event),
             Kind::Resize => {
                 self.summary.resizes += 1;
-                if let Some((size, _)) = self.live.remove(&event.address) {
-                    self.gone(size);
+                if let Some(old) = self.live.remove(event.address) {
+                    self.gone(&old);
                 }
-                self.allocated(event);
+                self.allocated(event, false);
             }
+            Kind::CacheAlloc | Kind::ArenaAlloc => self.source_event(event, true),
+            Kind::CacheFree | Kind::ArenaFree => self.source_event(event, false),
         }
         if self.live_bytes > self.summary.peak_live_bytes {
             self.summary.peak_live_bytes = self.live_bytes;
@@ -159,49 +325,114 @@ impl Sums {
         }
     }
 
-    fn allocated(&mut self, event: &Event) {
+    fn source_event(&mut self, event: &Event, allocates: bool) {
+        let is_cache = matches!(event.kind, Kind::CacheAlloc | Kind::CacheFree);
+        let sources = if is_cache { &mut self.caches } else { &mut self.arenas };
+        let source = sources.entry(event.number).or_default();
+        let amount = if is_cache { 1 } else { event.size as i64 };
+        if allocates {
+            source.allocations += 1;
+            source.live += amount;
+            source.peak_live = source.peak_live.max(source.live);
+        } else {
+            source.frees += 1;
+            source.live -= amount;
+        }
+        if !is_cache || !self.heap_caches.has(event.number) {
+            return;
+        }
+        if allocates {
+            self.allocated(event, true);
+        } else if let Some(old) = self.live.remove(event.address) {
+            self.gone(&old);
+        }
+    }
+
+    fn end_column(&mut self) {
+        self.summary.live_line.push(self.live_bytes);
+        self.column += 1;
+        for stack in &mut self.stacks {
+            stack.weight += stack.live_bytes as f64;
+        }
+    }
+
+    fn stack(&mut self, number: u32) -> Option<&mut StackSum> {
+        const MOST: usize = 1 << 21;
+        let index = number as usize;
+        if number == 0 || index >= MOST {
+            return None;
+        }
+        if self.stacks.len() <= index {
+            self.stacks.resize(index + 1, StackSum::default());
+        }
+        Some(&mut self.stacks[index])
+    }
+
+    fn allocated(&mut self, event: &Event, of_cache: bool) {
+        let object = Live {
+            size: event.size,
+            born: event.time,
+            stack: event.stack,
+            of_cache,
+        };
         // An address that is handed out again was freed while nobody looked.
-        if let Some((size, _)) = self.live.insert(event.address, (event.size, event.time)) {
-            self.gone(size);
+        if let Some(old) = self.live.insert(event.address, &object) {
+            self.gone(&old);
         }
         self.live_bytes += event.size;
+        self.blocks.add(event.address, event.size);
+        if let Some(stack) = self.stack(event.stack) {
+            stack.live_bytes += event.size;
+            stack.live_objects += 1;
+            stack.all_bytes += event.size;
+            stack.all_objects += 1;
+        }
+        if of_cache {
+            return;
+        }
         self.summary.allocated_bytes += event.size;
         let class = self.classes.entry(event.size).or_default();
         class.allocations += 1;
         class.live_at_end += 1;
         class.peak_live = class.peak_live.max(class.live_at_end);
-        for block in event.address >> LG_BLOCK..=(event.address + event.size.max(1) - 1) >> LG_BLOCK {
-            self.blocks.insert(block);
-        }
     }
 
-    fn gone(&mut self, size: u64) {
-        self.live_bytes -= size;
-        let class = self.classes.entry(size).or_default();
+    fn gone(&mut self, object: &Live) {
+        self.live_bytes -= object.size;
+        if let Some(stack) = self.stack(object.stack) {
+            stack.live_bytes -= object.size;
+            stack.live_objects -= 1;
+        }
+        if object.of_cache {
+            return;
+        }
+        let class = self.classes.entry(object.size).or_default();
         class.frees += 1;
         class.live_at_end -= 1;
     }
 
     fn freed(&mut self, event: &Event) {
         self.summary.frees += 1;
-        let Some((size, born)) = self.live.remove(&event.address) else {
+        let Some(object) = self.live.remove(event.address) else {
             self.summary.unknown_frees += 1;
             return;
         };
-        self.gone(size);
-        let lifetime = event.time.saturating_sub(born).max(1).ilog2() as usize;
+        self.gone(&object);
+        let lifetime = event.time.saturating_sub(object.born).max(1).ilog2() as usize;
         self.summary.lifetimes[lifetime.min(LIFETIMES - 1)] += 1;
     }
 
-    fn finish(mut self, trace: &Trace) -> Summary {
-        self.summary.live_line.resize(COLUMNS, self.live_bytes);
+    fn finish(mut self, trace: &Trace) -> (Summary, Vec<StackSum>) {
+        while self.column < COLUMNS {
+            self.end_column();
+        }
         let mut classes: Vec<SizeClass> = self
             .classes
             .into_iter()
             .map(|(bytes, class)| SizeClass { bytes, ..class })
             .collect();
         classes.sort_by_key(|class| class.bytes);
-        Summary {
+        let summary = Summary {
             pid: trace.pid,
             file_bytes: trace.bytes,
             seconds: trace.duration_ns as f64 / 1e9,
@@ -210,134 +441,42 @@ impl Sums {
             live_bytes_at_end: self.live_bytes,
             live_objects_at_end: self.live.len() as u64,
             oldest_events_missing: trace.is_cut,
+            has_stacks: trace.has_stacks,
             classes,
+            caches: named(self.caches, &trace.facts.caches, "cache"),
+            arenas: named(self.arenas, &trace.facts.arenas, "arena"),
             ..self.summary
-        }
+        };
+        let number = |(number, sum): (usize, StackSum)| StackSum {
+            number: number as u32,
+            ..sum
+        };
+        let stacks = self
+            .stacks
+            .into_iter()
+            .enumerate()
+            .map(number)
+            .filter(|sum| sum.all_objects > 0);
+        (summary, stacks.collect())
     }
 }
 
-#[derive(Clone)]
-struct Row {
-    live: u64,
-    /// Sum of bytes · time of birth.
-    births: f64,
-    by_size: [u64; 65],
-}
-
-impl Row {
-    const EMPTY: Row = Row {
-        live: 0,
-        births: 0.0,
-        by_size: [0; 65],
+fn named(sources: FxHashMap<u32, Source>, names: &HashMap<u32, Named>, kind: &str) -> Vec<Source> {
+    let name = |number: u32| {
+        names
+            .get(&number)
+            .map_or(format!("{kind} {number}"), |named| named.name.clone())
     };
-}
-
-/// The second pass.
-struct Drawing {
-    duration: u64,
-    rows: Vec<Row>,
-    blocks: Vec<u64>,
-    blocks_a_row: usize,
-    live: HashMap<u64, (u64, u64)>,
-    column: usize,
-    map: Map,
-}
-
-impl Drawing {
-    fn new(trace: &Trace, blocks: &BTreeSet<u64>) -> Drawing {
-        let blocks: Vec<u64> = blocks.iter().copied().collect();
-        let blocks_a_row = blocks.len().div_ceil(ROWS).max(1);
-        let starts: Vec<usize> = (0..blocks.len()).step_by(blocks_a_row).collect();
-        let rows = starts.len();
-        Drawing {
-            duration: trace.duration_ns,
-            rows: vec![Row::EMPTY; rows],
-            live: HashMap::new(),
-            column: 0,
-            map: Map {
-                rows,
-                columns: COLUMNS,
-                row_bytes: (blocks_a_row as u64) << LG_BLOCK,
-                row_address: starts.iter().map(|start| blocks[*start] << LG_BLOCK).collect(),
-                gap_before: starts
-                    .iter()
-                    .map(|start| *start > 0 && blocks[*start] != blocks[start - 1] + 1)
-                    .collect(),
-                occupancy: vec![0; rows * COLUMNS],
-                age: vec![0; rows * COLUMNS],
-                class: vec![0; rows * COLUMNS],
-            },
-            blocks,
-            blocks_a_row,
-        }
-    }
-
-    fn take(&mut self, event: &Event) {
-        let column = column_of(event.time, self.duration);
-        while self.column < column {
-            self.draw();
-        }
-        if event.kind != Kind::Free {
-            self.put(event.address, event.size, event.time);
-            return;
-        }
-        if let Some((size, born)) = self.live.remove(&event.address) {
-            self.change(event.address, size, born, false);
-        }
-    }
-
-    fn put(&mut self, address: u64, size: u64, time: u64) {
-        if let Some((old, born)) = self.live.insert(address, (size, time)) {
-            self.change(address, old, born, false);
-        }
-        self.change(address, size, time, true);
-    }
-
-    /// Adds an object to the rows that it lies in, or takes it out.
-    fn change(&mut self, address: u64, size: u64, born: u64, more: bool) {
-        let (mut at, end) = (address, address + size);
-        while at < end {
-            let block = at >> LG_BLOCK;
-            let until = end.min((block + 1) << LG_BLOCK);
-            let Ok(index) = self.blocks.binary_search(&block) else {
-                return;
-            };
-            let row = &mut self.rows[index / self.blocks_a_row];
-            let (bytes, lg) = (until - at, size.max(1).ilog2() as usize);
-            let births = born as f64 * bytes as f64;
-            if more {
-                row.live += bytes;
-                row.births += births;
-                row.by_size[lg] += bytes;
-            } else {
-                row.live -= bytes.min(row.live);
-                row.births -= births;
-                row.by_size[lg] -= bytes.min(row.by_size[lg]);
-            }
-            at = until;
-        }
-    }
-
-    fn draw(&mut self) {
-        let now = (self.column as f64 + 1.0) * self.duration as f64 / COLUMNS as f64;
-        for (index, row) in self.rows.iter().enumerate().filter(|(_, row)| row.live > 0) {
-            let cell = index * COLUMNS + self.column;
-            let share = row.live as f64 / self.map.row_bytes as f64;
-            self.map.occupancy[cell] = (share * 255.0).ceil().min(255.0) as u8;
-            let age = (now - row.births / row.live as f64).max(1.0);
-            self.map.age[cell] = 1 + (age.log2() * 5.0).clamp(0.0, 254.0) as u8;
-            let most = (0..65).max_by_key(|lg| row.by_size[*lg]).unwrap_or(0);
-            self.map.class[cell] = 1 + most as u8;
-        }
-        self.column += 1;
-    }
-
-    fn finish(mut self) -> Map {
-        while self.column < COLUMNS {
-            self.draw();
-        }
-        self.map
-    }
+    let mut all: Vec<Source> = sources
+        .into_iter()
+        .map(|(number, source)| Source {
+            number,
+            name: name(number),
+            ..source
+        })
+        .collect();
+    all.sort_by_key(|source| source.number);
+    all
 }
 
 #[cfg(test)]
@@ -397,6 +536,7 @@ pub mod tests {
         assert_eq!((at(0, 0.2), at(0, 0.6)), (255, 0));
         assert_eq!((at(1, 0.05), at(1, 0.2), at(1, 0.9)), (0, 4, 8));
         assert_eq!(map.class[COLUMNS + 200], 7);
+        assert!(map.sites[0].is_empty());
         assert!(map.age[COLUMNS + 500] > map.age[COLUMNS + 100]);
     }
 }

@@ -1,11 +1,15 @@
-//! `vmag export`: a heap profile in another tool's format, chosen by the name of the file it is written to.
+//! `vmag export`: a heap profile or an event trace in another tool's format, chosen by the name of the file it is written to.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::commands::heap::{Format, deliver, render};
 use crate::error::{Result, ToolError};
+use crate::export::perfetto;
 use crate::heap_view::{HeapView, Measure};
+use crate::progress::Progress;
 use crate::source::Source;
 use crate::system::Status;
+use crate::trace::Trace;
+use crate::trace_view;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +21,14 @@ Examples:
   vmag export p.heap p.svg               flame graph
   vmag export p.heap p.csv               a table
   vmag export 4711 p.pb.gz               of a process that runs
+  vmag export t.trace t.perfetto.json    live bytes and events over time, for ui.perfetto.dev
+  vmag export t.trace p.pb.gz            who allocated, exactly: of a trace with stacks
+  vmag trace --events -o t.csv t.trace   every event as a table; DuckDB makes Parquet of it:
+      duckdb -c \"copy (from 't.csv') to 't.parquet'\"
 
-Endings: .pb.gz .pprof .speedscope.json .folded .collapsed .svg .csv .json .txt";
+Endings: .pb.gz .pprof .speedscope.json .folded .collapsed .svg .csv .json .txt; of a trace also .perfetto.json";
 
-/// Write a heap profile in another tool's format.
+/// Write a heap profile, or an event trace, in another tool's format.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The profile, a black box, or the number of a process that runs
+    /// The profile, an event trace, a black box, or the number of a process that runs
     #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
     profile: Source,
 
@@ -42,6 +50,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.output.to_string_lossy().ends_with(".perfetto.json") {
+        return export_lines(arguments);
+    }
     let format = match arguments.format.or_else(|| format_of(&arguments.output)) {
         Some(format) => format,
         None => return Err(unknown_ending(&arguments.output)),
@@ -52,6 +63,22 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         &render(&view, format, arguments.measure, &title),
         Some(&arguments.output),
     )?;
+    Ok(Status::Exited(0))
+}
+
+/// What a trace tells over time.
+fn export_lines(arguments: &Arguments) -> Result<Status> {
+    let Source::File(path) = &arguments.profile else {
+        return Err(ToolError::new(
+            "cannot export a time line of a running process",
+            "only an event trace has one",
+            "record one with `vmag run --trace FILE`",
+        ));
+    };
+    let mut progress = Progress::new("reading the trace");
+    let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;
+    let text = perfetto::write(&view.summary, &arguments.profile.name());
+    deliver(text.as_bytes(), Some(&arguments.output))?;
     Ok(Status::Exited(0))
 }
 

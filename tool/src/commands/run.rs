@@ -5,7 +5,7 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
 use crate::output::{json, say, text};
-use crate::recorded::{Callers, ProfileWanted, ProfilesWritten, TraceWanted};
+use crate::recorded::{Callers, ProfileWanted, ProfilesWritten, TraceLimits, TraceWanted};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -19,6 +19,8 @@ Examples:
   vmag run --json=run.json -- make       the same, and the figures as JSON in a file
   vmag run --quiet -- ./server           only make sure that it runs on vmag
   vmag run --profile=p.heap -- ./a       leave a heap profile, then: vmag heap p.heap
+  vmag run --trace=t.trace --trace-stacks -- ./a
+                                         leave a trace of every event, then: vmag report --trace t.trace -o r.html
 
 Exit status: the program's own (a signal's too). 125: vmag failed, or the program ended well but did not use vmag; \
 126: not executable; 127: not found.
@@ -59,6 +61,20 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 30, requires = "trace")]
     trace_bytes: u64,
 
+    /// With --trace: record the stack of each event, too, so that pictures tell who
+    #[arg(long, requires = "trace")]
+    trace_stacks: bool,
+
+    /// With --trace: end it after so many seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0,
+        hide_default_value = true,
+        requires = "trace"
+    )]
+    trace_seconds: u64,
+
     /// With --trace: keep the newest events when the file is full, not the oldest
     #[arg(long, requires = "trace")]
     trace_ring: bool,
@@ -94,8 +110,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let trace = match &arguments.trace {
         Some(file) => Some(TraceWanted::new(
             file,
-            arguments.trace_bytes,
-            arguments.trace_ring,
+            &TraceLimits {
+                most_bytes: arguments.trace_bytes,
+                most_seconds: arguments.trace_seconds,
+                ring: arguments.trace_ring,
+                stacks: arguments.trace_stacks.then_some(arguments.callers),
+            },
             &mut subject.asked,
         )?),
         None => None,

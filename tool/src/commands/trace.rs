@@ -6,7 +6,7 @@ use crate::error::{Result, ToolError};
 use crate::output::figures::{bytes, count};
 use crate::progress::Progress;
 use crate::system::Status;
-use crate::trace::{Kind, Trace};
+use crate::trace::Trace;
 use crate::trace_view::{self, Summary};
 use clap::Args;
 use std::fmt::Write as _;
@@ -180,11 +180,7 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
     let mut progress = Progress::new("writing events");
     let mut failure = writeln!(out, "nanoseconds,thread,event,address,size").err();
     let write = |event: crate::trace::Event| {
-        let kind = match event.kind {
-            Kind::Alloc => "alloc",
-            Kind::Free => "free",
-            Kind::Resize => "resize",
-        };
+        let kind = event.kind.name();
         if failure.is_none() {
             failure = writeln!(
                 out,

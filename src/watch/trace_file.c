@@ -1,0 +1,394 @@
+// The file of an event trace: its making, places of chunks, checksums, and the facts.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "watch/trace_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "cache/table.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "util/format.h"
+#include "vmem/resource.h"
+#include "watch/stacks.h"
+
+enum {
+	PATH_BYTES = TRACE_PREFIX_BYTES + 64,
+	NAMES_MOST = 1000,
+	PAYLOAD_MOST = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk),
+	LANES = 4,
+	STACK_MOST = 16 + STACK_DEPTH * 10, // bytes of one
+	MAPS_MOST = 48 * 1024,
+	NAME_MOST = 128,
+	LINE_MOST = 8192,
+	RING_LEAST = 4, // places, of which one is for facts
+};
+
+// In place of a file's descriptor.
+enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
+
+// A chunk of facts that is being made.
+struct facts {
+	struct vmag_trace_chunk head;
+	uint8_t payload[PAYLOAD_MOST];
+	uint8_t *at;
+	char line[LINE_MOST];
+};
+
+static struct {
+	// Constant while a trace is on.
+	char prefix[TRACE_PREFIX_BYTES];
+	uint32_t places;      // for chunks, in ring mode of events
+	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
+	bool stacks;
+	// Atomic.
+	_Atomic int file;         // or one of the three above
+	_Atomic uint32_t writers; // of those who may be using it
+	_Atomic uint32_t chunks;  // begun
+	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
+	struct facts *facts;
+	uint32_t fact_chunks; // in ring mode, begun
+	struct stack *written; // the last stack whose chunk is full; NULL: none
+	uint32_t stacks_known; // the number of the last stack in the file
+	size_t ledger_bytes;
+	char ledger[TRACE_LEDGER_BYTES];
+	uint32_t stacks_sequence, names_sequence; // of the last chunk of stacks, and of that of the rest; NO_SEQUENCE
+} out = { .file = NO_FILE };
+
+#define NO_SEQUENCE UINT32_MAX
+
+_Static_assert(PAYLOAD_MOST % (LANES * 8) == 0, "the checksum's zeros are in the payload");
+
+// The payload is filled up with zeros, for which there is room.
+static uint32_t checksum(uint8_t *bytes, size_t length)
+{
+	uint64_t lane[LANES] = { 0, 1, 2, 3 }, sum = length, words[LANES];
+
+	memset(bytes + length, 0, round_up(length, sizeof words) - length);
+	for (const uint8_t *at = bytes; at < bytes + length; at += sizeof words) {
+		memcpy(words, at, sizeof words);
+		for (int k = 0; k < LANES; k++) {
+			lane[k] = (lane[k] ^ words[k]) * 0x9e3779b97f4a7c15u;
+			lane[k] ^= lane[k] >> 32;
+		}
+	}
+	for (int k = 0; k < LANES; k++)
+		sum += lane[k];
+	return (uint32_t)(sum ^ sum >> 32);
+}
+
+static int open_file(void)
+{
+	char path[PATH_BYTES];
+	int file = -1;
+
+	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
+		struct text text = text_into(path, sizeof path);
+
+		text_add(&text, "%s.%d.%u.trace%c", out.prefix, (int)getpid(), i, '\0');
+		file = os_file_create_new(path);
+		if (file < 0 && errno != EEXIST)
+			break;
+	}
+	return file < 0 ? NOT_TO_BE_HAD : file;
+}
+
+// The file, made by the first thread that has something to write; the others wait for it, lest a second one lies beside it.
+static int the_file(void)
+{
+	_Atomic uint32_t never = 0;
+	int file = NO_FILE;
+
+	if (atomic_compare_exchange_strong(&out.file, &file, BEING_MADE)) {
+		file = open_file();
+		atomic_store(&out.file, file);
+	}
+	while ((file = atomic_load(&out.file)) == BEING_MADE)
+		os_word_wait(&never, 0, 1);
+	return file;
+}
+
+static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
+{
+	head->magic = VMAG_TRACE_MAGIC;
+	head->version = VMAG_TRACE_VERSION;
+	head->checksum = checksum((uint8_t *)(head + 1), head->bytes);
+	head->pid = (uint32_t)getpid();
+	return os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK);
+}
+
+static uint8_t *add_varint(uint8_t *at, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (uint8_t)value | 0x80;
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+static void facts_clear(struct facts *facts)
+{
+	facts->at = facts->payload;
+	facts->head.events = 0;
+}
+
+static size_t room(const struct facts *facts)
+{
+	return (size_t)(facts->payload + PAYLOAD_MOST - facts->at);
+}
+
+static void add_text(struct facts *facts, const char *text, size_t length)
+{
+	facts->at = add_varint(facts->at, length);
+	memcpy(facts->at, text, length);
+	facts->at += length;
+}
+
+static void add_stack(struct facts *facts, const struct stack *stack)
+{
+	uintptr_t before = 0;
+
+	*facts->at++ = VMAG_TRACE_STACK;
+	facts->at = add_varint(facts->at, stack->number);
+	facts->at = add_varint(facts->at, stack->depth);
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		int64_t step = (int64_t)(stack->frames[i] - before);
+
+		facts->at = add_varint(facts->at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
+		before = stack->frames[i];
+	}
+	facts->head.events++;
+}
+
+static void add_name(struct facts *facts, uint8_t tag, uint64_t number, uint64_t bytes, const char *name)
+{
+	if (room(facts) < NAME_MOST)
+		return;
+	*facts->at++ = tag;
+	facts->at = add_varint(add_varint(facts->at, number), bytes);
+	add_text(facts, name, strnlen(name, NAME_MOST / 2));
+	facts->head.events++;
+}
+
+static void add_arena(void *facts, struct vmag_vmem *arena)
+{
+	add_name(facts, VMAG_TRACE_ARENA, arena->number, (uint64_t)1 << arena->lg_quantum, arena->name);
+}
+
+// Of those that there are now. The number of one that was destroyed since may be another's by now.
+static void add_names(struct facts *facts)
+{
+	for (unsigned id = 0; id < caches_end(); id++) {
+		struct vmag_cache *cache = cache_pin(id);
+
+		if (cache == NULL)
+			continue;
+		add_name(facts, VMAG_TRACE_CACHE, id, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
+		cache_unpin(cache);
+	}
+	resource_each(add_arena, facts);
+}
+
+// Whether something is executed in that mapping, and it is a file's: "start-end r-xp offset device inode /path".
+static bool is_code(const char *line, size_t length)
+{
+	const char *access = memchr(line, ' ', length);
+
+	return access != NULL && line + length - access > 4 && access[3] == 'x' && memchr(access, '/', (size_t)(line + length - access)) != NULL;
+}
+
+// Keeps the lines of code among those that begin in `line`; the rest of a line that is cut moves to the front.
+static size_t keep_code(struct facts *facts, size_t length, char **to, const char *end)
+{
+	char *line = facts->line, *last;
+
+	while ((last = memchr(line, '\n', (size_t)(facts->line + length - line))) != NULL) {
+		size_t bytes = (size_t)(last + 1 - line);
+
+		if (is_code(line, bytes) && bytes <= (size_t)(end - *to)) {
+			memcpy(*to, line, bytes);
+			*to += bytes;
+		}
+		line = last + 1;
+	}
+	length -= (size_t)(line - facts->line);
+	memmove(facts->line, line, length);
+	return length == LINE_MOST ? 0 : length;
+}
+
+// The text is made where it will stand, behind the room for its length.
+static void add_maps(struct facts *facts)
+{
+	char *start = (char *)facts->at + 1 + 5, *to = start, *end = start + MAPS_MOST;
+	int file = os_file_open("/proc/self/maps");
+	size_t length = 0;
+	ssize_t got;
+
+	if (file < 0)
+		return;
+	while ((got = os_file_read_some(file, facts->line + length, LINE_MOST - length)) > 0)
+		length = keep_code(facts, length + (size_t)got, &to, end);
+	os_file_close(file);
+	*facts->at++ = VMAG_TRACE_MAPS;
+	facts->at = add_varint(facts->at, (uint64_t)(to - start));
+	memmove(facts->at, start, (size_t)(to - start));
+	facts->at += to - start;
+	facts->head.events++;
+}
+
+// Where a chunk goes. UINT32_MAX: there is no place left.
+static uint32_t place_of(uint32_t sequence)
+{
+	if (out.fact_places != 0)
+		return out.places + sequence % out.fact_places;
+	return sequence < out.places ? sequence : UINT32_MAX;
+}
+
+// Again at its place, or at a new one.
+static bool write_facts_chunk(int file, struct facts *facts, uint32_t *sequence)
+{
+	uint32_t place;
+
+	if (*sequence == NO_SEQUENCE)
+		*sequence = out.fact_places != 0 ? out.fact_chunks++ : atomic_fetch_add(&out.chunks, 1);
+	place = place_of(*sequence);
+	if (place == UINT32_MAX)
+		return false;
+	facts->head.kind = VMAG_TRACE_FACTS;
+	facts->head.sequence = *sequence;
+	facts->head.bytes = (uint32_t)(facts->at - facts->payload);
+	facts->head.ticks_first = facts->head.ticks_last = os_ticks();
+	facts->head.ns_first = facts->head.ns_last = os_clock_ns();
+	return write_at(file, &facts->head, place);
+}
+
+// From the first stack on that is in no full chunk.
+static void write_stacks(int file, struct facts *facts)
+{
+	struct stack *last = out.written;
+
+	facts_clear(facts);
+	for (struct stack *stack; (stack = stacks_after(last)) != NULL; last = stack) {
+		if (room(facts) < STACK_MOST) {
+			if (!write_facts_chunk(file, facts, &out.stacks_sequence))
+				return;
+			out.written = last;
+			out.stacks_sequence = NO_SEQUENCE;
+			facts_clear(facts);
+		}
+		add_stack(facts, stack);
+	}
+	write_facts_chunk(file, facts, &out.stacks_sequence);
+	out.stacks_known = last->number;
+}
+
+static void write_the_rest(int file, struct facts *facts)
+{
+	facts_clear(facts);
+	add_maps(facts);
+	if (out.ledger_bytes > 0) {
+		*facts->at++ = VMAG_TRACE_LEDGER;
+		add_text(facts, out.ledger, out.ledger_bytes);
+		facts->head.events++;
+	}
+	add_names(facts);
+	write_facts_chunk(file, facts, &out.names_sequence);
+}
+
+// What is new; all when `last`. Who finds another at it leaves it to that one.
+static void write_facts(int file, bool last)
+{
+	bool more;
+
+	if (atomic_exchange(&out.facts_taken, true))
+		return;
+	more = out.stacks && stacks_count() != out.stacks_known;
+	if (out.facts == NULL)
+		out.facts = base_alloc_pages(sizeof *out.facts);
+	if (out.facts != NULL && more)
+		write_stacks(file, out.facts);
+	if (out.facts != NULL && (more || last || out.names_sequence == NO_SEQUENCE))
+		write_the_rest(file, out.facts);
+	atomic_store(&out.facts_taken, false);
+}
+
+bool trace_file_begin(const struct trace_wish *wish)
+{
+	uint64_t places = wish->most_bytes / VMAG_TRACE_CHUNK;
+
+	if (strlen(wish->prefix) >= sizeof out.prefix)
+		return false;
+	strcpy(out.prefix, wish->prefix);
+	out.places = (uint32_t)(places >= UINT32_MAX ? UINT32_MAX - 1 : places < 2 ? 2 : places);
+	out.fact_places = 0;
+	out.stacks = wish->stacks;
+	if (wish->ring) {
+		out.places = out.places < RING_LEAST ? RING_LEAST : out.places;
+		out.fact_places = out.places / RING_LEAST;
+		out.places -= out.fact_places;
+	}
+	trace_file_fork_child();
+	return true;
+}
+
+// Who stops the trace first says that it is off and then waits for the writers; who writes first says so and then looks.
+bool trace_file_write(struct vmag_trace_chunk *head, bool last)
+{
+	int saved = errno, file;
+	uint32_t place;
+	bool written = false;
+
+	atomic_fetch_add(&out.writers, 1);
+	if (last || atomic_load(&trace_generation) != 0) {
+		file = the_file();
+		head->sequence = atomic_fetch_add(&out.chunks, 1);
+		place = out.fact_places != 0 ? head->sequence % out.places : place_of(head->sequence);
+		written = file >= 0 && place != UINT32_MAX && write_at(file, head, place);
+		if (written)
+			write_facts(file, false);
+	}
+	atomic_fetch_sub(&out.writers, 1);
+	errno = saved;
+	return written;
+}
+
+void trace_file_settle(void)
+{
+	_Atomic uint32_t never = 0;
+
+	while (atomic_load(&out.writers) != 0)
+		os_word_wait(&never, 0, 1);
+}
+
+void trace_file_end(void)
+{
+	int file = atomic_exchange(&out.file, NO_FILE);
+
+	if (file < 0)
+		return;
+	write_facts(file, true);
+	os_file_close(file);
+}
+
+void trace_file_ledger(const char *fields, size_t length)
+{
+	out.ledger_bytes = min_size(length, sizeof out.ledger);
+	memcpy(out.ledger, fields, out.ledger_bytes);
+}
+
+void trace_file_fork_child(void)
+{
+	int file = atomic_exchange(&out.file, NO_FILE);
+
+	if (file >= 0)
+		os_file_close(file);
+	atomic_store(&out.writers, 0);
+	atomic_store(&out.chunks, 0);
+	atomic_store(&out.facts_taken, false);
+	out.ledger_bytes = 0;
+	out.fact_chunks = out.stacks_known = 0;
+	out.written = NULL;
+	out.stacks_sequence = out.names_sequence = NO_SEQUENCE;
+}

@@ -1,0 +1,33 @@
+// The file of an event trace: chunks, and the facts that a reader needs: stacks, names, mappings.
+//
+// The file is made at the first chunk of a process: <prefix>.<pid>.<n>.trace, with the first n that is not taken; a child
+// after fork has its own. Chunks of events take the next place. Facts are written each time events are, when there are new
+// ones: their last chunk is written again, at its old place, until it is full. In ring mode events keep to the first three
+// quarters of the file's places, and facts to the rest.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+
+#include "vmag/trace_format.h"
+#include "watch/trace.h"
+
+// The file that chunks will go to from now on. False: the prefix is too long.
+bool trace_file_begin(const struct trace_wish *wish);
+
+// Writes the chunk whose payload follows the head; the caller has filled in what tells of the events. `last`: by who stops the
+// trace. False: recording is to end, for the file is full or there is none. Keeps errno; calls the operating system.
+bool trace_file_write(struct vmag_trace_chunk *head, bool last);
+
+// After trace_generation became 0: waits until nobody is writing.
+void trace_file_settle(void);
+
+// Writes the facts and closes the file; nobody is writing.
+void trace_file_end(void);
+
+// What the last facts will tell as the ledger, cut to TRACE_LEDGER_BYTES; a copy is kept.
+enum { TRACE_LEDGER_BYTES = 1024 };
+void trace_file_ledger(const char *fields, size_t length);
+
+// The child has no file yet, and nobody writes.
+void trace_file_fork_child(void);

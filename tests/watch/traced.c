@@ -1,0 +1,73 @@
+// A program that traces itself: `traced PREFIX`.  Objects of malloc, of an object cache and of a resource arena, with stacks,
+// then again without; what happens while nothing is traced must not be in the files.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <jemalloc/jemalloc.h>
+#include <vmag/cache.h>
+#include <vmag/vmem.h>
+
+#include "../check.h"
+
+#define SITE __attribute__((noinline, noclone)) static
+
+enum { OBJECTS = 3000, KEPT = 1000 };
+
+static void *objects[OBJECTS];
+
+static int set(const char *name, bool value) {
+    return mallctl(name, NULL, NULL, &value, sizeof value);
+}
+
+SITE void site_malloc(void) {
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = malloc(200);
+    for (int i = KEPT; i < OBJECTS; i++)
+        free(objects[i]);
+    __asm__ volatile("");
+}
+
+SITE void site_cache(vmag_cache_t *cache) {
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = vmag_cache_alloc(cache, 0);
+    for (int i = KEPT; i < OBJECTS; i++)
+        vmag_cache_free(cache, objects[i]);
+    __asm__ volatile("");
+}
+
+SITE void site_arena(vmag_vmem_t *arena) {
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = vmag_vmem_alloc(arena, 3, VMAG_VM_NOSLEEP);
+    for (int i = KEPT; i < OBJECTS; i++)
+        vmag_vmem_free(arena, objects[i], 3);
+    __asm__ volatile("");
+}
+
+int main(int argc, char **argv) {
+    const char *prefix = argv[1];
+    vmag_cache_t *cache = vmag_cache_create("frobs", 96, 0, NULL, NULL, NULL, NULL, NULL, 0);
+    vmag_vmem_t *ids = vmag_vmem_create("ids", (void *)1, 100000, 1, NULL, NULL, NULL, 0, VMAG_VM_NOSLEEP);
+    uint64_t bytes = 1 << 20;
+
+    CHECK(argc == 2 && cache != NULL && ids != NULL);
+    CHECK_EQ(mallctl("trace.prefix", NULL, NULL, &prefix, sizeof prefix), 0);
+    CHECK_EQ(mallctl("trace.bytes", NULL, NULL, &bytes, sizeof bytes), 0);
+    CHECK_EQ(set("trace.stacks", true), 0);
+    vmag_cache_free(cache, vmag_cache_alloc(cache, 0));
+    CHECK_EQ(set("trace.active", true), 0);
+    CHECK_EQ(set("trace.stacks", false), EFAULT); // not while one is on
+    site_malloc();
+    for (int i = 0; i < 300; i++) // the door of caches closes at the next miss
+        objects[i] = vmag_cache_alloc(cache, 0);
+    for (int i = 0; i < 300; i++)
+        vmag_cache_free(cache, objects[i]);
+    site_cache(cache);
+    site_arena(ids);
+    CHECK_EQ(set("trace.active", false), 0);
+    site_malloc(); // untraced
+    site_cache(cache);
+    CHECK_EQ(set("trace.stacks", false), 0);
+    CHECK_EQ(set("trace.active", true), 0);
+    site_malloc();
+    CHECK_EQ(set("trace.active", false), 0);
+    return 0;
+}

@@ -1,0 +1,56 @@
+//! The trace-event JSON that ui.perfetto.dev opens: a trace's lines as counters, and its peak as an instant.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::trace_view::Summary;
+use serde_json::{Value, json};
+
+pub fn write(summary: &Summary, name: &str) -> String {
+    let pid = summary.pid;
+    let columns = summary.live_line.len().max(1) as f64;
+    let microseconds = |column: usize| (column as f64 * summary.seconds * 1e6 / columns).round();
+    let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}})];
+    let mut counter = |title: &str, line: &[u64], scale: f64| {
+        let mut before = None;
+        for (column, value) in line
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| before.replace(**value) != Some(**value))
+        {
+            let value = (*value as f64 * scale).round();
+            events.push(
+                json!({"ph": "C", "name": title, "pid": pid, "ts": microseconds(column), "args": {"value": value}}),
+            );
+        }
+    };
+    counter("live bytes", &summary.live_line, 1.0);
+    counter(
+        "events a second",
+        &summary.event_line,
+        columns / summary.seconds.max(1e-9),
+    );
+    let peak = json!({"bytes": summary.peak_live_bytes});
+    events.push(
+        json!({"ph": "i", "s": "p", "name": "peak", "pid": pid, "tid": pid, "ts": (summary.peak_seconds * 1e6).round(), "args": peak}),
+    );
+    let whole: Value = json!({"displayTimeUnit": "ms", "traceEvents": events});
+    whole.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_counters() {
+        let text = write(&crate::trace_view::tests::view().summary, "x");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        let first = events.iter().find(|event| event["name"] == "live bytes").unwrap();
+        assert_eq!(
+            (first["ph"].as_str(), first["args"]["value"].as_f64()),
+            (Some("C"), Some(4096.0))
+        );
+        assert_eq!(events.last().unwrap()["args"]["bytes"], 4160);
+        assert!(events.len() < 20);
+    }
+}

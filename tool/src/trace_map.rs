@@ -1,0 +1,268 @@
+//! The picture of address by time (2006, Figure 9), drawn while a trace is read the second time.
+//!
+//! Addresses that nothing ever used are left out of it.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::live::{Live, LiveTable};
+use crate::trace::{Event, Kind, Trace};
+use crate::trace_view::{COLUMNS, HeapCaches, column_of};
+use rustc_hash::FxHashMap;
+
+pub const ROWS: usize = 400;
+const LG_BLOCK: u32 = 12;
+const LG_CHUNK: u32 = 21;
+const BLOCKS: usize = 1 << (LG_CHUNK - LG_BLOCK);
+/// The number that stands for all sites that are not among the chief ones, and for those that are not known.
+pub const OTHER_SITES: u8 = 254;
+/// Sites that are told of a cell.
+pub const SITES_A_CELL: usize = 3;
+
+/// A picture: a value from 0 to 255 for each row and column, the lowest addresses in row 0.
+#[derive(Debug, Default)]
+pub struct Map {
+    pub rows: usize,
+    pub columns: usize,
+    pub row_bytes: u64,
+    /// The first address of each row, and where a row does not follow the one before.
+    pub row_address: Vec<u64>,
+    pub gap_before: Vec<bool>,
+    /// How full, 0 to 255.
+    pub occupancy: Vec<u8>,
+    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is.
+    pub age: Vec<u8>,
+    /// Which size holds most: 1 + its logarithm; 0: nothing is.
+    pub class: Vec<u8>,
+    /// The sites that hold most, 1 + number, and their share of what is there, of 255. Empty without stacks.
+    pub sites: [Vec<u8>; SITES_A_CELL],
+    pub shares: [Vec<u8>; SITES_A_CELL],
+}
+
+/// The blocks that something ever lay in.
+#[derive(Default)]
+pub struct Blocks(FxHashMap<u64, [u64; BLOCKS / 64]>);
+
+impl Blocks {
+    pub fn add(&mut self, address: u64, size: u64) {
+        for block in address >> LG_BLOCK..=(address + size.max(1) - 1) >> LG_BLOCK {
+            let bits = self.0.entry(block >> (LG_CHUNK - LG_BLOCK)).or_default();
+            let bit = block as usize % BLOCKS;
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+
+    /// Their numbers, ascending.
+    fn all(&self) -> Vec<u64> {
+        let mut all = Vec::new();
+        for (chunk, bits) in &self.0 {
+            all.extend(
+                (0..BLOCKS)
+                    .filter(|bit| bits[bit / 64] >> (bit % 64) & 1 != 0)
+                    .map(|bit| chunk * BLOCKS as u64 + bit as u64),
+            );
+        }
+        all.sort_unstable();
+        all
+    }
+}
+
+#[derive(Clone)]
+struct Row {
+    live: u64,
+    /// Sum of bytes · time of birth.
+    births: f64,
+    by_size: [u64; 65],
+    by_site: [u64; OTHER_SITES as usize + 1],
+}
+
+impl Row {
+    const EMPTY: Row = Row {
+        live: 0,
+        births: 0.0,
+        by_size: [0; 65],
+        by_site: [0; OTHER_SITES as usize + 1],
+    };
+}
+
+pub struct Drawing {
+    duration: u64,
+    rows: Vec<Row>,
+    row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>>,
+    live: LiveTable,
+    heap_caches: HeapCaches,
+    site_of_stack: FxHashMap<u32, u8>,
+    live_bytes: u64,
+    /// What was the most in the first pass, until it is reached again.
+    peak_bytes: Option<u64>,
+    bytes_of_stack: FxHashMap<u32, u64>,
+    at_peak: FxHashMap<u32, u64>,
+    column: usize,
+    map: Map,
+}
+
+impl Drawing {
+    pub fn new(trace: &Trace, blocks: Blocks, site_of_stack: FxHashMap<u32, u8>, peak_bytes: u64) -> Drawing {
+        let blocks = blocks.all();
+        let blocks_a_row = blocks.len().div_ceil(ROWS).max(1);
+        let starts: Vec<usize> = (0..blocks.len()).step_by(blocks_a_row).collect();
+        let rows = starts.len();
+        let mut row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>> = FxHashMap::default();
+        for (index, block) in blocks.iter().enumerate() {
+            let chunk = row_of_block
+                .entry(block / BLOCKS as u64)
+                .or_insert_with(|| Box::new([0; BLOCKS]));
+            chunk[*block as usize % BLOCKS] = (index / blocks_a_row) as u16;
+        }
+        let plane = |wanted: bool| vec![0; if wanted { rows * COLUMNS } else { 0 }];
+        let with_sites = !site_of_stack.is_empty();
+        Drawing {
+            duration: trace.duration_ns,
+            rows: vec![Row::EMPTY; rows],
+            row_of_block,
+            live: LiveTable::new(trace.duration_ns),
+            heap_caches: HeapCaches::new(trace),
+            site_of_stack,
+            live_bytes: 0,
+            peak_bytes: (peak_bytes > 0).then_some(peak_bytes),
+            bytes_of_stack: FxHashMap::default(),
+            at_peak: FxHashMap::default(),
+            column: 0,
+            map: Map {
+                rows,
+                columns: COLUMNS,
+                row_bytes: (blocks_a_row as u64) << LG_BLOCK,
+                row_address: starts.iter().map(|start| blocks[*start] << LG_BLOCK).collect(),
+                gap_before: starts
+                    .iter()
+                    .map(|start| *start > 0 && blocks[*start] != blocks[start - 1] + 1)
+                    .collect(),
+                occupancy: plane(true),
+                age: plane(true),
+                class: plane(true),
+                sites: std::array::from_fn(|_| plane(with_sites)),
+                shares: std::array::from_fn(|_| plane(with_sites)),
+            },
+        }
+    }
+
+    pub fn take(&mut self, event: &Event) {
+        let column = column_of(event.time, self.duration);
+        while self.column < column {
+            self.draw();
+        }
+        match event.kind {
+            Kind::Alloc | Kind::Resize => self.put(event, false),
+            Kind::CacheAlloc if self.heap_caches.has(event.number) => self.put(event, true),
+            Kind::Free | Kind::CacheFree => {
+                if let Some(old) = self.live.remove(event.address) {
+                    self.change(event.address, &old, false);
+                }
+            }
+            _ => {}
+        }
+        if self.peak_bytes == Some(self.live_bytes) {
+            self.at_peak = self.bytes_of_stack.clone();
+            self.peak_bytes = None;
+        }
+    }
+
+    fn put(&mut self, event: &Event, of_cache: bool) {
+        let object = Live {
+            size: event.size,
+            born: event.time,
+            stack: event.stack,
+            of_cache,
+        };
+        if let Some(old) = self.live.insert(event.address, &object) {
+            self.change(event.address, &old, false);
+        }
+        self.change(event.address, &object, true);
+    }
+
+    /// Adds an object to the rows that it lies in, or takes it out.
+    fn change(&mut self, address: u64, object: &Live, more: bool) {
+        let change = |value: &mut u64, bytes: u64| {
+            *value = if more {
+                *value + bytes
+            } else {
+                *value - bytes.min(*value)
+            }
+        };
+        change(&mut self.live_bytes, object.size);
+        let mut site = usize::from(OTHER_SITES);
+        if object.stack != 0 {
+            change(self.bytes_of_stack.entry(object.stack).or_default(), object.size);
+            site = usize::from(*self.site_of_stack.get(&object.stack).unwrap_or(&OTHER_SITES));
+        }
+        let lg = object.size.max(1).ilog2() as usize;
+        let (mut at, end) = (address, address + object.size);
+        while at < end {
+            let block = at >> LG_BLOCK;
+            let until = end.min((block + 1) << LG_BLOCK);
+            let Some(chunk) = self.row_of_block.get(&(block / BLOCKS as u64)) else {
+                return;
+            };
+            let row = &mut self.rows[usize::from(chunk[block as usize % BLOCKS])];
+            let bytes = until - at;
+            let births = object.born as f64 * bytes as f64;
+            change(&mut row.live, bytes);
+            change(&mut row.by_size[lg], bytes);
+            change(&mut row.by_site[site], bytes);
+            row.births += if more { births } else { -births };
+            at = until;
+        }
+    }
+
+    fn draw(&mut self) {
+        let now = (self.column as f64 + 1.0) * self.duration as f64 / COLUMNS as f64;
+        for (index, row) in self.rows.iter().enumerate().filter(|(_, row)| row.live > 0) {
+            let cell = index * COLUMNS + self.column;
+            let share = row.live as f64 / self.map.row_bytes as f64;
+            self.map.occupancy[cell] = (share * 255.0).ceil().min(255.0) as u8;
+            let age = (now - row.births / row.live as f64).max(1.0);
+            self.map.age[cell] = 1 + (age.log2() * 5.0).clamp(0.0, 254.0) as u8;
+            let most = (0..65).max_by_key(|lg| row.by_size[*lg]).unwrap_or(0);
+            self.map.class[cell] = 1 + most as u8;
+            if self.map.sites[0].is_empty() {
+                continue;
+            }
+            for (place, (site, bytes)) in chief(&row.by_site).into_iter().enumerate() {
+                self.map.sites[place][cell] = if bytes > 0 { 1 + site as u8 } else { 0 };
+                self.map.shares[place][cell] = (255 * bytes / row.live).min(255) as u8;
+            }
+        }
+        self.column += 1;
+    }
+
+    /// The picture, and what each stack held when most was alive.
+    pub fn finish(mut self) -> (Map, FxHashMap<u32, u64>) {
+        while self.column < COLUMNS {
+            self.draw();
+        }
+        (self.map, self.at_peak)
+    }
+}
+
+/// The largest values and their places.
+fn chief(values: &[u64]) -> [(usize, u64); SITES_A_CELL] {
+    let mut best = [(0, 0); SITES_A_CELL];
+    for (place, value) in values.iter().enumerate() {
+        let mut new = (place, *value);
+        for old in &mut best {
+            if new.1 > old.1 {
+                std::mem::swap(&mut new, old);
+            }
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first() {
+        assert_eq!(chief(&[1, 9, 0, 4, 7]), [(1, 9), (4, 7), (3, 4)]);
+        assert_eq!(chief(&[0, 2])[1], (0, 0));
+    }
+}
