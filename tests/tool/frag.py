@@ -2,8 +2,10 @@
 # `frag.py VMAG LIBRARY HOLDER`
 # SPDX-License-Identifier: BSD-2-Clause
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 from holder import Holder, need_tool
 
@@ -48,14 +50,37 @@ def check(vmag, holder):
     assert json.loads(run(vmag, "--json", "--below=1", holder.pid))["nearly_empty"] < found["nearly_empty"]
 
 
+def check_trace(vmag, library, program, folder):
+    path = os.path.join(folder, "t.trace")
+    told = f"hold 16\ngrow 8\nthin {KEEP}\n"
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--trace-stacks", "--", program],
+                   input=told, text=True, check=True, stdout=subprocess.DEVNULL)
+    found = json.loads(run(vmag, "--json", path))
+    objects = 16 * MIB // 64 / KEEP
+    print({name: found[name] for name in ("pages", "nearly_empty", "live_bytes", "kept_bytes")})
+    # 64 objects a page of which one or two are left: no page is empty, and hardly anything else is on them.
+    assert abs(found["nearly_empty"] - 16 * MIB // 4096) < 50, found["nearly_empty"]
+    assert found["kept_bytes"] > 0.95 * 16 * MIB, found["kept_bytes"]
+    worst = found["owners"][0]
+    assert "site_hold" in worst["functions"] and abs(worst["objects"] - objects) < 10, worst
+    assert worst["kept_bytes"] > 0.95 * found["kept_bytes"]
+    size = next(size for size in found["sizes"] if size["size"] == 64)
+    assert abs(size["pinning_objects"] - objects) < 10, size
+    text = run(vmag, "--full", path)
+    assert "site_hold" in text and "pages are less than 25 % full" in text, text
+    assert json.loads(run(vmag, "--json", "--at=0", path))["nearly_empty"] < 10
+
+
 def main(vmag, library, program):
     need_tool(vmag)
+    with tempfile.TemporaryDirectory() as folder:
+        check_trace(vmag, library, program, folder)
     with Holder(library, program, "prof:true,lg_prof_sample:12") as holder:
         check(vmag, holder)
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
         assert "nothing was sampled" in run(vmag, holder.pid)
-    for words in ([], ["2147483647"], ["--below=0", "1"]):
+    for words in ([], ["2147483647"], ["--below=0", "1"], [__file__], ["/nowhere"]):
         assert subprocess.run([vmag, "frag", *words], stderr=subprocess.DEVNULL).returncode == 125, words
 
 

@@ -6,6 +6,8 @@
 //! right on the average when the sites' survivors lie as scattered as all others.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+pub mod traced;
+
 use crate::attach::Process;
 use crate::error::{Result, ToolError};
 use crate::explain::areas::{self, Residency};

@@ -3,6 +3,7 @@
 
 use super::figures::{bytes, count};
 use super::heap::{full_stack_of, place};
+use crate::frag::traced::{OwnerKept, Traced};
 use crate::frag::{ClassFrag, Frag};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -135,5 +136,84 @@ pub fn json(frag: &Frag) -> Value {
         "pinned_bytes": frag.sum(|class| class.pinned_bytes), "only_magazines_bytes": frag.magazines_bytes,
         "unexplained_bytes": frag.unexplained_bytes, "profiled": frag.is_profiled,
         "classes": frag.classes, "sites": sites,
+    })
+}
+
+pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
+    let mut out = format!(
+        "process {}, {:.3} s after the beginning of the trace: {} pages with small objects, {} live on them\n\
+         {} pages are less than {} % full; {} are free on them\n",
+        traced.pid,
+        traced.seconds,
+        count(traced.pages),
+        bytes(traced.live_bytes),
+        count(traced.nearly_empty),
+        traced.below_percent,
+        bytes(traced.kept_bytes)
+    );
+    let _ = writeln!(
+        out,
+        "\n{:>9} {:>11} {:>16} {:>11}",
+        "size", "objects", "on these pages", "kept"
+    );
+    for size in traced.sizes.iter().filter(|size| size.pinning_objects > 0).take(most) {
+        let _ = writeln!(
+            out,
+            "{:>9} {:>11} {:>16} {:>11}",
+            count(size.size),
+            count(size.objects),
+            count(size.pinning_objects),
+            bytes(size.kept_bytes as u64)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\n{:>11} {:>11} {:>10}  kept by objects of",
+        "kept", "objects", "mean age"
+    );
+    for owner in traced.owners.iter().take(most) {
+        let _ = writeln!(
+            out,
+            "{:>11} {:>11} {:>8.3} s  {}",
+            bytes(owner.kept_bytes as u64),
+            count(owner.objects),
+            owner.mean_age_seconds,
+            owner_name(owner)
+        );
+        if full {
+            out.push_str(&full_stack_of(&owner.frames));
+        }
+    }
+    if traced.owners.len() > most {
+        let _ = writeln!(out, "and {} more (--top N)", traced.owners.len() - most);
+    }
+    if !traced.has_stacks {
+        out.push_str("a trace with `vmag run --trace FILE --trace-stacks` tells the call sites\n");
+    }
+    out
+}
+
+fn owner_name(owner: &OwnerKept) -> String {
+    match (owner.thread, owner.size) {
+        (Some(thread), Some(size)) => format!("{size} bytes, allocated by thread {thread}"),
+        _ => place(&owner.frames),
+    }
+}
+
+pub fn traced_json(traced: &Traced) -> Value {
+    let owners: Vec<Value> = traced
+        .owners
+        .iter()
+        .map(|owner| {
+            let mut value = json!(owner);
+            let functions: Vec<&str> = owner.frames.iter().rev().map(|frame| frame.function.as_str()).collect();
+            value["functions"] = json!(functions);
+            value
+        })
+        .collect();
+    json!({
+        "format": "vmag-frag-trace-1", "pid": traced.pid, "seconds": traced.seconds, "below_percent": traced.below_percent,
+        "pages": traced.pages, "nearly_empty": traced.nearly_empty, "live_bytes": traced.live_bytes,
+        "kept_bytes": traced.kept_bytes, "has_stacks": traced.has_stacks, "sizes": traced.sizes, "owners": owners,
     })
 }
