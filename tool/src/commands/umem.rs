@@ -60,7 +60,9 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     fn text(&self) -> String {
-        format!("{} {}", self.request.name(), self.detail).trim_end().to_string()
+        format!("{} {}", self.request.name(), self.detail)
+            .trim_end()
+            .to_string()
     }
 
     fn needs_debugging(&self) -> bool {

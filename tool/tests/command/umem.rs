@@ -61,12 +61,19 @@ fn what_is_asked_for_is_handed_on() {
     assert!(stderr(&output).contains("whatis 0x7f00ab10,/"), "{}", stderr(&output));
     let output = vmag(&["umem-status"], WRITE);
     assert!(stderr(&output).contains("umem_status,/"), "{}", stderr(&output));
-    let output = vmag(&["umem-log", "--log=slab"], &format!("{WRITE} echo $UMEM_LOGGING,$UMEM_DEBUG, >&2"));
+    let output = vmag(
+        &["umem-log", "--log=slab"],
+        &format!("{WRITE} echo $UMEM_LOGGING,$UMEM_DEBUG, >&2"),
+    );
     assert!(stderr(&output).contains("umem_log slab,/"), "{}", stderr(&output));
     assert!(stderr(&output).contains("slab,,"), "{}", stderr(&output));
     let output = vmag(&["umem-verify"], &format!("{WRITE} echo $UMEM_DEBUG >&2"));
     assert!(stderr(&output).contains("audit"), "{}", stderr(&output));
     let output = vmag(&["whatis", "here"], WRITE);
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
-    assert!(stderr(&output).contains("not a hexadecimal number"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("not a hexadecimal number"),
+        "{}",
+        stderr(&output)
+    );
 }
