@@ -121,7 +121,7 @@ fn what_did_not_run_is_left_out() {
     );
     let output = compare(&["--rounds", "1"], "case $LD_PRELOAD in *bump*) exit 3;; esac");
     assert!(
-        stderr(&output).contains("left out: bump: the program ended with exit status 3"),
+        stderr(&output).contains("bump: the program ended with exit status 3"),
         "{}",
         stderr(&output)
     );
