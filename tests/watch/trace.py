@@ -62,7 +62,7 @@ def check_counts(vmag, library, sites, folder):
 # Forks, threads' ends and dlopen while a trace overwrites itself.
 def check_ring(vmag, library, everything, folder):
     prefix = os.path.join(folder, "ring")
-    conf = f"trace:{prefix},trace_bytes:{16 * CHUNK},trace_ring:true,prof:true,lg_prof_sample:14"
+    conf = f"trace:{prefix},trace_bytes:{16 * CHUNK},trace_ring:true,trace_stacks:true,prof:true,lg_prof_sample:14"
     for seconds in (3, 30, 300):  # a busy machine needs more to fill the ring
         subprocess.run([everything, str(seconds)], check=True, env=environment(library, conf), stderr=subprocess.DEVNULL)
         files = glob.glob(prefix + ".*.trace")
