@@ -59,28 +59,14 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 		heap_free_sized(object, 0, size, "free_sized");
 }
 
-static __attribute__((noinline)) void *malloc_tallied(size_t size)
-{
-	void *object = words.door == DOOR_COUNT ? tallied_malloc(size) : NULL;
-
-	return object != NULL ? object : malloc_slow(size);
-}
-
-static __attribute__((noinline)) void free_tallied(void *object)
-{
-	if (words.door != DOOR_COUNT || !tallied_free(object))
-		free_slow(object);
-}
-
-// The fronts of processors are asked first: they serve every operation of a thread that has them, so they count.
 CPU_FAST void *malloc_miss(size_t size)
 {
-	return cpu_fast_malloc(size, malloc_tallied);
+	return cpu_fast_malloc(size, malloc_slow);
 }
 
 CPU_FAST void free_miss(void *object)
 {
-	cpu_fast_free(object, free_tallied);
+	cpu_fast_free(object, free_slow);
 }
 
 static __attribute__((noinline)) void free_sized_miss(void *object, size_t size)

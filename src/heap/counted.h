@@ -3,7 +3,6 @@
 // First thing at a miss, where it serves nearly all operations then. The tops are the front's own. Whatever is not the
 // common case, and an allocation into which a point of the profile falls, is left to the slow path, which also notices
 // that the door is to be opened or closed for something else: at the next point at the latest.
-// Beside it the same for the exact counters of a thread, which has no points to fall into.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -18,49 +17,11 @@ static inline bool counted_serves(uint8_t door)
 	return UNLIKELY(door != 0) && (door & ~(DOOR_SAMPLE | DOOR_TRACE)) == 0;
 }
 
-// While the door is closed for nothing but the exact counters of the thread: the object, NULL: the slow path is to do it.
-static inline __attribute__((always_inline)) void *tallied_malloc(size_t size)
-{
-	if (UNLIKELY(size > SMALL_MOST))
-		return NULL;
-	struct front *front = words.front;
-	uintptr_t class = size_class_table[size];
-	void **top = front->kept[class];
-	void *object = top[-1];
-
-	if (UNLIKELY(object == NULL))
-		return NULL;
-	front->allocated += size_class_bytes[class];
-	front->kept[class] = --top;
-	*top = (void *)(front->word + class);
-	return object;
-}
-
-static inline __attribute__((always_inline)) bool tallied_free(void *object)
-{
-	size_t granule = granule_of(object);
-
-	if (UNLIKELY(granule >= page_map_end))
-		return false;
-	struct front *front = words.front;
-	uintptr_t word = page_map[granule];
-	void **top = front->kept[word_class(word)];
-
-	if (UNLIKELY((uintptr_t)*top != word))
-		return false;
-	front->freed += size_class_bytes[word_class(word)];
-	*top = object;
-	front->kept[word_class(word)] = top + 1;
-	return true;
-}
-
 // The object; NULL: the slow path is to do it.
 static inline __attribute__((always_inline)) void *counted_malloc(size_t size)
 {
 	uint8_t door = words.door;
 
-	if (door == DOOR_COUNT)
-		return tallied_malloc(size);
 	if (!counted_serves(door) || size > SMALL_MOST)
 		return NULL;
 	struct front *front = words.front;
@@ -84,8 +45,6 @@ static inline __attribute__((always_inline)) bool counted_free(void *object)
 {
 	size_t granule = granule_of(object);
 
-	if (words.door == DOOR_COUNT)
-		return tallied_free(object);
 	if (!counted_serves(words.door) || granule >= page_map_end)
 		return false;
 	struct front *front = words.front;

@@ -1,7 +1,9 @@
-// The fast path where fronts of processors serve: what stands between the miss of heap/fast.h and the slow path.
+// The fast path while the door is closed for one thing alone: fronts of processors serve, or the thread's exact counters are on.
 //
-// A thread's words are then closed, so each operation misses, comes here, and is one restartable sequence. Threads of which
-// anything else is wanted (heap/door.h) have no `words.cpu` and go on to the slow path.
+// A thread's words are then closed, so each operation misses, comes here, and finds in `words.way` which of the two it is: one
+// restartable sequence, or what fast.h does on the front's own tops, with its bytes added. Threads of which anything else is
+// wanted (heap/door.h) have no way and go on to the slow path, as does whatever the loaded magazine does not serve; the
+// slow path also notices that the door is to be opened or closed for something else.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -12,38 +14,65 @@
 
 #define CPU_FAST static inline __attribute__((always_inline))
 
+CPU_FAST void *tallied_pop(struct front *front, uintptr_t class)
+{
+	void **top = front->kept[class];
+	void *object = top[-1];
+
+	if (UNLIKELY(object == NULL))
+		return NULL;
+	front->allocated += size_class_bytes[class];
+	front->kept[class] = --top;
+	*top = (void *)(front->word + class);
+	return object;
+}
+
+CPU_FAST bool tallied_push(struct front *front, uintptr_t word, void *object)
+{
+	void **top = front->kept[word_class(word)];
+
+	if (UNLIKELY((uintptr_t)*top != word))
+		return false;
+	front->freed += size_class_bytes[word_class(word)];
+	*top = object;
+	front->kept[word_class(word)] = top + 1;
+	return true;
+}
+
 CPU_FAST void *cpu_fast_malloc(size_t size, void *(*slow)(size_t))
 {
-	void *object, ****table = words.cpu;
+	intptr_t way = words.way;
+	void *object;
 
-	if (LIKELY(table != NULL && size <= SMALL_MOST) && LIKELY(rseq_pop(table, size_class_table[size], &object)))
+	if (UNLIKELY(size > SMALL_MOST))
+		return slow(size);
+	if (LIKELY(way < 0)) {
+		object = tallied_pop((struct front *)-way, size_class_table[size]);
+		return LIKELY(object != NULL) ? object : slow(size);
+	}
+	if (LIKELY(way != 0) && LIKELY(rseq_pop((void ****)way, size_class_table[size], &object)))
 		return object;
 	return slow(size);
 }
 
-CPU_FAST bool cpu_fast_push(void ****table, void *object)
+CPU_FAST bool cpu_fast_push(intptr_t way, void *object)
 {
-	uintptr_t class = page_map_word(object) - cpu_word;
+	uintptr_t word = page_map_word(object);
 
-	return LIKELY(class < CLASSES) && rseq_push(table, class, object);
+	if (LIKELY(way < 0))
+		return tallied_push((struct front *)-way, word, object);
+	return LIKELY(way != 0) && LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ****)way, word - cpu_word, object));
 }
 
 CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))
 {
-	void ****table = words.cpu;
-
-	if (LIKELY(table != NULL) && LIKELY(cpu_fast_push(table, object)))
-		return;
-	slow(object);
+	if (UNLIKELY(!cpu_fast_push(words.way, object)))
+		slow(object);
 }
 
 // The size must be the object's: the slow path reports one that is not.
 CPU_FAST void cpu_fast_free_sized(void *object, size_t size, void (*slow)(void *, size_t))
 {
-	void ****table = words.cpu;
-
-	if (table != NULL && size <= SMALL_MOST && size_class_table[size] == word_class(page_map_word(object)) &&
-	    LIKELY(cpu_fast_push(table, object)))
-		return;
-	slow(object, size);
+	if (UNLIKELY(size > SMALL_MOST || size_class_table[size] != word_class(page_map_word(object)) || !cpu_fast_push(words.way, object)))
+		slow(object, size);
 }

@@ -680,7 +680,7 @@ void front_end(void *value)
 	trace_thread_end(&front->tracer);
 	words.ended = true;
 	words.door = 0;
-	words.cpu = NULL;
+	words.way = 0;
 	words.front = NULL;
 	front_unlink(front);
 	arena_unbind(front->arena);

@@ -20,7 +20,8 @@ struct front_words {
 	void **top[CLASSES];
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
-	void ****cpu; // the table of processors' tops while only the fronts of processors serve (heap/cpu_fast.h); else NULL
+	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): the table of
+		      // processors' tops, or, negated, the front of a thread whose exact counters are on; else 0
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
@@ -37,6 +38,7 @@ struct outbound {
 
 // Of one thread, nobody else writes it; or an explicit cache (heap/explicit.h), which has no words.
 struct front {
+	void **kept[CLASSES]; // the tops while the words are closed; first, for the fast path of counted threads (heap/cpu_fast.h)
 	struct arena *arena;
 	uintptr_t word; // the page map's word of the arena, class 0
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
@@ -57,7 +59,6 @@ struct front {
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
-	void **kept[CLASSES];
 	struct outbound outbound[OUTBOUND_SLOTS];
 };
 

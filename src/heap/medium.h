@@ -14,7 +14,7 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	void **top = words.top[class], *object = top[-1];
 
 	if (UNLIKELY(object == NULL))
-		return words.cpu != NULL && rseq_pop(words.cpu, class, &object) ? object : NULL;
+		return words.way > 0 && rseq_pop((void ****)words.way, class, &object) ? object : NULL;
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);
 	return object;

@@ -14,6 +14,9 @@ vmag_test_program(ctl_cost ${CMAKE_SOURCE_DIR}/bench/statistics.c)
 vmag_test(ctl.cost slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/cost.py $<TARGET_FILE:ctl_cost> $<TARGET_FILE:vmag>)
 set_tests_properties(ctl.cost PROPERTIES RUN_SERIAL TRUE) # it measures time
 
+vmag_test_program(ctl_counters ctl/counters.c)
+vmag_test(ctl.counters slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/counters.py $<TARGET_FILE:ctl_counters> $<TARGET_FILE:vmag>)
+
 vmag_test(ctl.documents quick 30 ${PYTHON} ${CMAKE_SOURCE_DIR}/man/generate.py $<TARGET_FILE:vmag> --check)
 
 vmag_test(ctl.names quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.py $<TARGET_FILE:vmag>
