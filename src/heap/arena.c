@@ -30,7 +30,16 @@ static struct {
 	_Atomic unsigned end;       // no number from here on was ever used
 	_Atomic unsigned explicit;  // numbers given to explicit arenas
 	struct arena *_Atomic by_id[ARENAS_MOST];
+	// Constant from before the first arena on.
+	struct extent_hooks_s *source; // of automatic arenas
 } arenas = { .lock = MUTEX_INIT(RANK_ARENAS) };
+
+void arenas_set_source(struct extent_hooks_s *hooks)
+{
+	if (hooks != NULL)
+		source_of_heap(hooks);
+	arenas.source = hooks;
+}
 
 static struct arena *arena_create(unsigned id, bool is_explicit)
 {
@@ -43,6 +52,8 @@ static struct arena *arena_create(unsigned id, bool is_explicit)
 	arena->is_explicit = is_explicit;
 	pages_init(&arena->pages, "pages");
 	arena->pages.extents.arena = id;
+	if (!is_explicit && arenas.source != NULL)
+		extents_set_hooks(&arena->pages.extents, arenas.source);
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
 			 (uint16_t)arena_word(id, class));

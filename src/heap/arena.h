@@ -82,6 +82,9 @@ struct arena *arena_make_explicit(void);
 // How many arenas threads are given at most. Counts processors when asked first.
 unsigned arenas_automatic(void);
 
+// Where those arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
+void arenas_set_source(struct extent_hooks_s *hooks);
+
 // Makes a live explicit arena closed, if no more than that many threads are bound to it, and waits until nobody is visiting.
 // Makes a closed one live or destroyed. False: not possible.
 bool arena_close(struct arena *arena, unsigned threads);

@@ -29,6 +29,7 @@
 #include "os/thread.h"
 #include "pages/chunks.h"
 #include "pages/page_map.h"
+#include "pages/sources.h"
 #include "vmem/resource.h"
 #include "watch/trace.h"
 
@@ -75,6 +76,8 @@ bool heap_ready(void)
 			caches_init(heap_trim, reclaim_expect_bytes);
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 			take_umem_options();
+			if (options.heap_source[0] != '\0')
+				arenas_set_source(source_of_words(options.heap_source));
 			debug_begin();
 			close_doors_by_options();
 			sampling_init();

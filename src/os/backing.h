@@ -29,5 +29,8 @@ bool os_backing_map_at(void *address, size_t size, int file, uint64_t offset);
 void *os_backing_map(size_t size, int file); // the beginning, wherever the kernel likes; NULL: not possible
 bool os_backing_map_huge_at(void *address, size_t size);
 
+// Children after fork do not get the mapping; touching it ends them.
+void os_backing_keep_from_children(void *address, size_t size);
+
 // Wants the pages of a mapping from one node, by preference or strictly.
 bool os_backing_bind(void *address, size_t size, unsigned node, bool strict);

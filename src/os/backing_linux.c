@@ -101,6 +101,11 @@ void *os_backing_map(size_t size, int file)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+void os_backing_keep_from_children(void *address, size_t size)
+{
+	madvise(address, size, MADV_DONTFORK);
+}
+
 bool os_backing_map_huge_at(void *address, size_t size)
 {
 	return map_at(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);

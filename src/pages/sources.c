@@ -25,6 +25,7 @@ struct source {
 	unsigned node;
 	bool strict;
 	int file; // −1: none
+	bool whole_heap; // children after fork would share it, and allocate in it what their parents do
 	uintptr_t base;
 	size_t window_bytes;
 	uint64_t first; // offset of the window's start in the file
@@ -98,6 +99,8 @@ static void *file_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 		vmem_segment_free(&source->window, (uintptr_t)start, size, VMEM_CLEAN);
 		return NULL;
 	}
+	if (source->whole_heap)
+		os_backing_keep_from_children(start, size);
 	*zero = *commit = true;
 	return start;
 }
@@ -167,6 +170,11 @@ extent_hooks_t *source_of_file(int file)
 		base_free(source, sizeof *source);
 	os_file_close(file);
 	return NULL;
+}
+
+void source_of_heap(extent_hooks_t *hooks)
+{
+	source_of(hooks)->whole_heap = true;
 }
 
 int source_file(const extent_hooks_t *hooks)

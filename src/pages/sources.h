@@ -20,6 +20,13 @@ struct extent_hooks_s *source_of_file(int file);
 struct extent_hooks_s *source_of_huge_pages(void);
 struct extent_hooks_s *source_of_node(unsigned node, bool strict);
 
+// A source by its name: huge, node=N, only_node=N, file=PATH, memory_file=NAME. NULL: there is none of that name, or it cannot be
+// had; one line on stderr says so.
+struct extent_hooks_s *source_of_words(const char *words);
+
+// The heap itself comes from this source: children after fork do not get the memory of a file, which they could only destroy.
+void source_of_heap(struct extent_hooks_s *hooks);
+
 // Ends a source whose extents were all given back. Nothing when the hooks are not ours.
 void source_end(struct extent_hooks_s *hooks);
 

@@ -172,7 +172,8 @@ static void every_option(void) {
             every_word(option);
             break;
         case OPTION_TEXT:
-            snprintf(conf, sizeof conf, "%s:%.*s", option->name, (int)option->most, "0123456789abcdefghijklmnopqrstuvwxyz");
+            snprintf(conf, sizeof conf, "%s:%.*s", option->name, (int)option->most,
+                     strcmp(option->name, "heap_source") == 0 ? "memory_file=heap" : "0123456789abcdefghijklmnopqrstuvwxyz");
             good(conf, conf);
             snprintf(conf, sizeof conf, "%s:%0*d", option->name, (int)option->most + 1, 0);
             bad(conf, option->name, NULL);

@@ -1,0 +1,71 @@
+// Sources by their names, as the option heap_source has them.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/backing.h"
+#include "os/file.h"
+#include "pages/sources.h"
+#include "util/format.h"
+
+enum { NODES_MOST = 1024 };
+
+static const char *behind(const char *words, const char *start)
+{
+	size_t length = strlen(start);
+
+	return strncmp(words, start, length) == 0 && words[length] != '\0' ? words + length : NULL;
+}
+
+static struct extent_hooks_s *of_node(const char *number, bool strict)
+{
+	unsigned node = 0;
+
+	for (; *number >= '0' && *number <= '9' && node < NODES_MOST; number++)
+		node = node * 10 + (unsigned)(*number - '0');
+	errno = EINVAL;
+	return *number == '\0' ? source_of_node(node, strict) : NULL;
+}
+
+static struct extent_hooks_s *of_file(int file)
+{
+	return file >= 0 ? source_of_file(file) : NULL;
+}
+
+static struct extent_hooks_s *of_words(const char *words)
+{
+	const char *rest;
+
+	if (strcmp(words, "huge") == 0)
+		return source_of_huge_pages();
+	if ((rest = behind(words, "node=")) != NULL)
+		return of_node(rest, false);
+	if ((rest = behind(words, "only_node=")) != NULL)
+		return of_node(rest, true);
+	if ((rest = behind(words, "memory_file=")) != NULL)
+		return of_file(os_backing_open_memory(rest));
+	if ((rest = behind(words, "file=")) != NULL)
+		return of_file(os_backing_open(rest));
+	errno = EINVAL;
+	return NULL;
+}
+
+struct extent_hooks_s *source_of_words(const char *words)
+{
+	struct extent_hooks_s *hooks = of_words(words);
+	int failure = errno;
+	char line[400];
+	struct text text = text_into(line, sizeof line);
+
+	if (hooks != NULL)
+		return hooks;
+	text_add(&text, "vmag: heap_source:%s: ", words);
+	if (failure == EINVAL)
+		text_add(&text, "there are huge, node=N, only_node=N, file=PATH and memory_file=NAME");
+	else
+		text_add(&text, "it cannot be had (error %d)", failure);
+	text_add(&text, "; the heap is ordinary memory\n");
+	os_stderr_write(line, (size_t)(text.at - line));
+	return NULL;
+}
