@@ -4,6 +4,7 @@
 import ctypes
 import errno
 import os
+import re
 import subprocess
 import sys
 
@@ -122,6 +123,46 @@ def check_names(library):
     expect("a MIB beyond", library.c.mallctlbymib(mib, used, None, None, None, ctypes.c_size_t(0)), errno.ENOENT)
 
 
+# Options that do something to the process that reads them here.
+LEFT_ALONE = {"heap_source", "trace", "publish", "black_box", "front", "prof_prefix", "malloc_conf"}
+
+
+def another(kind, value, limits):
+    """A value that the option does not have."""
+    if kind == "bool":
+        return "false" if value == "true" else "true"
+    if kind == "word":
+        return [word for word in limits.split(", ") if word != value][-1]
+    if kind == "text":
+        return "x"
+    least, most = re.match(r"(?:from )?(-?\d+)(?: to (\d+))?", limits).groups()
+    if kind == "ratio":
+        return "1" if value != "1" else "0"
+    return next(number for number in (str(int(value) + 1), str(int(value) - 1)) if int(least) <= int(number) <= int(most or number))
+
+
+def told_options(path, settings):
+    """All options as opt.* tell them, in a process of those settings."""
+    library = Library(path)
+    for name, (value, *_rest) in settings.items():
+        kind, *fields = library.options[name]
+        if fields[0] != value:
+            raise AssertionError(f"{name}:{value} was set, and is {fields[0]}")
+        check_option(library, name, kind, *fields)
+
+
+def check_changed_options(path, library):
+    """opt.* say what MALLOC_CONF set: every option has another value than here."""
+    settings = {name: (another(kind, value, limits), kind) for name, (kind, value, _source, limits, _meaning) in library.options.items() if name not in LEFT_ALONE}
+    pairs = ",".join(f"{name}:{value}" for name, (value, _) in settings.items())
+    code = f"import sys; sys.argv = ['']; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import names; names.told_options({path!r}, {settings!r})"
+    done = subprocess.run([sys.executable, "-c", code + "; print('all told')"], env={**os.environ, "MALLOC_CONF": pairs, "LD_PRELOAD": path},
+                          capture_output=True, text=True, check=False, timeout=60)
+    if "all told" not in done.stdout:
+        raise AssertionError(done.stderr[-600:])
+    return len(settings)
+
+
 def main(path, list_path, values):
     library = Library(path)
     with open(list_path, encoding="ascii") as file:
@@ -146,7 +187,8 @@ def main(path, list_path, values):
         check_control(library, name, kind, access, meaning)
     for name, fields in library.options.items():
         check_option(library, name, *fields)
-    print(f"{len(rows)} names, {len(library.controls)} controls")
+    changed = check_changed_options(path, library)
+    print(f"{len(rows)} names, {len(library.controls)} controls, {changed} options changed")
 
 
 def check_option(library, name, kind, value, _source, _limits, _meaning):
@@ -164,4 +206,5 @@ def check_option(library, name, kind, value, _source, _limits, _meaning):
         expect(f"opt.{name}", int.from_bytes(got[:size], "little", signed=int(value) < 0), int(value))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
