@@ -3,7 +3,7 @@
 
 Each round starts a fresh server for each side, by turns. The clients are redis-benchmark's, over a Unix socket. What the server's process
 spends of CPU time for a request is the steadier number: the throughput is also the clients' and the machine's. Memory is
-the private resident memory of the server (smaps_rollup), with the data in it, and after half of the keys were deleted.
+the private resident memory of the server (smaps_rollup), with the data in it, at once and after some seconds, and after half of the keys were deleted.
 
 SPDX-License-Identifier: BSD-2-Clause
 """
@@ -82,6 +82,8 @@ def one_run(libraries, options):
             for test in TESTS:
                 result[test + " requests/s"], result[test + " server µs/request"] = server.benchmark(test, options)
             result["private MiB"] = server.memory() / MIB
+            time.sleep(options.settle)
+            result["private MiB, at rest"] = server.memory() / MIB
             server.command("eval", DELETE_HALF, "0", str(options.keys))
             time.sleep(options.settle)
             result["private MiB, half deleted"] = server.memory() / MIB
@@ -120,7 +122,7 @@ def main():
     parser.add_argument("--keys", type=int, default=200000)
     parser.add_argument("--bytes", type=int, default=100, help="of a value")
     parser.add_argument("--pipeline", type=int, default=16)
-    parser.add_argument("--settle", type=float, default=4, help="seconds after the deletion")
+    parser.add_argument("--settle", type=float, default=4, help="seconds of rest after the load, and after the deletion")
     parser.add_argument("--json", type=pathlib.Path, help="all numbers")
     options = parser.parse_args()
     for program in ("redis-server", "redis-benchmark", "redis-cli"):
