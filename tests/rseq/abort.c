@@ -41,6 +41,12 @@ static pid_t start_child(enum operation operation) {
 
     CHECK(child >= 0);
     if (child == 0) {
+        // On one processor: an exchange meant for the magazines of another is refused, rightly.
+        cpu_set_t here;
+
+        CPU_ZERO(&here);
+        CPU_SET(sched_getcpu(), &here);
+        CHECK_EQ(sched_setaffinity(0, sizeof here, &here), 0);
         CHECK_EQ(ptrace(PTRACE_TRACEME, 0, 0, 0), 0);
         for (;;) {
             raise(SIGSTOP);
@@ -49,6 +55,7 @@ static pid_t start_child(enum operation operation) {
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFSTOPPED(status));
+    CHECK_EQ(ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL), 0);
     return child;
 }
 
