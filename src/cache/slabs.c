@@ -143,7 +143,7 @@ static uintptr_t import(struct vmag_cache *cache)
 	bool zeroed;
 
 	if (from_heap(cache))
-		return pages_alloc(&cache_pages, bytes, cache->align > os_page_size() ? cache->align : 0, &zeroed);
+		return pages_alloc_dense(&cache_pages, bytes, cache->align > os_page_size() ? cache->align : 0, &zeroed);
 	return hash_prepare(cache) ? (uintptr_t)cache->source.import(cache->source.source, bytes, VMAG_NOSLEEP) : 0;
 }
 

@@ -49,6 +49,9 @@ void os_pages_unmap(void *address, size_t size);
 // the contents are then untouched.
 bool os_pages_purge(void *address, size_t size);
 
+// How many bytes of whole pages in use are resident; `size` when the system does not tell.
+size_t os_pages_resident(void *address, size_t size);
+
 // Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise").
 void os_pages_huge(void *address, size_t size, bool wanted);
 

@@ -14,6 +14,7 @@
 
 #include "os/file.h"
 #include "util/assert.h"
+#include "util/bits.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -22,7 +23,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-enum { PIECE = 2 * 1024 * 1024 };
+enum { PIECE = 2 * 1024 * 1024, PAGES_ASKED = 512 };
 enum { READ_WRITE = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 size_t os_page_size(void)
@@ -156,6 +157,25 @@ bool os_pages_purge(void *address, size_t size)
 	if (dontneed_zeroes())
 		return madvise(address, size, MADV_DONTNEED) == 0;
 	return remap_fresh(address, size);
+}
+
+size_t os_pages_resident(void *address, size_t size)
+{
+	unsigned char pages[PAGES_ASKED];
+	size_t page = os_page_size(), resident = 0;
+	int saved = errno;
+
+	for (size_t done = 0; done < size; done += sizeof pages * page) {
+		size_t bytes = min_size(size - done, sizeof pages * page);
+
+		if (mincore((char *)address + done, bytes, pages) != 0) {
+			errno = saved;
+			return size;
+		}
+		for (size_t i = 0; i < bytes / page; i++)
+			resident += (pages[i] & 1) * page;
+	}
+	return resident;
 }
 
 void os_pages_huge(void *address, size_t size, bool wanted)

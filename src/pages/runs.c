@@ -16,6 +16,8 @@ enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
+	CHUNKS_A_LOOK = 32,            // chunks of objects until one is left to small pages again, to be looked at
+	DENSE_BYTES = CHUNK_BYTES / 8 * 5, // resident in it: from there on huge pages make little more resident
 	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
 };
 
@@ -128,12 +130,30 @@ static void keep_proportion(struct pages *pages, size_t taken)
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
-static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
+// Whether objects smaller than a chunk are written to all over, so that huge pages do not make more resident than small ones: as they were in the
+// last chunk that was left to small pages. One in 32 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
+static bool objects_are_dense(struct pages *pages, uintptr_t start)
+{
+	uintptr_t before = atomic_exchange_explicit(&pages->looked_at, 0, memory_order_relaxed);
+	uint32_t chunk = atomic_fetch_add_explicit(&pages->object_chunks, 1, memory_order_relaxed);
+
+	if (before != 0)
+		atomic_store_explicit(&pages->objects_dense, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES,
+				      memory_order_relaxed);
+	if (chunk % CHUNKS_A_LOOK != 0 && atomic_load_explicit(&pages->objects_dense, memory_order_relaxed))
+		return true;
+	atomic_store_explicit(&pages->looked_at, start, memory_order_relaxed);
+	return false;
+}
+
+static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, bool dense)
 {
 	size_t least = options.thp == THP_ALWAYS ? 0 : HUGE_LEAST;
 
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < least ||
 	    !extents_are_ours(&pages->extents))
+		return;
+	if (!dense && size < CHUNK_BYTES && options.thp != THP_ALWAYS && !objects_are_dense(pages, start))
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
@@ -141,7 +161,7 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size)
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size); // it will be resident with the first touch of its neighbour
 }
 
-uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
+static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, bool dense)
 {
 	struct vmem_constraint aligned = { .align = align };
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
@@ -151,8 +171,18 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 	if (piece.start != 0 && piece.dirty < size)
 		keep_proportion(pages, size - piece.dirty);
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
-		ask_for_huge(pages, piece.start, size);
+		ask_for_huge(pages, piece.start, size, dense);
 	return piece.start;
+}
+
+uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
+{
+	return take(pages, size, align, zeroed, false);
+}
+
+uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed)
+{
+	return take(pages, size, align, zeroed, true);
 }
 
 void pages_free(struct pages *pages, uintptr_t start, size_t size)

@@ -32,6 +32,11 @@ struct pages {
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	struct extents extents;
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
+	// Of chunks that begin with an object smaller than they are (docs/decisions/0005): how many there were, the last that was left to
+	// small pages, to be looked at, and whether the one before it turned out to be resident.
+	_Atomic uint32_t object_chunks;
+	_Atomic bool objects_dense;
+	_Atomic uintptr_t looked_at;
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.
@@ -46,6 +51,9 @@ void pages_init(struct pages *pages, const char *name);
 
 // A run of `size` bytes at a multiple of `align` (0: a page). 0: no memory. `*zeroed`: its pages are the kernel's zeroes.
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed);
+// The same for slabs, whose buffers will all be written to: in a large heap the chunk that it begins is to be huge pages. Of an object
+// smaller than a chunk a program may touch a page only, as with buffers of connections: earlier chunks tell (docs/decisions/0005).
+uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed);
 void pages_free(struct pages *pages, uintptr_t start, size_t size);
 
 // In place; false: not possible. `*zeroed`: what was added is zero.

@@ -123,7 +123,7 @@ static struct slab *slab_create(struct bin *bin)
 	slab = base_alloc(header);
 	if (slab == NULL)
 		return NULL;
-	start = pages_alloc(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
+	start = pages_alloc_dense(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
 	if (start == 0) {
 		base_free(slab, header);
 		return NULL;

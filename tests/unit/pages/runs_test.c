@@ -302,6 +302,49 @@ static void no_long_search(void) {
     end(&pages);
 }
 
+// Objects smaller than a chunk of which the program touches a page each: their chunks are never asked for as huge pages. Once they are
+// written to all over, they are.
+static void sparse_objects(void) {
+    enum { OBJECT = 256 * 1024, OBJECTS = 320 };
+    struct pages pages;
+    uintptr_t objects[OBJECTS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK((objects[i] = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
+        if (i < OBJECTS / 2)
+            *(char *)objects[i] = 1;
+        else
+            memset((void *)objects[i], 1, OBJECT);
+        if (i == OBJECTS / 2)
+            CHECK(!pages.has_huge && !pages.objects_dense && pages.object_chunks > 8);
+    }
+    CHECK(pages.has_huge && pages.objects_dense);
+    for (int i = 0; i < OBJECTS; i++)
+        pages_free(&pages, objects[i], OBJECT);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
+static void slabs_are_dense(void) {
+    enum { SLAB = 64 * 1024, SLABS = 128 };
+    struct pages pages;
+    uintptr_t slabs[SLABS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    for (int i = 0; i < SLABS; i++)
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+    CHECK(pages.has_huge);
+    for (int i = 0; i < SLABS; i++)
+        pages_free(&pages, slabs[i], SLAB);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
 int main(void) {
     CHECK(heap_ready());
     options.background_thread = false;
@@ -317,5 +360,7 @@ int main(void) {
     decay_of_many_runs(73);
     decay_of_many_runs(777);
     decay_of_one_run();
+    sparse_objects();
+    slabs_are_dense();
     return 0;
 }
