@@ -204,9 +204,11 @@ static uint32_t insert(const struct tally *key)
 	return number;
 }
 
-// Memory for further tallies, got without the lock.
-static void make_room(void)
+// Memory for further tallies, got without the lock. False: there is none. Others may have used it up when we come to it.
+static bool make_room(void)
 {
+	bool made;
+
 	uint32_t block = profile_tallies() >> LG_BLOCK;
 	struct tally *fresh = block < BLOCKS && profile.blocks[block] == NULL ? base_alloc(BASE_LARGEST) : NULL;
 	uint32_t *lists = profile.lists == NULL ? base_alloc_pages(sizeof *lists << LG_LISTS) : NULL;
@@ -220,9 +222,11 @@ static void make_room(void)
 		atomic_store_explicit(&profile.blocks[block], fresh, memory_order_release);
 		fresh = NULL;
 	}
+	made = profile.lists != NULL && block < BLOCKS && profile.blocks[block] != NULL;
 	mutex_unlock(&profile.lock);
 	if (fresh != NULL)
 		base_free(fresh, BASE_LARGEST);
+	return made;
 }
 
 static uint32_t count_one(const struct tally *key)
@@ -274,11 +278,9 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 	key.thread = self->thread;
 	key.lg_sample = self->drawn_with;
 	key.stack = stacks_intern(frames, depth);
-	number = count_one(&key);
-	if (number == 0) {
-		make_room();
+	do
 		number = count_one(&key);
-	}
+	while (number == 0 && make_room());
 	if (number == 0)
 		atomic_fetch_add_explicit(&profile.lost, 1, memory_order_relaxed);
 	return number;
