@@ -49,7 +49,7 @@ void os_pages_unmap(void *address, size_t size);
 // the contents are then untouched.
 bool os_pages_purge(void *address, size_t size);
 
-// How many bytes of whole pages in use are resident; `size` when the system does not tell.
+// How many bytes of whole pages are resident; 0 when a part is not mapped any more, or the system does not tell.
 size_t os_pages_resident(void *address, size_t size);
 
 // Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise").

@@ -170,7 +170,7 @@ size_t os_pages_resident(void *address, size_t size)
 
 		if (mincore((char *)address + done, bytes, pages) != 0) {
 			errno = saved;
-			return size;
+			return 0;
 		}
 		for (size_t i = 0; i < bytes / page; i++)
 			resident += (pages[i] & 1) * page;

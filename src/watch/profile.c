@@ -207,11 +207,10 @@ static uint32_t insert(const struct tally *key)
 // Memory for further tallies, got without the lock. False: there is none. Others may have used it up when we come to it.
 static bool make_room(void)
 {
-	bool made;
-
 	uint32_t block = profile_tallies() >> LG_BLOCK;
 	struct tally *fresh = block < BLOCKS && profile.blocks[block] == NULL ? base_alloc(BASE_LARGEST) : NULL;
 	uint32_t *lists = profile.lists == NULL ? base_alloc_pages(sizeof *lists << LG_LISTS) : NULL;
+	bool made;
 
 	if (fresh != NULL)
 		memset(fresh, 0, BASE_LARGEST);
