@@ -172,6 +172,11 @@ const volatile void *base_bytes_at(void)
 	return &base.mapped;
 }
 
+struct mutex *base_mutex(void)
+{
+	return &base.lock;
+}
+
 void base_fork_prepare(void)
 {
 	mutex_fork_lock(&base.lock);

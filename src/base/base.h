@@ -35,5 +35,9 @@ size_t base_ranges(struct base_range *ranges, size_t most);
 size_t base_bytes(void);
 const volatile void *base_bytes_at(void);
 
+// For its figures.
+struct mutex;
+struct mutex *base_mutex(void);
+
 void base_fork_prepare(void);
 void base_fork_done(void);

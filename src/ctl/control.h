@@ -81,6 +81,9 @@ extern const size_t control_count;
 int control_find_name(const char *name, const struct control **row, unsigned index[CONTROL_INDICES]);
 int control_find_mib(const size_t *mib, size_t length, const struct control **row, unsigned index[CONTROL_INDICES]);
 
+// The mutex of the tree, for its figures.
+struct mutex *names_mutex(void);
+
 // Pieces of the rules, for handlers of OWN. READ copies a value to the caller's buffer, if there is one.
 int control_put(struct control_call *call, const void *value, size_t size);
 int control_take(struct control_call *call, void *value, size_t size); // a value must be written: EINVAL
@@ -91,7 +94,7 @@ int control_only_written(const struct control_call *call);
 unsigned control_arenas(void); // the number that stands for all arenas, beside 4096
 enum { CONTROL_ALL = 4096, CONTROL_DESTROYED = 4097 };
 
-control_handler absent, read_zero, read_yes, read_no, act_nothing;
+control_handler absent, read_zero, read_yes, read_no, act_reset_mutexes;
 control_handler read_version, own_epoch, change_background_thread, change_max_background_threads;
 control_handler read_debug, read_build_options, read_option, read_source, own_safety_check_abort;
 control_handler change_thread_arena, read_thread_allocated, read_thread_allocatedp, read_thread_deallocated, read_thread_deallocatedp;

@@ -39,9 +39,10 @@ int read_no(struct control_call *call)
 	return 0;
 }
 
-int act_nothing(struct control_call *call)
+int act_reset_mutexes(struct control_call *call)
 {
 	(void)call;
+	snapshot_reset_mutexes();
 	return 0;
 }
 

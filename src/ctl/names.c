@@ -29,6 +29,11 @@ static unsigned nodes_used;
 static _Atomic bool built;
 static struct mutex lock = MUTEX_INIT(RANK_CONTROLS);
 
+struct mutex *names_mutex(void)
+{
+	return &lock;
+}
+
 static size_t component_length(const char *name)
 {
 	size_t length = 0;

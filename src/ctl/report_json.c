@@ -137,25 +137,29 @@ static void classes(struct report *report)
 	close_object(report);
 }
 
-static void mutex_counters(struct report *report)
+static void mutex_counters(struct report *report, const struct mutex_figures *of)
 {
-	report_add(report, "{\"num_ops\":0,\"num_wait\":0,\"num_spin_acq\":0,\"num_owner_switch\":0,\"total_wait_time\":0,"
-			   "\"max_wait_time\":0,\"max_num_thds\":0}");
+	report_add(report,
+		   "{\"num_ops\":%lu,\"num_wait\":%lu,\"num_spin_acq\":%lu,\"num_owner_switch\":0,\"total_wait_time\":%lu,"
+		   "\"max_wait_time\":%lu,\"max_num_thds\":%lu}",
+		   of->ops, of->waits, of->spins, of->wait_ns, of->most_wait_ns, of->most_waiting);
 }
 
-// `names`: separated by blanks.
-static void mutexes(struct report *report, const char *names)
+// `names`: separated by blanks; a digit in front says which of the figures. Without one there is no such mutex.
+static void mutexes(struct report *report, const char *names, const struct mutex_figures *const figures[])
 {
+	static const struct mutex_figures none;
 	char name[32];
 
 	open_object(report, "mutexes");
 	while (*names != '\0') {
+		const struct mutex_figures *of = *names >= '0' && *names <= '9' ? figures[*names++ - '0'] : &none;
 		size_t length = strcspn(names, " ");
 
 		memcpy(name, names, length);
 		name[length] = '\0';
 		key(report, name);
-		mutex_counters(report);
+		mutex_counters(report, of);
 		names += length + (names[length] == ' ');
 	}
 	close_object(report);
@@ -180,8 +184,10 @@ static void totals(struct report *report)
 	number(report, "run_interval", totals->background_interval_ns);
 	close_object(report);
 	if (report->mutexes)
-		mutexes(report, "background_thread max_per_bg_thd ctl prof prof_thds_data prof_dump prof_recent_alloc prof_recent_dump "
-				"prof_stats");
+		mutexes(report,
+			"background_thread max_per_bg_thd 0ctl 1prof prof_thds_data prof_dump prof_recent_alloc prof_recent_dump "
+			"prof_stats",
+			(const struct mutex_figures *const[]){ &totals->ctl, &totals->prof });
 	close_object(report);
 }
 
@@ -211,7 +217,7 @@ static void bins(struct report *report, const struct arena_figures *figures)
 			   bin->nreslabs, bin->curslabs, bin->nonfull_slabs);
 		if (report->mutexes) {
 			report_add(report, ",\"mutex\":");
-			mutex_counters(report);
+			mutex_counters(report, &bin->mutex);
 		}
 		report_add(report, "}");
 	}
@@ -262,8 +268,12 @@ static void arena(struct report *report, const char *name, const struct arena_fi
 	number(report, "abandoned_vm", 0);
 	number(report, "extent_avail", 0);
 	if (report->mutexes)
-		mutexes(report, "large extent_avail extents_dirty extents_muzzy extents_retained decay_dirty decay_muzzy base "
-				"tcache_list hpa_shard hpa_shard_grow hpa_sec");
+		mutexes(report,
+			"0large extent_avail 1extents_dirty extents_muzzy 2extents_retained decay_dirty decay_muzzy 3base 4tcache_list "
+			"hpa_shard hpa_shard_grow hpa_sec",
+			(const struct mutex_figures *const[]){ &figures->mutexes.large, &figures->mutexes.extents_dirty,
+							       &figures->mutexes.extents_retained, &figures->mutexes.base,
+							       &figures->mutexes.tcache_list });
 	if (report->bins)
 		bins(report, figures);
 	if (report->large)

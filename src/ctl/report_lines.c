@@ -35,6 +35,39 @@ static void general(struct report *report)
 	}
 }
 
+static void mutex_line(struct report *report, const char *name, const struct mutex_figures *of)
+{
+	report_add(report, "%-16s %12lu %12lu %12lu %16lu %16lu %8lu\n", name, of->ops, of->waits, of->spins, of->wait_ns,
+		   of->most_wait_ns, of->most_waiting);
+}
+
+static void mutexes_head(struct report *report)
+{
+	report_add(report, "mutexes:                  ops        slept         spun         slept ns       longest ns     most\n");
+}
+
+static void total_mutexes(struct report *report, const struct totals *totals)
+{
+	mutexes_head(report);
+	mutex_line(report, "ctl", &totals->ctl);
+	mutex_line(report, "prof", &totals->prof);
+}
+
+static void arena_mutexes(struct report *report, const struct arena_figures *figures)
+{
+	struct mutex_figures bins = { 0 };
+
+	for (unsigned i = 0; i < BINS; i++)
+		mutex_figures_join(&bins, &figures->bins[i].mutex);
+	mutexes_head(report);
+	mutex_line(report, "bins", &bins);
+	mutex_line(report, "large", &figures->mutexes.large);
+	mutex_line(report, "extents_dirty", &figures->mutexes.extents_dirty);
+	mutex_line(report, "extents_retained", &figures->mutexes.extents_retained);
+	mutex_line(report, "base", &figures->mutexes.base);
+	mutex_line(report, "tcache_list", &figures->mutexes.tcache_list);
+}
+
 static void totals(struct report *report)
 {
 	const struct totals *totals = snapshot_totals();
@@ -44,6 +77,8 @@ static void totals(struct report *report)
 	report_add(report, "Count of realloc(non-null-ptr, 0) calls: %zu\n", (size_t)heap_zero_reallocs);
 	report_add(report, "Background threads: %zu, num_runs: %lu, run_interval: %lu ns\n", totals->background_threads,
 		   totals->background_runs, totals->background_interval_ns);
+	if (report->mutexes)
+		total_mutexes(report, totals);
 }
 
 static void kind_line(struct report *report, const char *name, const struct kind_figures *kind)
@@ -103,6 +138,8 @@ static void arena_lines(struct report *report, const char *name, const struct ar
 		bins_table(report, figures);
 	if (report->large)
 		large_table(report, figures);
+	if (report->mutexes)
+		arena_mutexes(report, figures);
 }
 
 static void resource_line(void *argument, struct vmag_vmem *arena)

@@ -15,7 +15,7 @@
 #include "os/clock.h"
 #include "os/mutex.h"
 #include "os/pages.h"
-#include "pages/chunks.h"
+#include "watch/profile.h"
 
 static struct {
 	struct mutex lock;
@@ -42,6 +42,7 @@ static void add_metadata(struct arena_figures *to, unsigned id, unsigned arenas)
 
 static void bin_figures(struct bin *bin, struct bin_figures *to)
 {
+	mutex_figures_add(&to->mutex, &bin->lock);
 	mutex_lock(&bin->lock);
 	to->nmalloc = bin->filled;
 	to->ndalloc = bin->drained;
@@ -63,6 +64,7 @@ static void small_figures(struct arena *arena, struct arena_figures *to)
 		struct bin_figures *bin = &to->bins[i];
 
 		bin_figures(&arena->bins[i + 1], bin);
+		mutex_figures_add(&bin->mutex, &arena->depots[i + 1].lock);
 		to->small.allocated += bin->curregs * class_size(i + 1);
 		to->small.nmalloc += bin->nmalloc;
 		to->small.ndalloc += bin->ndalloc;
@@ -92,6 +94,38 @@ static void large_figures(struct arena *arena, struct arena_figures *to)
 	to->large.nflushes = to->large.ndalloc;
 }
 
+static void mutexes_figures(struct arena *arena, struct arena_mutexes *to)
+{
+	for (unsigned class = SLAB_CLASSES; class < CLASSES; class++)
+		mutex_figures_add(&to->large, &arena->depots[class].lock);
+	mutex_figures_add(&to->extents_dirty, &arena->pages.runs.lock);
+	mutex_figures_add(&to->extents_retained, &arena->pages.extents.lock);
+	if (arena->id != 0)
+		return;
+	mutex_figures_add(&to->base, base_mutex());
+	mutex_figures_add(&to->tcache_list, fronts_mutex());
+}
+
+static void add_mutexes(struct arena_mutexes *to, const struct arena_mutexes *from)
+{
+	mutex_figures_join(&to->large, &from->large);
+	mutex_figures_join(&to->extents_dirty, &from->extents_dirty);
+	mutex_figures_join(&to->extents_retained, &from->extents_retained);
+	mutex_figures_join(&to->base, &from->base);
+	mutex_figures_join(&to->tcache_list, &from->tcache_list);
+}
+
+static void reset_arena_mutexes(struct arena *arena)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		mutex_figures_reset(&arena->depots[class].lock);
+		if (class < SLAB_CLASSES)
+			mutex_figures_reset(&arena->bins[class].lock);
+	}
+	mutex_figures_reset(&arena->pages.runs.lock);
+	mutex_figures_reset(&arena->pages.extents.lock);
+}
+
 // What magazines hold is not the program's.
 static void take_off_cached(struct arena *arena, struct arena_figures *to)
 {
@@ -109,7 +143,8 @@ static void pages_figures(const struct pages *pages, struct arena_figures *to)
 {
 	to->active = pages_active_bytes(pages);
 	to->dirty = pages_dirty_bytes(pages);
-	to->mapped = __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED);
+	to->retained = __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) +
+		       __atomic_load_n(&pages->extents.kept_bytes, __ATOMIC_RELAXED);
 	to->pactive = to->active / os_page_size();
 	to->pdirty = to->dirty / os_page_size();
 	to->dirty_npurge = atomic_load_explicit(&pages->purges, memory_order_relaxed);
@@ -128,10 +163,11 @@ static void arena_figures(struct arena *arena, unsigned arenas, struct arena_fig
 	small_figures(arena, to);
 	large_figures(arena, to);
 	pages_figures(&arena->pages, to);
+	mutexes_figures(arena, &to->mutexes);
 	take_off_cached(arena, to);
 	add_metadata(to, arena->id, arenas);
 	to->active = max_size(to->active, to->small.allocated + to->large.allocated); // the parts were read one after the other
-	to->resident = to->active + to->dirty + to->base + to->internal;
+	to->resident = to->mapped = to->active + to->dirty + to->base + to->internal;
 }
 
 static void add_kind(struct kind_figures *to, const struct kind_figures *from)
@@ -157,6 +193,7 @@ static void add_bin(struct bin_figures *to, const struct bin_figures *from)
 	to->curslabs += from->curslabs;
 	to->most_slabs += from->most_slabs;
 	to->nonfull_slabs += from->nonfull_slabs;
+	mutex_figures_join(&to->mutex, &from->mutex);
 }
 
 static void add_lextent(struct lextent_figures *to, const struct lextent_figures *from)
@@ -176,6 +213,7 @@ static void add_arena(struct arena_figures *to, const struct arena_figures *from
 	to->active += from->active;
 	to->dirty += from->dirty;
 	to->mapped += from->mapped;
+	to->retained += from->retained;
 	to->base += from->base;
 	to->internal += from->internal;
 	to->tcache_bytes += from->tcache_bytes;
@@ -185,6 +223,7 @@ static void add_arena(struct arena_figures *to, const struct arena_figures *from
 	to->dirty_purged += from->dirty_purged;
 	add_kind(&to->small, &from->small);
 	add_kind(&to->large, &from->large);
+	add_mutexes(&to->mutexes, &from->mutexes);
 	for (unsigned i = 0; i < BINS; i++)
 		add_bin(&to->bins[i], &from->bins[i]);
 	for (unsigned i = 0; i < LARGE_CLASSES; i++)
@@ -201,10 +240,15 @@ static void set_totals(void)
 	totals->active = sums->active;
 	totals->metadata = sums->base + sums->internal;
 	totals->resident = sums->resident + magazines_dirty_bytes();
-	totals->mapped = chunks_mapped_bytes();
+	totals->mapped = totals->resident;
+	totals->retained = sums->retained;
 	totals->background_threads = atomic_load(&reclaim_state) != RECLAIM_NO_THREAD;
 	totals->background_runs = atomic_load_explicit(&reclaim_runs, memory_order_relaxed);
 	totals->background_interval_ns = totals->background_runs > 0 ? RECLAIM_STEP_MS * (uint64_t)1000000 : 0;
+	totals->ctl = totals->prof = (struct mutex_figures){ 0 };
+	mutex_figures_add(&totals->ctl, &snapshot.lock);
+	mutex_figures_add(&totals->ctl, names_mutex());
+	mutex_figures_add(&totals->prof, profile_mutex());
 }
 
 // Room for the figures of all arenas that there are. Maps memory: no lock is held.
@@ -311,6 +355,7 @@ static void forget_counts(struct arena *arena)
 	}
 	memset(arena->large, 0, sizeof arena->large);
 	arena->pages.purges = arena->pages.purge_calls = arena->pages.purged_bytes = 0;
+	reset_arena_mutexes(arena);
 }
 
 void snapshot_destroyed(unsigned id)
@@ -322,12 +367,24 @@ void snapshot_destroyed(unsigned id)
 	memset(snapshot.cached[id], 0, sizeof snapshot.cached[id]);
 	arena_figures(arena, 1, scratch);
 	scratch->active = scratch->pactive = scratch->dirty = scratch->pdirty = 0;
-	scratch->mapped = scratch->base = scratch->internal = scratch->resident = 0;
+	scratch->mapped = scratch->retained = scratch->base = scratch->internal = scratch->resident = 0;
 	scratch->nthreads = 0;
 	add_arena(&snapshot.destroyed, scratch);
 	snapshot.destroyed.live = true;
 	forget_counts(arena);
 	mutex_unlock(&snapshot.lock);
+}
+
+void snapshot_reset_mutexes(void)
+{
+	mutex_figures_reset(names_mutex());
+	mutex_figures_reset(&snapshot.lock);
+	for (unsigned id = 0; id < arenas_count(); id++)
+		if (arena_of(id) != NULL)
+			reset_arena_mutexes(arena_of(id));
+	mutex_figures_reset(fronts_mutex());
+	mutex_figures_reset(profile_mutex());
+	mutex_figures_reset(base_mutex());
 }
 
 void snapshot_fork_prepare(void)

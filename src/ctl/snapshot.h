@@ -11,12 +11,14 @@
 #include <sys/types.h>
 
 #include "heap/size_class.h"
+#include "os/mutex_figures.h"
 
 enum { BINS = SLAB_CLASSES - 1 };
 
 struct bin_figures {
 	uint64_t nmalloc, ndalloc, nrequests, nfills, nflushes, nslabs, nreslabs;
 	size_t curregs, curslabs, nonfull_slabs, most_slabs;
+	struct mutex_figures mutex; // of the depot and of the bin
 };
 
 struct lextent_figures {
@@ -29,6 +31,14 @@ struct kind_figures {
 	uint64_t nmalloc, ndalloc, nrequests, nfills, nflushes;
 };
 
+// By the names of what jemalloc's mutexes stand for.
+struct arena_mutexes {
+	struct mutex_figures large; // depots of large objects
+	struct mutex_figures extents_dirty; // page runs, used and free
+	struct mutex_figures extents_retained; // what is kept of hooks' memory
+	struct mutex_figures base, tcache_list; // shared by all arenas: told of the first
+};
+
 struct arena_figures {
 	unsigned nthreads;
 	bool live;
@@ -38,6 +48,7 @@ struct arena_figures {
 	size_t active, dirty, mapped, retained, base, internal, tcache_bytes, resident;
 	uint64_t dirty_npurge, dirty_nmadvise, dirty_purged, muzzy_npurge, muzzy_nmadvise, muzzy_purged;
 	struct kind_figures small, large;
+	struct arena_mutexes mutexes;
 	struct bin_figures bins[BINS];
 	struct lextent_figures lextents[LARGE_CLASSES];
 };
@@ -45,6 +56,7 @@ struct arena_figures {
 struct totals {
 	size_t allocated, active, metadata, metadata_thp, resident, mapped, retained, background_threads;
 	uint64_t background_runs, background_interval_ns;
+	struct mutex_figures ctl, prof; // mutexes of controls; of the profiler
 };
 
 // Takes a snapshot and counts it; returns the count.
@@ -61,6 +73,9 @@ const struct arena_figures *snapshot_arena(unsigned id);
 
 // The arena was just destroyed: its counts are added to those of destroyed arenas, and begin anew.
 void snapshot_destroyed(unsigned id);
+
+// All mutexes that are told begin anew.
+void snapshot_reset_mutexes(void);
 
 // Numbers of arenas in the last snapshot.
 unsigned snapshot_arenas(void);

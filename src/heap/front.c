@@ -781,6 +781,11 @@ void fronts_tell(struct vmag_root *root)
 	root->fronts = (uintptr_t)&fronts.first;
 }
 
+struct mutex *fronts_mutex(void)
+{
+	return &fronts.lock;
+}
+
 void fronts_fork_prepare(void)
 {
 	mutex_fork_lock(&fronts.lock);

@@ -156,5 +156,8 @@ void front_put_away(struct arena *arena, unsigned class, struct magazine *magazi
 // Tells readers in other processes where the list of fronts is.
 void fronts_tell(struct vmag_root *root);
 
+// The mutex of the list of fronts, for its figures.
+struct mutex *fronts_mutex(void);
+
 void fronts_fork_prepare(void);
 void fronts_fork_done(bool child);

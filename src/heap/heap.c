@@ -24,6 +24,7 @@
 #include "heap/reclaim.h"
 #include "heap/sampling.h"
 #include "os/clock.h"
+#include "os/mutex_figures.h"
 #include "os/pages.h"
 #include "os/probe.h"
 #include "os/thread.h"
@@ -572,5 +573,7 @@ void heap_fork_done(bool child)
 	explicit_caches_fork_done(child);
 	guard_fork_done();
 	mutex_fork_end();
+	if (child)
+		mutex_figures_fork_child();
 	mutex_fork_unlock(&first_use);
 }

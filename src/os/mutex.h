@@ -46,7 +46,10 @@ enum mutex_rank {
 
 struct mutex {
 	_Atomic uint32_t word;
+	uint32_t ops; // times taken, under the lock; what runs over is in its figures (os/mutex_figures.h)
+#if defined(VMAG_DEBUG) || defined(VMAG_COUNT)
 	uint32_t rank;
+#endif
 };
 
 void mutex_lock_slow(struct mutex *mutex);
@@ -54,17 +57,29 @@ void mutex_unlock_slow(struct mutex *mutex);
 void mutex_rank_push(uint32_t rank);
 void mutex_rank_pop(uint32_t rank);
 
+// For its figures (os/mutex_figures.h): it is new at this address; it was taken 2^32 times more.
+void mutex_figures_forget(const struct mutex *mutex);
+void mutex_ops_run_over(const struct mutex *mutex);
+
 // Without the check of ranks, and counting, all zero, so that what a module keeps behind its lock lies in pages that nobody has touched.
 #if defined(VMAG_DEBUG) || defined(VMAG_COUNT)
-#define MUTEX_INIT(rank) { 0, rank }
+#define MUTEX_INIT(rank) { 0, 0, rank }
 #else
 #define MUTEX_INIT(rank) { 0, 0 }
 #endif
 
 static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
 {
-	atomic_init(&mutex->word, 0);
-	mutex->rank = rank;
+	*mutex = (struct mutex)MUTEX_INIT(rank);
+	(void)rank;
+	mutex_figures_forget(mutex);
+}
+
+// Under the lock, just taken.
+static inline void mutex_count(struct mutex *mutex)
+{
+	if (UNLIKELY(++mutex->ops == 0))
+		mutex_ops_run_over(mutex);
 }
 
 static inline void mutex_lock(struct mutex *mutex)
@@ -78,6 +93,7 @@ static inline void mutex_lock(struct mutex *mutex)
 	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire,
 							      memory_order_relaxed)))
 		mutex_lock_slow(mutex);
+	mutex_count(mutex);
 }
 
 // False when somebody has it.
@@ -91,6 +107,7 @@ static inline bool mutex_try_lock(struct mutex *mutex)
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
 #endif
+	mutex_count(mutex);
 	return true;
 }
 

@@ -10,7 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/cpu.h"
+#include "os/mutex_figures.h"
 #include "util/assert.h"
 
 enum { SPINS = 64 };
@@ -36,16 +38,8 @@ static uint32_t look(struct mutex *mutex)
 	return atomic_load_explicit(&mutex->word, memory_order_relaxed);
 }
 
-void mutex_lock_slow(struct mutex *mutex)
+static void sleep_until_taken(struct mutex *mutex)
 {
-	COUNT(waits[mutex->rank]);
-	for (int i = 0; i < SPINS; i++) {
-		if (look(mutex) == FREE && take(mutex, FREE, HELD))
-			return;
-		if (look(mutex) >= HELD_BY_FORK && forking)
-			return;
-		os_cpu_relax();
-	}
 	while (!take(mutex, FREE, HELD_AND_AWAITED)) {
 		uint32_t word = look(mutex);
 
@@ -54,6 +48,26 @@ void mutex_lock_slow(struct mutex *mutex)
 		else if (word != FREE)
 			futex(&mutex->word, FUTEX_WAIT, word);
 	}
+}
+
+void mutex_lock_slow(struct mutex *mutex)
+{
+	uint64_t begun;
+
+	COUNT(waits[mutex->rank]);
+	for (int i = 0; i < SPINS; i++) {
+		if (look(mutex) == FREE && take(mutex, FREE, HELD)) {
+			mutex_spun(mutex);
+			return;
+		}
+		if (look(mutex) >= HELD_BY_FORK && forking)
+			return;
+		os_cpu_relax();
+	}
+	begun = os_clock_ns();
+	mutex_wait_begins(mutex);
+	sleep_until_taken(mutex);
+	mutex_wait_ends(mutex, os_clock_ns() - begun);
 }
 
 void mutex_unlock_slow(struct mutex *mutex)

@@ -475,6 +475,11 @@ void profile_tell(struct vmag_root *root)
 	root->stack_frames = offsetof(struct stack, frames);
 }
 
+struct mutex *profile_mutex(void)
+{
+	return &profile.lock;
+}
+
 void profile_fork_prepare(void)
 {
 	stacks_fork_prepare();

@@ -124,5 +124,9 @@ void profile_tell_box(void);
 struct vmag_root;
 void profile_tell(struct vmag_root *root);
 
+// For its figures.
+struct mutex;
+struct mutex *profile_mutex(void);
+
 void profile_fork_prepare(void);
 void profile_fork_done(bool child);

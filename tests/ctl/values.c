@@ -321,6 +321,85 @@ static void small_objects(void) {
     order();
 }
 
+/*
+ * Mutexes: of slabs that four threads want at once.
+ */
+
+enum { AT_ONCE = 4, LOCKS_A_ROUND = 20000, ROUNDS = 500 };
+
+static void *taking_locks(void *arena) {
+    int flags = MALLOCX_ARENA(*(unsigned *)arena) | MALLOCX_TCACHE_NONE;
+
+    for (int i = 0; i < LOCKS_A_ROUND; i++)
+        dallocx(mallocx(SMALL, flags), MALLOCX_TCACHE_NONE);
+    return NULL;
+}
+
+static void contend(unsigned arena) {
+    pthread_t threads[AT_ONCE];
+
+    for (int i = 0; i < AT_ONCE; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, taking_locks, &arena), 0);
+    for (int i = 0; i < AT_ONCE; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void mutexes(void) {
+    static const char *const names[] = { "num_ops", "num_wait", "num_spin_acq", "total_wait_time", "max_wait_time", "max_num_thds" };
+    unsigned arena = own_arena();
+    uint64_t ops = fresh("stats.mutexes.ctl.num_ops");
+    char name[96];
+
+    rose("stats.mutexes.ctl.num_ops", ops, fresh("stats.mutexes.ctl.num_ops"));
+    for (size_t i = 0; i < COUNT(names); i++) {
+        sprintf(name, "stats.arenas.%u.bins.%u.mutex.%s", arena, SMALL_BIN, names[i]);
+        for (int round = 0; round < ROUNDS && fresh(name) == 0; round++)
+            contend(arena);
+        rose(name, 0, get(name));
+    }
+    sprintf(name, "stats.arenas.%u.bins.%u.mutex.max_wait_time", arena, SMALL_BIN);
+    ops = get(name);
+    sprintf(name, "stats.arenas.%u.bins.%u.mutex.total_wait_time", arena, SMALL_BIN);
+    CHECK(ops <= get(name));
+    sprintf(name, "stats.arenas.%u.bins.%u.mutex.num_ops", arena, SMALL_BIN);
+    CHECK(get(name) >= 2 * AT_ONCE * LOCKS_A_ROUND);
+    CHECK(get(with("stats.arenas.<>.mutexes.extents_dirty.num_ops", arena, 0)) > 0);
+    ACT("stats.mutexes.reset");
+    refresh();
+    for (size_t i = 0; i < COUNT(names); i++) {
+        sprintf(name, "stats.arenas.%u.bins.%u.mutex.%s", arena, SMALL_BIN, names[i]);
+        CHECK_SAY(get(name) < 16, "%s", name);
+    }
+}
+
+/*
+ * Address space that is kept.
+ */
+
+enum { KEPT = 512 << 10, KEPT_COUNT = 12 };
+
+// What lies between objects in use is given back, its address space is kept.
+static void retained(void) {
+    char *objects[KEPT_COUNT];
+    const char *arenas = with("stats.arenas.<>.retained", own_arena(), 0);
+    uint64_t all, own;
+
+    for (int i = 0; i < KEPT_COUNT; i++)
+        objects[i] = memset(malloc(KEPT), 1, KEPT);
+    all = fresh("stats.retained");
+    own = get(arenas);
+    for (int i = 1; i < KEPT_COUNT; i += 2)
+        free(objects[i]);
+    ACT("arena.4096.purge");
+    rose("stats.retained", all + KEPT - 1, fresh("stats.retained"));
+    rose("stats.arenas.<>.retained", own + KEPT - 1, get(arenas));
+    CHECK(get("stats.resident") <= get("stats.mapped"));
+    for (int i = 0; i < KEPT_COUNT; i += 2)
+        free(objects[i]);
+    saw("stats.retained");
+    saw("stats.arenas.<>.retained");
+}
+
 static void large_objects(void) {
     uint64_t before[32];
     unsigned arena = own_arena();
@@ -741,6 +820,8 @@ int main(void) {
     classes();
     threads();
     small_objects();
+    mutexes();
+    retained();
     large_objects();
     decay();
     others();
