@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "heap/interval.h"
 #include "magazine/processors.h"
 #include "watch/trace.h"
 
@@ -82,6 +83,7 @@ void door_allocated(struct front *front, void *object, size_t size)
 		trace_allocated(&front->tracer, object, size);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, 0, size);
+	interval_look(front);
 }
 
 void door_freeing(struct front *front, void *object, size_t size)

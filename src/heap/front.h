@@ -48,6 +48,8 @@ struct front {
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct profile_thread profile; // while the door is closed for DOOR_SAMPLE
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
+	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
+	bool tells;                    // prints statistics just now
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t misses;

@@ -19,6 +19,7 @@
 #include "heap/explicit.h"
 #include "heap/fast.h"
 #include "heap/front.h"
+#include "heap/interval.h"
 #include "heap/large.h"
 #include "heap/medium.h"
 #include "heap/reclaim.h"
@@ -82,6 +83,7 @@ bool heap_ready(void)
 			debug_begin();
 			close_doors_by_options();
 			sampling_init();
+			interval_init();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}
 	}

@@ -18,6 +18,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/heap.h"
+#include "heap/interval.h"
 #include "heap/sampling.h"
 #include "life/background.h"
 #include "os/file.h"
@@ -73,12 +74,18 @@ static void report(const char *event, bool with_stats)
 	os_file_append(path, line, (size_t)(text.at - line));
 }
 
+static void report_at_interval(void)
+{
+	report_print(NULL, NULL, options.stats_interval_opts);
+}
+
 void life_begin(void)
 {
 	int saved = errno;
 
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	background_allow();
+	interval_report = report_at_interval;
 	black_box_counters = stats_for_box;
 	report("loaded", false);
 	errno = saved;

@@ -11,6 +11,7 @@ vmag_test(conf.sources.static quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/con
           $<TARGET_FILE:conf_sources> $<TARGET_FILE:conf_sources_static>)
 
 vmag_test_program(conf_effects conf/effects.c LIBRARIES vmag)
+target_include_directories(conf_effects PRIVATE ${CMAKE_SOURCE_DIR}/include)
 # vmag_effect(NAME ENVIRONMENT [FAILURE]): the option does what it says; FAILURE: it ends the process with that line.
 function(vmag_effect name environment)
   if(ARGN) # a shell in between, for an abort is a failure to ctest whatever was printed
@@ -28,6 +29,7 @@ vmag_effect(zero_realloc_abort "MALLOC_CONF=zero_realloc:abort" "size 0, and the
 vmag_effect(zero_realloc_alloc "MALLOC_CONF=zero_realloc:alloc")
 vmag_effect(zero_size_null "MALLOC_OPTIONS=V")
 vmag_effect(tcache_max "MALLOC_CONF=tcache_max:1024")
+vmag_effect(interval "MALLOC_CONF=stats_interval:1048576,stats_interval_opts:J")
 
 # prof_leak_error: the process fails when something is alive at its end.
 vmag_test(conf.effect.leak quick 30 sh -c "! $<TARGET_FILE:conf_effects> leak")

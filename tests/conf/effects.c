@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 
 #include "../check.h"
+#include "jemalloc/jemalloc.h"
 
 static const size_t sizes[] = { 1, 8, 100, 1000, 5000, 14336, 20000, 65536, 100000, 3000000 };
 
@@ -90,6 +92,47 @@ static void realloc_zero(void) {
     (void)object;
 }
 
+// stats_interval: a report each time that the threads together have allocated so many bytes.
+enum { INTERVAL = 1 << 20, INTERVALS = 40, COUNTED = 100, AT_ONCE = 500, THREADS = 2 };
+
+static _Atomic int reports;
+
+static void on_report(void *unused, const char *text) {
+    (void)unused;
+    free(malloc(3 * INTERVAL)); // neither prints within it, nor counts
+    if (strncmp(text, "{\"jemalloc\":", 12) == 0)
+        reports++;
+}
+
+static void *allocates(void *unused) {
+    void *objects[AT_ONCE]; // more than magazines hold
+
+    (void)unused;
+    for (int i = 0; i < INTERVALS * INTERVAL / COUNTED / THREADS / AT_ONCE; i++) {
+        for (int j = 0; j < AT_ONCE; j++)
+            objects[j] = malloc(COUNTED);
+        for (int j = 0; j < AT_ONCE; j++)
+            free(objects[j]);
+    }
+    return NULL;
+}
+
+static void interval(void) {
+    pthread_t threads[THREADS];
+    int before;
+
+    malloc_message = on_report;
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, allocates, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_SAY(reports >= INTERVALS - THREADS && reports <= INTERVALS * 5 / 4, "%d reports", reports); // objects are of 112 bytes
+    before = reports;
+    for (int i = 0; i < 100; i++)
+        free(malloc(COUNTED));
+    CHECK_SAY(reports <= before + 1, "%d reports, then %d", before, reports);
+}
+
 int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
 
@@ -102,6 +145,8 @@ int main(int count, char **arguments) {
         aborts(too_much);
     else if (strcmp(name, "infallible_new") == 0)
         aborts(new_too_much);
+    else if (strcmp(name, "interval") == 0)
+        interval();
     else if (strcmp(name, "leak") == 0) {
         void *volatile object = malloc(100);
         (void)object;
