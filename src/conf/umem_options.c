@@ -16,6 +16,9 @@ struct umem_options umem_options = {
 	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10, .thread_cache = SIZE_MAX
 };
 
+struct umem_size_change umem_size_changes[UMEM_SIZE_CHANGES];
+unsigned umem_size_changes_count;
+
 // What a program may define; absent ones are NULL.
 extern const char *_umem_debug_init(void) __attribute__((weak));
 extern const char *_umem_logging_init(void) __attribute__((weak));
@@ -26,7 +29,7 @@ struct item {
 	const char *name;
 	size_t *field; // NULL: accepted, and nothing to do here
 	size_t preset;
-	enum { ITEM_PLAIN, ITEM_SIZE, ITEM_SIZED, ITEM_POLICY, ITEM_WORD } form;
+	enum { ITEM_PLAIN, ITEM_CLEAR, ITEM_SIZE, ITEM_SIZED, ITEM_ADD, ITEM_REMOVE, ITEM_POLICY, ITEM_BACKEND } form;
 	size_t most;
 };
 
@@ -64,14 +67,14 @@ static const struct item option_items[] = {
 	{ "nomagazines", FIELD(no_magazines), 1, ITEM_PLAIN, 0 },
 	{ "perthread_cache", FIELD(thread_cache), 0, ITEM_SIZED, SIZE_MAX },
 	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },
-	{ "backend", NULL, 0, ITEM_WORD, 0 },
+	{ "backend", FIELD(sbrk), 0, ITEM_BACKEND, 0 },
 	{ "allocator", FIELD(heap_policy), 0, ITEM_POLICY, 0 },
 	{ "max_contention", FIELD(max_contention), 0, ITEM_SIZED, SIZE_MAX },
-	{ "size_add", NULL, 0, ITEM_SIZED, SIZE_MAX },
-	{ "size_remove", NULL, 0, ITEM_SIZED, SIZE_MAX },
-	{ "size_clear", NULL, 0, ITEM_PLAIN, 0 },
-	{ "sbrk_minalloc", NULL, 0, ITEM_SIZED, SIZE_MAX },
-	{ "sbrk_pagesize", NULL, 0, ITEM_SIZED, SIZE_MAX },
+	{ "size_add", NULL, 0, ITEM_ADD, 0 },
+	{ "size_remove", NULL, 0, ITEM_REMOVE, 0 },
+	{ "size_clear", NULL, 0, ITEM_CLEAR, 0 },
+	{ "sbrk_minalloc", FIELD(sbrk_least), 0, ITEM_SIZED, PTRDIFF_MAX / 2 },
+	{ "sbrk_pagesize", FIELD(sbrk_page), 0, ITEM_SIZED, SIZE_MAX },
 	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
 };
 
@@ -122,40 +125,65 @@ static const struct item *find_item(const struct item *items, const char *name, 
 	return NULL;
 }
 
-// As VM_INSTANTFIT, VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT.
-static bool read_policy(const char *value, size_t length, size_t *policy)
-{
-	static const struct {
-		const char *name;
-		size_t flag;
-	} policies[] = { { "instant", 0 }, { "best", 0x100 }, { "first", 0x200 }, { "next", 0x400 } };
+struct word {
+	const char *name;
+	size_t value;
+};
 
-	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
-		if (strlen(policies[i].name) == length && memcmp(policies[i].name, value, length) == 0) {
-			*policy = policies[i].flag;
+static const struct word policies[] = { { "instant", 0 }, { "best", 0x100 }, { "first", 0x200 }, { "next", 0x400 }, { NULL, 0 } };
+static const struct word backends[] = { { "mmap", false }, { "sbrk", true }, { NULL, 0 } };
+
+static bool read_word(const struct word *words, const char *value, size_t length, size_t *read)
+{
+	for (; words->name != NULL; words++)
+		if (strlen(words->name) == length && memcmp(words->name, value, length) == 0) {
+			*read = words->value;
 			return true;
 		}
 	return false;
 }
 
+// NULL, or why the value was not taken.
+static const char *read_value(const struct item *item, const char *value, size_t length, size_t *read)
+{
+	if (item->form == ITEM_POLICY) // VM_INSTANTFIT, VM_BESTFIT, VM_FIRSTFIT, VM_NEXTFIT
+		return read_word(policies, value, length, read) ? NULL : "is best, first, next or instant";
+	if (item->form == ITEM_BACKEND)
+		return read_word(backends, value, length, read) ? NULL : "is mmap or sbrk";
+	return read_size(value, length, read) ? NULL : "not a size";
+}
+
+// NULL, or why not.
+static const char *note_size(const struct item *item, size_t size)
+{
+	if (item->form != ITEM_CLEAR && (size == 0 || size > UMEM_SIZE_MOST))
+		return "not from 1 to 128K";
+	if (umem_size_changes_count == UMEM_SIZE_CHANGES)
+		return "too many sizes";
+	umem_size_changes[umem_size_changes_count++] = (struct umem_size_change){ (uint32_t)size, item->form == ITEM_ADD };
+	return NULL;
+}
+
 // NULL, or why the item was not taken.
 static const char *take_item(const struct item *items, const char *text, size_t length)
 {
-	const char *equals = memchr(text, '=', length);
+	const char *equals = memchr(text, '=', length), *why = NULL;
 	size_t name_length = equals == NULL ? length : (size_t)(equals - text);
 	const struct item *item = find_item(items, text, name_length);
 	size_t size = item == NULL ? 0 : item->preset;
 
 	if (item == NULL)
 		return "no such item";
-	if (item->form == ITEM_PLAIN && equals != NULL)
+	if (item->form <= ITEM_CLEAR && equals != NULL)
 		return "takes no value";
 	if (item->form >= ITEM_SIZED && equals == NULL)
 		return "needs a value";
-	if (item->form == ITEM_POLICY && !read_policy(equals + 1, length - name_length - 1, &size))
-		return "is best, first, next or instant";
-	if (item->form < ITEM_POLICY && equals != NULL && !read_size(equals + 1, length - name_length - 1, &size))
-		return "not a size";
+	if (equals != NULL)
+		why = read_value(item, equals + 1, length - name_length - 1, &size);
+	if (why != NULL)
+		return why;
+	if (item->form == ITEM_ADD || item->form == ITEM_REMOVE || item->form == ITEM_CLEAR)
+		return note_size(item, size);
 	if (item->field != NULL)
 		*item->field = item->most != 0 ? min_size(size, item->most) : size;
 	return NULL;

@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "util/bits.h"
 
 struct umem_options {
 	// UMEM_DEBUG; each that is on turns `guards` on.
@@ -29,10 +32,22 @@ struct umem_options {
 	size_t thread_cache; // 0: fronts are of processors
 	size_t heap_policy;  // of vmem_heap_arena, where a request says none: a flag VM_BESTFIT, …
 	size_t max_contention; // in an update of a cache, that do not yet make its magazines grow
+	size_t sbrk;          // the heap is the data segment
+	size_t sbrk_least;    // bytes by which that grows, and
+	size_t sbrk_page;     // the size of its pages, as far as it can be had
 	size_t reap_interval; // seconds between two reaps that umem_reap asks for
 };
 
 extern struct umem_options umem_options;
+
+// What UMEM_OPTIONS says of the sizes of umem_alloc, in that order: added; taken away, or all of them (bytes 0).
+enum { UMEM_SIZE_MOST = 128 * 1024, UMEM_SIZE_CHANGES = 64 };
+struct umem_size_change {
+	uint32_t bytes;
+	bool added;
+};
+extern struct umem_size_change umem_size_changes[UMEM_SIZE_CHANGES] HIDDEN;
+extern unsigned umem_size_changes_count HIDDEN;
 
 void umem_options_read(void);
 

@@ -60,6 +60,8 @@ static void take_umem_options(void)
 		options.narenas = (unsigned)umem_options.concurrency;
 	if (umem_options.thread_cache == 0)
 		options.front = FRONT_CPU;
+	if (umem_options.sbrk && options.heap_source[0] == '\0')
+		strcpy(options.heap_source, "sbrk");
 }
 
 bool heap_ready(void)

@@ -32,5 +32,9 @@ bool os_backing_map_huge_at(void *address, size_t size);
 // Children after fork do not get the mapping; touching it ends them.
 void os_backing_keep_from_children(void *address, size_t size);
 
+// Moves the end of the data segment up (sbrk), where the C library can. The old end; NULL: errno says why. Not for two threads at a
+// time: the C library takes no lock.
+void *os_backing_extend_break(size_t size);
+
 // Wants the pages of a mapping from one node, by preference or strictly.
 bool os_backing_bind(void *address, size_t size, unsigned node, bool strict);

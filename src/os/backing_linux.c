@@ -111,6 +111,13 @@ bool os_backing_map_huge_at(void *address, size_t size)
 	return map_at(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 }
 
+void *os_backing_extend_break(size_t size)
+{
+	void *old = size <= PTRDIFF_MAX ? sbrk((intptr_t)size) : (errno = ENOMEM, (void *)-1);
+
+	return old == (void *)-1 ? NULL : old;
+}
+
 bool os_backing_bind(void *address, size_t size, unsigned node, bool strict)
 {
 	unsigned long nodes[NODES_MOST / BITS] = { 0 };

@@ -36,6 +36,7 @@ enum mutex_rank {
 	RANK_EXTENTS,  // what an arena keeps of its hooks' memory
 	RANK_SOURCES,  // list of the hooks that come with the library
 	RANK_WINDOW,   // chunks of a file (a vmem arena)
+	RANK_BREAK,    // end of the data segment
 	RANK_HEAP,     // chunks of the process (a vmem arena)
 	RANK_RESOURCES, // list of the program's vmem arenas
 	RANK_RESOURCE, // one of them

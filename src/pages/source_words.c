@@ -39,6 +39,8 @@ static struct extent_hooks_s *of_words(const char *words)
 
 	if (strcmp(words, "huge") == 0)
 		return source_of_huge_pages();
+	if (strcmp(words, "sbrk") == 0)
+		return source_of_break();
 	if ((rest = behind(words, "node=")) != NULL)
 		return of_node(rest, false);
 	if ((rest = behind(words, "only_node=")) != NULL)
@@ -62,7 +64,7 @@ struct extent_hooks_s *source_of_words(const char *words)
 		return hooks;
 	text_add(&text, "vmag: heap_source:%s: ", words);
 	if (failure == EINVAL)
-		text_add(&text, "there are huge, node=N, only_node=N, file=PATH and memory_file=NAME");
+		text_add(&text, "there are huge, sbrk, node=N, only_node=N, file=PATH and memory_file=NAME");
 	else
 		text_add(&text, "it cannot be had (error %d)", failure);
 	text_add(&text, "; the heap is ordinary memory\n");

@@ -43,6 +43,7 @@ static struct source *source_of(extent_hooks_t *hooks)
 	return (struct source *)(void *)hooks;
 }
 
+// NULL: hooks of the program, or of the data segment.
 static struct source *find(const extent_hooks_t *hooks)
 {
 	struct source *source;
@@ -174,7 +175,10 @@ extent_hooks_t *source_of_file(int file)
 
 void source_of_heap(extent_hooks_t *hooks)
 {
-	source_of(hooks)->whole_heap = true;
+	struct source *source = find(hooks);
+
+	if (source != NULL)
+		source->whole_heap = true;
 }
 
 int source_file(const extent_hooks_t *hooks)
@@ -304,10 +308,12 @@ void sources_fork_prepare(void)
 	for (struct source *source = sources.first; source != NULL; source = source->next)
 		if (source->file >= 0)
 			mutex_fork_lock(&source->window.lock);
+	source_break_fork_prepare();
 }
 
 void sources_fork_done(void)
 {
+	source_break_fork_done();
 	for (struct source *source = sources.first; source != NULL; source = source->next)
 		if (source->file >= 0)
 			mutex_fork_unlock(&source->window.lock);

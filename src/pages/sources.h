@@ -20,7 +20,11 @@ struct extent_hooks_s *source_of_file(int file);
 struct extent_hooks_s *source_of_huge_pages(void);
 struct extent_hooks_s *source_of_node(unsigned node, bool strict);
 
-// A source by its name: huge, node=N, only_node=N, file=PATH, memory_file=NAME. NULL: there is none of that name, or it cannot be
+// The data segment (sbrk), as UMEM_OPTIONS=backend=sbrk wants it; there is one, for ever. What it gave never goes back to the system but by
+// purging. NULL: the C library has no sbrk.
+struct extent_hooks_s *source_of_break(void);
+
+// A source by its name: huge, sbrk, node=N, only_node=N, file=PATH, memory_file=NAME. NULL: there is none of that name, or it cannot be
 // had; one line on stderr says so.
 struct extent_hooks_s *source_of_words(const char *words);
 
@@ -35,6 +39,9 @@ int source_file(const struct extent_hooks_s *hooks);
 
 // Where an address lies in the file that it is of; −1: of none.
 int64_t sources_file_offset(const void *address);
+
+void source_break_fork_prepare(void);
+void source_break_fork_done(void);
 
 void sources_fork_prepare(void);
 void sources_fork_done(void);

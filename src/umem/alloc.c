@@ -13,6 +13,23 @@
 #include "os/pages.h"
 #include "umem/export.h"
 #include "umem/nofail.h"
+#include "umem/sizes.h"
+
+// Requests from 1 up to this are malloc's and take its fast path: SMALL_MOST once it is known that UMEM_OPTIONS changes no sizes, till
+// then 0. Written atomically; read plainly, as one operand of a comparison.
+static size_t short_most;
+
+// After it the fast path need not ask whether the size is small. Reads `size` of the caller.
+#define IS_SHORT(size) (LIKELY((size) - 1 < short_most) && ((size) <= SMALL_MOST || (__builtin_unreachable(), true)))
+
+// After heap_ready.
+static bool sizes_changed(void)
+{
+	if (umem_sizes_changed())
+		return true;
+	__atomic_store_n(&short_most, SMALL_MOST, __ATOMIC_RELAXED);
+	return false;
+}
 
 // What libumem's users rely on: multiples of 64 at multiples of 64, pages at pages. Size classes are so by themselves;
 // guarded buffers have to be told.
@@ -30,8 +47,10 @@ static void *allocate(size_t size, size_t align, enum guard_face face)
 
 	if (debugging())
 		buffer = debug_alloc(face, size, align != 0 ? align : natural_align(size));
+	else if (align != 0)
+		buffer = heap_aligned(align, size);
 	else
-		buffer = align != 0 ? heap_aligned(align, size) : heap_malloc(size);
+		buffer = sizes_changed() ? umem_sizes_alloc(size) : heap_malloc(size);
 	errno = saved;
 	return buffer;
 }
@@ -58,7 +77,7 @@ static inline void *nothing(size_t size)
 
 EXPORT void *umem_alloc(size_t size, int flags)
 {
-	void *buffer = LIKELY(size != 0) ? fast_malloc(size, nothing) : NULL;
+	void *buffer = IS_SHORT(size) ? fast_malloc(size, nothing) : NULL;
 
 	return LIKELY(buffer != NULL) ? buffer : alloc_slow(size, 0, GUARD_UMEM, flags);
 }
@@ -85,13 +104,15 @@ static __attribute__((noinline)) void free_slow(void *buffer, size_t size)
 		debug_free(GUARD_UMEM, buffer, size, "umem_free");
 	else if (UNLIKELY(size == 0))
 		guard_report("umem_free", buffer, "freed with size 0, which nobody was given", 0);
+	else if (sizes_changed())
+		umem_sizes_free(buffer, size);
 	else
 		heap_free_sized(buffer, 0, size, "umem_free");
 }
 
 EXPORT void umem_free(void *buffer, size_t size)
 {
-	if (UNLIKELY(buffer == NULL || size == 0))
+	if (UNLIKELY(buffer == NULL || !IS_SHORT(size)))
 		free_slow(buffer, size);
 	else
 		fast_free_sized(buffer, size, free_slow);

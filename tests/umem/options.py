@@ -24,6 +24,10 @@ BAD = [
     ("UMEM_LOGGING", "fail=9999999999999T", "not a size"),
     ("UMEM_OPTIONS", "concurrency", "needs a value"),
     ("UMEM_OPTIONS", "backend", "needs a value"),
+    ("UMEM_OPTIONS", "backend=disk", "is mmap or sbrk"),
+    ("UMEM_OPTIONS", "size_add=0", "not from 1 to 128K"),
+    ("UMEM_OPTIONS", "size_remove=1M", "not from 1 to 128K"),
+    ("UMEM_OPTIONS", "size_clear=8", "takes no value"),
     ("UMEM_OPTIONS", "allocator=worst", "is best, first, next or instant"),
     ("UMEM_OPTIONS", "concurrency=-1", "not a size"),
 ]
