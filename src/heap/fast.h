@@ -9,18 +9,28 @@
 #include "heap/heap.h"
 #include "pages/page_map.h"
 
+// Keeps the compiler from sharing the work for an address, or a value read, between two places: each is then one instruction.
+#define OPAQUE(value) __asm__("" : "+r"(value))
+#define READ_AGAIN __asm__ volatile("" ::: "memory")
+
 static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))
 {
 	if (UNLIKELY(size > SMALL_MOST))
 		return miss(size);
 	uintptr_t class = size_class_table[size];
 	void **top = words.top[class];
-	void *object = top[-1];
+	void *next = top[-1];
 
-	if (UNLIKELY(object == NULL))
+	if (UNLIKELY(next == NULL))
 		return miss(size);
-	words.top[class] = --top;
-	*top = (void *)(words.word + class);
+	OPAQUE(class);
+	void *object = words.ahead[class];
+	OPAQUE(class);
+	words.ahead[class] = next;
+	READ_AGAIN;
+	words.top[class]--;
+	top[-1] = (void *)(words.word + class);
+	OPAQUE(object);
 	return object;
 }
 
@@ -52,7 +62,7 @@ static inline __attribute__((always_inline)) void fast_free_sized(void *object, 
 	unsigned class = size_class_table[size];
 	void **top = words.top[class];
 
-	if (UNLIKELY(*top == MAGAZINE_FULL)) {
+	if (UNLIKELY((intptr_t)*top <= 0)) { // full or closed
 		miss(object, size);
 		return;
 	}

@@ -33,10 +33,11 @@ enum {
 	LG_FRONTS_PROPORTION = 2,  // and of its active bytes
 };
 
-static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
-#define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
+// Closed one slot further down, too: a thread that takes a round while its word is closed from outside counts down what it finds.
+static void *const closed_magazine[3] = { NULL, NULL, MAGAZINE_FULL };
+#define CLOSED ((void **)(uintptr_t)&closed_magazine[2])
 
-__thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&closed_magazine[1] } };
+__thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&closed_magazine[2] } };
 
 static struct {
 	struct mutex lock;
@@ -184,11 +185,45 @@ struct front *front_get(void)
 	return front;
 }
 
+static bool words_are_open(const struct front *front)
+{
+	return front->words != NULL && front->top == front->words->top;
+}
+
+static bool lacks_ahead(const struct front *front, unsigned class)
+{
+	return class < SMALL_CLASSES && words_are_open(front) && front->words->ahead[class] == NULL;
+}
+
+// Without a round for it the class stays closed, although its magazine is loaded.
+static void fetch_ahead(struct front *front, unsigned class)
+{
+	if (LIKELY(!lacks_ahead(front, class)))
+		return;
+	front->words->ahead[class] = front_pop(front, class);
+	if (front->words->ahead[class] == NULL)
+		front->top[class] = CLOSED;
+}
+
+void *front_last(struct front *front, unsigned class)
+{
+	void *object;
+
+	if (class >= SMALL_CLASSES || front->words == NULL)
+		return NULL;
+	object = front->words->ahead[class];
+	front->words->ahead[class] = NULL;
+	if (words_are_open(front))
+		front->top[class] = CLOSED;
+	return object;
+}
+
 static void load(struct front *front, unsigned class, struct magazine *magazine)
 {
 	front->loaded[class] = magazine;
 	front->loaded_capacity[class] = magazine == NULL ? 0 : (uint8_t)magazine->capacity;
 	front->top[class] = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
+	fetch_ahead(front, class);
 }
 
 // A magazine that comes from the depot was touched long ago: its lines are asked for all at once.
@@ -206,7 +241,7 @@ static uint32_t rounds_loaded(const struct front *front, unsigned class)
 	void **top = front->top[class];
 	uint32_t rounds = 0;
 
-	if (LIKELY(top != CLOSED))
+	if (LIKELY(top != CLOSED && top != CLOSED - 1))
 		return (uint32_t)(top - magazine->round);
 	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)(front->word | class))
 		rounds++;
@@ -225,6 +260,19 @@ static struct magazine *unload(struct front *front, unsigned class)
 	return magazine;
 }
 
+// With the round fetched ahead, which goes into its slab when the magazine has no room for it.
+static struct magazine *unload_all(struct front *front, unsigned class)
+{
+	struct magazine *magazine = unload(front, class);
+	void *object = front_last(front, class);
+
+	if (object != NULL && magazine != NULL && magazine->rounds < magazine->capacity)
+		magazine->round[magazine->rounds++] = object;
+	else if (object != NULL)
+		arena_drain(front->arena, class, &object, 1, "free");
+	return magazine;
+}
+
 void front_close_words(struct front *front)
 {
 	struct front_words *own = front->words;
@@ -239,11 +287,12 @@ void front_close_words(struct front *front)
 
 void front_open_words(struct front *front)
 {
+	front->top = front->words->top;
 	for (unsigned class = 1; class < CLASSES; class++) {
 		front->words->top[class] = front->kept[class];
 		front->kept[class] = CLOSED;
+		fetch_ahead(front, class);
 	}
-	front->top = front->words->top;
 }
 
 // Objects that nobody has touched lately are on their way to the cache before the program writes to them.
@@ -597,32 +646,43 @@ void front_flush(struct front *front)
 		struct magazine *previous = front->previous[class];
 
 		keep_previous(front, class, NULL);
-		front_put_away(front->arena, class, unload(front, class));
+		front_put_away(front->arena, class, unload_all(front, class));
 		front_put_away(front->arena, class, previous);
 	}
 	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
 		outbound_flush(&front->outbound[i]);
 }
 
-void front_push(struct front *front, unsigned class, void *object)
+// False: there is no room.
+static bool put(struct front *front, unsigned class, void *object)
 {
 	void **top = front->top[class];
 
-	while ((uintptr_t)*top != (front->word | class)) {
+	if (UNLIKELY(front->loaded[class] != NULL && lacks_ahead(front, class))) {
+		front->words->ahead[class] = object;
+		front->top[class] = front->loaded[class]->round + rounds_loaded(front, class);
+		return true;
+	}
+	if ((uintptr_t)*top != (front->word | class))
+		return false;
+	*top = object;
+	front->top[class] = top + 1;
+	return true;
+}
+
+void front_push(struct front *front, unsigned class, void *object)
+{
+	while (!put(front, class, object))
 		if (!front_make_room(front, class)) {
 			arena_drain(front->arena, class, &object, 1, "free");
 			return;
 		}
-		top = front->top[class];
-	}
-	*top = object;
-	front->top[class] = top + 1;
 }
 
 void front_drain(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
-		struct magazine *both[2] = { front->previous[class], unload(front, class) };
+		struct magazine *both[2] = { front->previous[class], unload_all(front, class) };
 
 		keep_previous(front, class, NULL);
 		for (int i = 0; i < 2; i++)
@@ -641,7 +701,7 @@ static void front_tidy(struct front *front)
 		struct magazine *idle = NULL;
 
 		if (front->loaded[class] != NULL && front->top[class] == front->seen[class]) {
-			idle = front->previous[class] != NULL ? front->previous[class] : unload(front, class);
+			idle = front->previous[class] != NULL ? front->previous[class] : unload_all(front, class);
 			keep_previous(front, class, NULL);
 			front->batch[class] = (uint8_t)front_first_batch(class);
 			if (front->loaded[class] == NULL)
@@ -699,12 +759,17 @@ void front_count_again(struct front *front)
 	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
 }
 
+static bool has_ahead(const struct front *front, unsigned class)
+{
+	return class < SMALL_CLASSES && front->words != NULL && front->words->ahead[class] != NULL;
+}
+
 static bool has_magazines(const struct front *front)
 {
 	bool has = false;
 
 	for (unsigned class = 1; class < CLASSES; class++)
-		has |= front->loaded[class] != NULL || front->previous[class] != NULL;
+		has |= front->loaded[class] != NULL || front->previous[class] != NULL || has_ahead(front, class);
 	return has;
 }
 
@@ -726,7 +791,7 @@ static size_t rounds_held(const struct front *front, unsigned class)
 
 	if (front != words.front)
 		return previous + front->loaded_capacity[class] / 2u;
-	return previous + (front->loaded[class] != NULL ? rounds_loaded(front, class) : 0);
+	return previous + has_ahead(front, class) + (front->loaded[class] != NULL ? rounds_loaded(front, class) : 0);
 }
 
 void fronts_count(size_t rounds[CLASSES])

@@ -3,6 +3,10 @@
 // words.top[class] points after the last round of the loaded magazine. Where there is none it points into the closed
 // magazine [NULL, FULL], in which both allocating and freeing miss: the one door (design, idea 3). A thread's words are
 // closed before its first use and after its end, and while somebody watches (heap/door.h): then its tops are in the front.
+//
+// Of a small class the round that the next allocation takes is not in the magazine but in words.ahead: so its address is known a
+// load earlier, and what the program stores to it holds up nothing that follows (docs/decisions/0025). A class whose words are
+// open has one: the fast path looks only whether the magazine has another to put in its place.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -15,9 +19,10 @@
 
 enum { OUTBOUND_SLOTS = 16 };
 
-// The thread-local part: 408 bytes, so that the library fits into the surplus that dlopen has.
+// The thread-local part: 584 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
+	void *ahead[SMALL_CLASSES]; // NULL: the class is closed
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): the table of
@@ -103,6 +108,9 @@ static inline void *front_pop(struct front *front, unsigned class)
 }
 
 void front_push(struct front *front, unsigned class, void *object);
+
+// The last round that the class has, when there is no memory to reload; NULL: none.
+void *front_last(struct front *front, unsigned class);
 
 static inline struct outbound *front_outbound(struct front *front, uintptr_t word)
 {

@@ -151,7 +151,7 @@ static void *alloc_by_thread(struct front *front, unsigned class)
 
 	while (object == NULL && front_refill(front, class))
 		object = front_pop(front, class);
-	return object;
+	return LIKELY(object != NULL) ? object : front_last(front, class);
 }
 
 // Before an allocation fails, all that can be given back is, and it is tried once more.

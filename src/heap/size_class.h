@@ -15,6 +15,7 @@ enum {
 	SMALL_MOST = 1024,          // bytes; classes up to here are looked up in a table
 	SLAB_MOST = 14 * 1024,      // bytes; larger objects are page runs
 	MAGAZINE_MOST = 64 * 1024,  // bytes; larger objects are not kept in magazines
+	SMALL_CLASSES = 22,         // classes 1 … 21, to SMALL_MOST
 	SLAB_CLASSES = 37,          // classes 1 … 36
 	CLASSES = 46,               // classes 1 … 45
 	LARGE_CLASSES = 196,        // classes 37 … 232, to 7 EiB

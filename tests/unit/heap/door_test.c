@@ -37,18 +37,75 @@ static void counts_are_exact(void) {
     CHECK(words.front->allocated == allocated && words.front->freed == freed);
 }
 
-// Objects freed before closing come back in the same order: the loaded magazine stays loaded.
+// Objects freed before closing come back, the last one first: the loaded magazine stays loaded, and so does the round ahead of it.
 static void magazines_stay(void) {
-    void *first = malloc(48), *second = malloc(48);
+    void *first = malloc(48), *second = malloc(48), *ahead;
 
     free(first);
     free(second);
+    ahead = words.ahead[size_class(48)];
     door_close(DOOR_COUNT);
     CHECK(malloc(48) == second);
     door_open(DOOR_COUNT);
-    CHECK(malloc(48) == first);
-    free(first);
+    CHECK(malloc(48) == ahead);
+    CHECK(words.ahead[size_class(48)] == first);
+    free(ahead);
     free(second);
+}
+
+// The hit of fast_malloc in steps; before the one of that number all words are closed from outside, as another thread does it.
+static void *malloc_closed_before(unsigned step, unsigned class) {
+    void **top = NULL, *next = NULL, *object = NULL;
+
+    for (unsigned i = 0; i < 5; i++) {
+        if (i == step)
+            doors_close(DOOR_COUNT);
+        if (i == 0) {
+            top = words.top[class];
+            next = top[-1];
+            if (next == NULL)
+                return NULL;
+        } else if (i == 1)
+            object = words.ahead[class];
+        else if (i == 2)
+            words.ahead[class] = next;
+        else if (i == 3)
+            words.top[class]--;
+        else
+            top[-1] = (void *)(words.word + class);
+    }
+    return object;
+}
+
+// Whatever the moment, each object is given out once, and the slabs take all of them back.
+static void a_hit_is_closed_at_every_step(void) {
+    enum { OBJECTS = 40 };
+    unsigned class = size_class(80);
+    void *objects[OBJECTS];
+
+    for (unsigned step = 0; step < 6; step++)
+        for (unsigned held = 0; held < OBJECTS - 1; held++) {
+            unsigned count = held + 1;
+
+            for (unsigned i = 0; i < count; i++)
+                objects[i] = malloc(80);
+            for (unsigned i = 0; i < count; i++)
+                free(objects[i]);
+            objects[0] = malloc_closed_before(step, class);
+            if (objects[0] == NULL)
+                objects[0] = malloc(80);
+            for (unsigned i = 1; i < OBJECTS; i++) {
+                objects[i] = malloc(80);
+                for (unsigned other = 0; other < i; other++)
+                    CHECK(objects[other] != objects[i]);
+                if (i == count)
+                    doors_open(DOOR_COUNT);
+            }
+            for (unsigned i = 0; i < OBJECTS; i++)
+                free(objects[i]);
+            front_flush(words.front);
+            CHECK(words.ahead[class] == NULL);
+        }
 }
 
 static void *churn(void *seed) {
@@ -115,6 +172,7 @@ int main(void) {
         kept[i] = malloc(40);
     counts_are_exact();
     magazines_stay();
+    a_hit_is_closed_at_every_step();
     other_threads_obey();
     closing_from_outside_loses_nothing();
     for (int i = 0; i < SLOTS; i++)
