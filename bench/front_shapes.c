@@ -1,11 +1,12 @@
 // What shape should the magazine have that malloc and free work on? The instructions of a hit for three shapes, cycles each.
 //
-//   array      vmag's: a word says where the top round is, the slots lie in the magazine (src/heap/fast.h)
-//   bare       the same without the page map's word in empty slots: malloc stores once, free compares twice
+//   array      a word says where the top round is, the slots lie in the magazine
+//   ahead      vmag's: the same, and the round that the next malloc takes is in a word of its own (src/heap/fast.h)
 //   list       free objects hold the address of the next; the word is the first one
 //
-// `front_shapes [OBJECTS [SMALLEST LARGEST]]`: allocates OBJECTS of random sizes, frees them last first, again and again, and prints
-// user-mode cycles an operation, the median of 2001 rounds: of one size, and of several. What it shows is in docs/decisions/0025. Needs perf events.
+// `front_shapes [OBJECTS [SMALLEST LARGEST]]`: allocates OBJECTS of random sizes, frees them last first, again and again; then frees one of
+// 16 and allocates another in its place. Prints user-mode cycles, medians of 2001 rounds: of one size, and of several. What it shows is
+// in docs/decisions/0025. Needs perf events.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CLASSES = 64, GRAIN = 16, MOST = 1024, SLOTS = 2048, STOCK = 1000, SLAB_BYTES = 64 * 4096, ARENA_WORD = 0x300, ROUNDS = 2001 };
+enum { CLASSES = 64, GRAIN = 16, MOST = 1024, SLOTS = 2048, STOCK = 1000, KEPT = 16, SLAB_BYTES = 64 * 4096, ARENA_WORD = 0x300, ROUNDS = 2001 };
 
 #define NOINLINE __attribute__((noinline))
 #define IN_ORDER __asm__ volatile("" ::: "memory")
@@ -31,7 +32,7 @@ static uint8_t class_of_size[MOST + 1];
 static uint16_t *page_map;
 static uintptr_t page_map_end = (uintptr_t)1 << 35;
 static _Thread_local struct {
-    void **top[CLASSES];
+    void **top[CLASSES], *ahead[CLASSES];
     uintptr_t word;
     uint16_t own[CLASSES];
 } front;
@@ -58,25 +59,17 @@ NOINLINE static void array_release(void *object) {
     front.top[(uint8_t)word] = top + 1;
 }
 
-NOINLINE static void *bare_allocate(size_t size) {
+NOINLINE static void *ahead_allocate(size_t size) {
     if (size > MOST) return NULL;
     const uintptr_t class = class_of_size[size];
-    void **const top = front.top[class], *const object = top[-1];
-    if (object == NULL) return NULL;
-    front.top[class] = top - 1;
-    return object;
-}
-
-NOINLINE static void bare_release(void *object) {
-    const uintptr_t granule = (uintptr_t)object >> 12;
-    if (granule >= page_map_end) return;
-    const uintptr_t word = page_map[granule];
-    if (front.own[(uint8_t)word] != word) return;
-    void **const top = front.top[(uint8_t)word];
-    if (((uintptr_t)top & (SLOTS * sizeof(void *) - 1)) == 0) return;
-    *top = object;
+    void **const top = front.top[class], *const next = top[-1];
+    if (next == NULL) return NULL;
+    void *const object = front.ahead[class];
+    front.ahead[class] = next;
     IN_ORDER;
-    front.top[(uint8_t)word] = top + 1;
+    front.top[class]--;
+    top[-1] = (void *)(front.word + class);
+    return object;
 }
 
 NOINLINE static void *list_allocate(size_t size) {
@@ -119,7 +112,8 @@ static void stock(const struct shape *shape, int is_list) {
         front.own[class] = (uint16_t)(front.word + class);
         front.top[class] = is_list ? NULL : magazine + 1;
         for (size_t page = 0; page < SLAB_BYTES / 4096; page++) page_map[((uintptr_t)slab >> 12) + page] = (uint16_t)(front.word + class);
-        for (size_t i = 0; i < STOCK && (i + 1) * class * GRAIN <= SLAB_BYTES; i++) shape->release(slab + i * class * GRAIN);
+        front.ahead[class] = slab;
+        for (size_t i = 1; i < STOCK && (i + 1) * class * GRAIN <= SLAB_BYTES; i++) shape->release(slab + i * class * GRAIN);
     }
 }
 
@@ -152,7 +146,7 @@ static int open_counter(void) {
 static void measure(const struct shape *shape, int counter, uint32_t count, uint32_t smallest, uint32_t largest) {
     void **const objects = memory(count * sizeof *objects);
     uint32_t *const sizes = memory(count * sizeof *sizes);
-    static uint64_t allocating[ROUNDS], freeing[ROUNDS];
+    static uint64_t allocating[ROUNDS], freeing[ROUNDS], replacing[ROUNDS];
     uint64_t state = 1;
     for (int round = 0; round < ROUNDS; round++) {
         for (uint32_t i = 0; i < count; i++) {
@@ -170,19 +164,29 @@ static void measure(const struct shape *shape, int counter, uint32_t count, uint
         const uint64_t done = cycles(counter);
         allocating[round] = half - begun;
         freeing[round] = done - half;
+        for (uint32_t i = 0; i < KEPT; i++) objects[i] = shape->allocate(sizes[i]);
+        const uint64_t again = cycles(counter);
+        for (uint32_t i = 0; i < count; i++) {
+            shape->release(objects[sizes[i] % KEPT]);
+            void *const object = shape->allocate(sizes[i]);
+            *(volatile int *)object = 1;
+            objects[sizes[i] % KEPT] = object;
+        }
+        replacing[round] = cycles(counter) - again;
+        for (uint32_t i = 0; i < KEPT; i++) shape->release(objects[i]);
     }
-    printf("%-6s %4u objects of %3u to %3u bytes: allocate %5.1f, free %5.1f cycles\n", shape->name, count, smallest, largest,
-           median(allocating) / count, median(freeing) / count);
+    printf("%-6s %4u objects of %3u to %3u bytes: allocate %5.1f, free %5.1f, replace %5.1f cycles\n", shape->name, count, smallest, largest,
+           median(allocating) / count, median(freeing) / count, median(replacing) / count);
 }
 
 int main(int arguments, char **argument) {
     static const struct shape shapes[] = {
-        {"array", array_allocate, array_release}, {"bare", bare_allocate, bare_release}, {"list", list_allocate, list_release}};
+        {"array", array_allocate, array_release}, {"ahead", ahead_allocate, array_release}, {"list", list_allocate, list_release}};
     const uint32_t count = arguments > 1 ? (uint32_t)atoi(argument[1]) : 900;
     const uint32_t smallest = arguments > 3 ? (uint32_t)atoi(argument[2]) : 33, largest = arguments > 3 ? (uint32_t)atoi(argument[3]) : 128;
     const int counter = open_counter();
-    if (count == 0 || count > STOCK || smallest == 0 || smallest > largest || largest > 256) {
-        fprintf(stderr, "usage: front_shapes [OBJECTS [SMALLEST LARGEST]]: at most %d objects of 1 to 256 bytes\n", STOCK);
+    if (count < KEPT || count > STOCK - KEPT || smallest == 0 || smallest > largest || largest > 256) {
+        fprintf(stderr, "usage: front_shapes [OBJECTS [SMALLEST LARGEST]]: %d to %d objects of 1 to 256 bytes\n", KEPT, STOCK - KEPT);
         return 2;
     }
     for (size_t size = 0; size <= MOST; size++) class_of_size[size] = (uint8_t)((size + GRAIN - 1) / GRAIN);
