@@ -80,15 +80,23 @@ static int digit_of(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-// C's notation: 0x and 0 in front, a sign before them. What is beyond the type is the nearest that it holds.
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// C's notation, as strtol has it: blanks in front, a sign, 0x or 0. What is beyond the type is the nearest that it holds.
 static bool piece_number(struct piece piece, int64_t *number)
 {
 	const char *at = piece.start, *end = piece.start + piece.length;
-	bool minus = piece.length > 0 && *at == '-', beyond = false;
+	bool minus, beyond = false;
 	int base = 10;
 	uint64_t value = 0;
 
-	at += minus;
+	while (at < end && is_blank(*at))
+		at++;
+	minus = at < end && *at == '-';
+	at += at < end && (*at == '-' || *at == '+');
 	if (end - at > 1 && at[0] == '0') {
 		base = (at[1] | 0x20) == 'x' ? 16 : 8;
 		at += base == 16 ? 2 : 1;
@@ -217,7 +225,7 @@ int64_t option_number(const struct option *option)
 	return load(option, option_value(option));
 }
 
-static bool read_number(const struct option *option, struct piece value, int64_t *number)
+static bool read_as_kind(const struct option *option, struct piece value, int64_t *number)
 {
 	switch ((enum option_kind)option->kind) {
 	case OPTION_BOOL:
@@ -227,12 +235,17 @@ static bool read_number(const struct option *option, struct piece value, int64_t
 	case OPTION_RATIO:
 		return piece_ratio(value, number);
 	default:
-		if (piece_is(value, "default")) {
-			*number = load(option, (const char *)&presets + option->offset);
-			return true;
-		}
 		return piece_number(value, number);
 	}
+}
+
+// Some options have "default" among their words.
+static bool read_number(const struct option *option, struct piece value, int64_t *number)
+{
+	if (read_as_kind(option, value, number))
+		return true;
+	*number = load(option, (const char *)&presets + option->offset);
+	return piece_is(value, "default");
 }
 
 static bool set_number(const struct option *option, struct piece value)

@@ -110,7 +110,9 @@ static void complain(const char *source, struct piece pair, enum option_result r
 	text_add(&text, "vmag: %s: ", source);
 	add_piece(&text, pair);
 	text_add(&text, ": ");
-	if (name.start == NULL)
+	if (name.start == NULL && pair.length == 0)
+		text_add(&text, "nothing between two commas");
+	else if (name.start == NULL)
 		text_add(&text, "no ':' between a name and a value");
 	else if (result == OPTION_UNKNOWN)
 		explain_name(&text, name);

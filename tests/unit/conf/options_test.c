@@ -223,6 +223,10 @@ int main(int count, char **arguments) {
     good("narenas:3,narenas:5", "narenas:5"); // the last one counts
     good("narenas:0x10,depot_bytes:010", "narenas:16,depot_bytes:8");
     good("narenas:7,narenas:default", "narenas:0");
+    good("narenas: 7,depot_bytes:+8", "narenas:7,depot_bytes:8"); // as strtol has it
+    good("narenas:4294967298", "narenas:240");
+    good("narenas:18446744073709551618", "narenas:240");
+    good("tcache:false,tcache:default,junk:true,junk:default,thp:never,thp:default", "");
     good("lg_tcache_max:12", "tcache_max:4096");
     good("lg_tcache_max:99", "tcache_max:8388608");
     good("narenas_ratio:2.25,hpa_dirty_mult:-1", "narenas_ratio:2.25,hpa_dirty_mult:65535.999985");
@@ -236,7 +240,10 @@ int main(int count, char **arguments) {
     bad("narenas:two", "narenas:two", NULL);
     bad("narenas:2x", "narenas:2x", NULL);
     bad("narenas:2 ", "narenas:2 ", NULL);
-    bad("narenas:+2", "narenas:+2", NULL);
+    bad("narenas:+", "narenas:+", NULL);
+    bad("narenas: ", "narenas: ", NULL);
+    bad("narenas:+-2", "narenas:+-2", NULL);
+    bad("narenas:- 2", "narenas:- 2", NULL);
     bad("narenas:0x", "narenas:0x", NULL);
     bad("narenas:08", "narenas:08", NULL);
     bad("narenas:1k", "no suffixes", NULL);
@@ -253,8 +260,8 @@ int main(int count, char **arguments) {
     bad(":5", ":5", NULL);
     bad("narenas:1:2", "narenas:1:2", NULL);
     bad("background_thread:yes", "background_thread:yes", NULL);
-    bad("narenas:18446744073709551618", "narenas:18446744073709551618", NULL); // 2 modulo 2^64
-    bad("narenas:4294967298", "narenas:4294967298", NULL);                     // 2 modulo 2^32
+    bad("depot_bytes:18446744073709551618", "depot_bytes:18446744073709551618", NULL); // 2 modulo 2^64
+    bad("depot_bytes:4294967298", "depot_bytes:4294967298", NULL);                     // 2 modulo 2^32
     bad("no_such_option:1,narenas:9", "no_such_option:1", "narenas:9");        // the others are still taken
     bad("narenas:9,no_such_option:1", "no_such_option:1", "narenas:9");
     bad("narenas:9,,thp:never", "VMAG_CONF", "narenas:9");
