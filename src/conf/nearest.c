@@ -7,15 +7,16 @@
 
 enum { LONGEST = 40 };
 
-// How many characters to insert, delete or replace (Levenshtein 1966; one row of the table at a time).
-static unsigned distance(struct piece a, struct piece b)
+// How many characters to insert, delete or replace (Levenshtein 1966; one row of the table at a time). Beyond `most`: any number
+// beyond it, for distances do not fall from row to row.
+static unsigned distance(struct piece a, struct piece b, unsigned most)
 {
 	unsigned char row[LONGEST + 1];
 
 	for (size_t j = 0; j <= b.length; j++)
 		row[j] = (unsigned char)j;
 	for (size_t i = 1; i <= a.length; i++) {
-		unsigned diagonal = row[0];
+		unsigned diagonal = row[0], least = (unsigned)i;
 
 		row[0] = (unsigned char)i;
 		for (size_t j = 1; j <= b.length; j++) {
@@ -24,7 +25,10 @@ static unsigned distance(struct piece a, struct piece b)
 
 			diagonal = row[j];
 			row[j] = (unsigned char)(replaced < shorter ? replaced : shorter);
+			least = row[j] < least ? row[j] : least;
 		}
+		if (least > most)
+			return least;
 	}
 	return row[b.length];
 }
@@ -32,12 +36,13 @@ static unsigned distance(struct piece a, struct piece b)
 // The nearest so far, among what differs in at most a third of its characters and one more.
 static bool look(struct piece written, struct piece candidate, unsigned *least, struct piece *nearest)
 {
-	unsigned far;
+	size_t longer = written.length > candidate.length ? written.length - candidate.length : candidate.length - written.length;
+	unsigned most = (unsigned)min_size(*least - 1, 1 + candidate.length / 3), far;
 
-	if (written.length > LONGEST || candidate.length > LONGEST)
+	if (written.length > LONGEST || candidate.length > LONGEST || *least == 0 || longer > most)
 		return false;
-	far = distance(written, candidate);
-	if (far >= *least || far > 1 + candidate.length / 3)
+	far = distance(written, candidate, most);
+	if (far > most)
 		return false;
 	*least = far;
 	*nearest = candidate;
