@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "cache/table.h"
 #include "conf/options.h"
@@ -23,6 +24,9 @@ enum { STACK_BYTES = 256 * 1024 };
 static struct {
 	uintptr_t start, end;
 } c_library[2];
+
+// A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
+static pid_t process;
 
 static bool in_c_library(const void *caller)
 {
@@ -111,7 +115,7 @@ static bool start(const void *caller)
 	sigset_t all, before;
 	int failure;
 
-	if (in_c_library(caller))
+	if (in_c_library(caller) || getpid() != process)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -130,10 +134,12 @@ static bool start(const void *caller)
 void background_allow(void)
 {
 	find_c_library();
+	process = getpid();
 	reclaim_start_thread = start;
 }
 
 void background_fork_child(void)
 {
+	process = getpid();
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
