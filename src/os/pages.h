@@ -43,7 +43,8 @@ bool os_pages_commit(void *address, size_t size);
 // Drops the contents and lets nobody touch the place, which stays taken. False: the kernel refused.
 bool os_pages_close(void *address, size_t size);
 
-void os_pages_unmap(void *address, size_t size);
+// False: the kernel refused, as it does in the middle of a mapping when the process has all that it may have.
+bool os_pages_unmap(void *address, size_t size);
 
 // Gives the memory back and keeps the place mapped; what is read there afterwards is zero. False when the kernel refused:
 // the contents are then untouched.
@@ -52,7 +53,8 @@ bool os_pages_purge(void *address, size_t size);
 // How many bytes of whole pages are resident; 0 when a part is not mapped any more, or the system does not tell.
 size_t os_pages_resident(void *address, size_t size);
 
-// Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise").
+// Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise"). Each wish may
+// split a mapping: while the process has half of those that it may have, none is passed on.
 void os_pages_huge(void *address, size_t size, bool wanted);
 
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew

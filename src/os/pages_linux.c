@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/map_count.h"
 #include "util/assert.h"
 #include "util/bits.h"
 
@@ -23,7 +24,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-enum { PIECE = 2 * 1024 * 1024, PAGES_ASKED = 512 };
+enum { PIECE = 2 * 1024 * 1024, PAGES_ASKED = 512, WISHES_A_LOOK = 4096 };
 enum { READ_WRITE = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 size_t os_page_size(void)
@@ -122,10 +123,10 @@ bool os_pages_close(void *address, size_t size)
 	return map(address, size, PROT_NONE, PRIVATE | MAP_FIXED) != NULL;
 }
 
-void os_pages_unmap(void *address, size_t size)
+bool os_pages_unmap(void *address, size_t size)
 {
 	mapping_forget(address);
-	munmap(address, size);
+	return munmap(address, size) == 0;
 }
 
 static bool remap_fresh(void *address, size_t size)
@@ -178,9 +179,22 @@ size_t os_pages_resident(void *address, size_t size)
 	return resident;
 }
 
+// Each wish may split a mapping. With half of those that there may be we leave the rest to the program: looked at now and
+// then, after at least 8 GiB of wishes.
+static bool may_split(void)
+{
+	static _Atomic uint32_t wishes;
+	static _Atomic bool scarce;
+
+	if ((atomic_fetch_add_explicit(&wishes, 1, memory_order_relaxed) + 1) % WISHES_A_LOOK == 0)
+		atomic_store_explicit(&scarce, os_maps_are_scarce(), memory_order_relaxed);
+	return !atomic_load_explicit(&scarce, memory_order_relaxed);
+}
+
 void os_pages_huge(void *address, size_t size, bool wanted)
 {
-	madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	if (!wanted || may_split())
+		madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 // The system call moves the page tables and leaves zero pages behind (Linux 5.7). Many kernels refuse a range of more than one
@@ -190,12 +204,22 @@ static bool move_piece(char *from, char *to, size_t size)
 	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
 }
 
+static bool is_mapped(void *address, size_t size)
+{
+	unsigned char pages[PAGES_ASKED];
+
+	return mincore(address, size, pages) == 0;
+}
+
+// Where no other mapping may be made (vm.max_map_count) the target still is what it was; locked pages are not given back.
 static bool copy_piece(char *from, char *to, size_t size)
 {
-	if (!remap_fresh(to, size))
+	if (!remap_fresh(to, size) && !is_mapped(to, size))
 		return false;
 	memcpy(to, from, size);
-	return os_pages_purge(from, size);
+	if (!os_pages_purge(from, size))
+		memset(from, 0, size);
+	return true;
 }
 
 // Some emulators forget that there are pages left behind (qemu-user), and take a touch of them for a fault. The kernel looks at

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "os/map_count.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 
@@ -18,11 +19,22 @@ bool chunks_init(void)
 	return vmem_span_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
+// Where the process has about all mappings that it may have, those of huge and of small pages become one.
+static bool merge_mappings(void)
+{
+	uintptr_t first = page_map_first_chunk();
+
+	if (!os_maps_are_scarce())
+		return false;
+	os_pages_huge((void *)first, page_map_last_chunk_end() - first, false);
+	return true;
+}
+
 uintptr_t chunks_import_aligned(size_t size, size_t align)
 {
 	struct vmem_constraint aligned = { .align = align };
 
-	for (;;) {
+	for (bool merged = false;;) {
 		uintptr_t start = align <= CHUNK_BYTES ? vmem_segment_alloc(&heap_arena, size).start :
 							 vmem_segment_xalloc(&heap_arena, size, &aligned, heap_arena.policy, 0).start;
 
@@ -33,10 +45,14 @@ uintptr_t chunks_import_aligned(size_t size, size_t align)
 			return start;
 		}
 		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
-		if (errno != EEXIST) {
-			vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
+		if (errno == EEXIST)
+			continue;
+		bool again = !merged && errno == ENOMEM && merge_mappings();
+
+		vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
+		if (!again)
 			return 0;
-		}
+		merged = true;
 	}
 }
 
@@ -48,7 +64,8 @@ uintptr_t chunks_import(void *heap, size_t size, int flags)
 
 void chunks_release(void *heap, uintptr_t start, size_t size)
 {
-	os_pages_unmap((void *)start, size);
+	if (!os_pages_unmap((void *)start, size)) // it will be found taken
+		os_pages_purge((void *)start, size);
 	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
 	vmem_segment_free(heap, start, size, VMEM_CLEAN);
 }

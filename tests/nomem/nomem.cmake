@@ -17,3 +17,6 @@ foreach(kind address-space data cgroup overcommit)
             $<TARGET_FILE:nomem_exercise> $<TARGET_FILE:nomem_exhaust> $<TARGET_FILE:nomem_churn>)
 endforeach()
 set_tests_properties(nomem.overcommit PROPERTIES RUN_SERIAL ON)
+
+vmag_test_program(nomem_mappings nomem/mappings.c LIBRARIES vmag)
+vmag_test(nomem.mappings quick 120 nomem_mappings)

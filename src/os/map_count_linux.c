@@ -1,0 +1,46 @@
+// Counting mappings on Linux: the lines of /proc/self/maps.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "os/map_count.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "os/file.h"
+
+enum { BYTES_A_READ = 4096, ALLOWED_BY_DEFAULT = 65530 };
+
+static size_t allowed(void)
+{
+	char text[32];
+	size_t number = 0;
+
+	if (os_file_read("/proc/sys/vm/max_map_count", text, sizeof text) <= 0)
+		return ALLOWED_BY_DEFAULT;
+	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+		number = number * 10 + (size_t)(*at - '0');
+	return number;
+}
+
+static size_t lines(int file)
+{
+	char text[BYTES_A_READ];
+	size_t count = 0;
+	ssize_t length;
+
+	while ((length = os_file_read_some(file, text, sizeof text)) > 0)
+		for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL; at++)
+			count++;
+	return count;
+}
+
+bool os_maps_are_scarce(void)
+{
+	int saved = errno, file = os_file_open("/proc/self/maps");
+	bool scarce = file >= 0 && lines(file) > allowed() / 2;
+
+	if (file >= 0)
+		os_file_close(file);
+	errno = saved;
+	return scarce;
+}

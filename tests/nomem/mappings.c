@@ -1,0 +1,83 @@
+// vm.max_map_count: a heap of many large objects leaves the program half of the mappings it may have; and when the program has
+// used them all up, large objects are allocated, freed and given back all the same.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+#include "../support/pattern.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sys/mman.h>
+
+enum { UNTOUCHED = 36000, UNTOUCHED_BYTES = 3000000, BLOCKS = 60, BLOCK_BYTES = 3 << 20, KIBIBYTE = 1024 };
+
+static long allowed(void) {
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+    long count = 65530;
+    if (file != NULL) {
+        CHECK_EQ(fscanf(file, "%ld", &count), 1);
+        fclose(file);
+    }
+    return count;
+}
+
+static long mappings(void) {
+    FILE *file = fopen("/proc/self/maps", "r");
+    long count = 0;
+    CHECK(file != NULL);
+    for (int byte; (byte = getc(file)) != EOF;)
+        count += byte == '\n';
+    fclose(file);
+    return count;
+}
+
+// As much as 109 GB of address space, of which nothing is touched.
+static void check_many_large(void) {
+    static void *blocks[UNTOUCHED];
+    int count = 0;
+    while (count < UNTOUCHED && (blocks[count] = malloc((size_t)UNTOUCHED_BYTES + (size_t)(count % 5) * 400 * KIBIBYTE)) != NULL)
+        count++;
+    say("%d blocks in %ld mappings of %ld", count, mappings(), allowed());
+    CHECK_LT(mappings(), allowed() / 4 * 3);
+    while (count > 0)
+        free(blocks[--count]);
+    malloc_trim(0);
+}
+
+// Every second page of a reservation gets another protection.
+static void use_up(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = (size_t)allowed() + 100;
+    char *pages = mmap(NULL, 2 * count * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(pages != MAP_FAILED);
+    for (size_t i = 0; i < count; i++)
+        if (mprotect(pages + 2 * i * page, page, PROT_READ) != 0)
+            break;
+    CHECK_EQ(errno, ENOMEM);
+}
+
+static size_t bytes_of(int i) {
+    return BLOCK_BYTES + (size_t)(i * 7919 % 64) * 64 * KIBIBYTE;
+}
+
+static void check_used_up(void) {
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        pattern_fill(blocks[i] = malloc(bytes_of(i)), bytes_of(i), (uintptr_t)i);
+    use_up();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < BLOCKS; i += 2)
+            free(blocks[i]);
+        malloc_trim(0);
+        for (int i = 0; i < BLOCKS; i += 2) {
+            CHECK_SAY((blocks[i] = malloc(bytes_of(i))) != NULL, "round %d, block %d, %ld mappings", round, i, mappings());
+            pattern_fill(blocks[i], bytes_of(i), (uintptr_t)i);
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            pattern_verify(blocks[i], bytes_of(i), (uintptr_t)i);
+    }
+}
+
+int main(void) {
+    check_many_large();
+    check_used_up();
+    return 0;
+}
