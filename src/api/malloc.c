@@ -132,9 +132,10 @@ EXPORT void *aligned_alloc(size_t align, size_t size)
 	return aligned_or_invalid(align, size);
 }
 
+// As in glibc, whose manual names no error: an odd alignment becomes the next power of two.
 EXPORT void *memalign(size_t align, size_t size)
 {
-	return aligned_or_invalid(align, size);
+	return aligned_or_invalid(align > SIZE_MAX / 2 + 1 ? align : (size_t)1 << lg_ceil(align), size);
 }
 
 EXPORT int posix_memalign(void **result, size_t align, size_t size)
