@@ -89,6 +89,9 @@ struct vmag_root {
 	uint32_t cache_name, cache_name_bytes;            // characters, ended by a zero
 	uint32_t cache_object_bytes;                      // uint64_t
 	uint32_t cache_bin, cache_depot;                  // as an arena's
+
+	// Appended: kept runs.
+	uint32_t pages_kept; // uint64_t: bytes of freed runs that are neither in pages_free nor in pages_dirty
 };
 
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.

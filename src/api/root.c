@@ -92,6 +92,7 @@ static void tell_counters(struct vmag_root *root)
 	root->front_arena = offsetof(struct front, arena);
 	root->front_loaded = offsetof(struct front, loaded);
 	root->front_previous = offsetof(struct front, previous);
+	root->pages_kept = offsetof(struct pages, kept_bytes);
 	arenas_tell(root);
 	fronts_tell(root);
 	caches_tell(root);

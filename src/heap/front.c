@@ -361,8 +361,6 @@ static struct magazine *outgrown(struct front *front, unsigned class, struct mag
 	return NULL;
 }
 
-static void note_miss(struct front *front); // may call malloc and free, so before anything is taken apart
-
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 {
 	size_t wanted = min_size(front->batch[class], magazine->capacity);
@@ -398,7 +396,7 @@ bool front_refill(struct front *front, unsigned class)
 	struct magazine *loaded, *full;
 	enum reload reload;
 
-	note_miss(front);
+	front_note_miss(front);
 	if (UNLIKELY(class_size(class) > options.tcache_max))
 		return false;
 	loaded = unload(front, class);
@@ -490,7 +488,7 @@ bool front_make_room(struct front *front, unsigned class)
 	struct magazine *loaded, *previous, *empty;
 	enum reload reload;
 
-	note_miss(front);
+	front_note_miss(front);
 	if (UNLIKELY(class_size(class) > options.tcache_max))
 		return false;
 	loaded = unload(front, class);
@@ -632,7 +630,7 @@ void front_send(struct front *front, uintptr_t word, void *object)
 		arena_drain(owner, word_class(word), &object, 1, "free");
 		return;
 	}
-	note_miss(front);
+	front_note_miss(front);
 	while (!front_send_at_once(front, word, object))
 		if (!outbound_make_room(outbound, word)) {
 			arena_drain(outbound_owner(outbound), word_class(word), &object, 1, "free");
@@ -714,7 +712,7 @@ static void front_tidy(struct front *front)
 		outbound_flush(&front->outbound[i]);
 }
 
-static void note_miss(struct front *front)
+void front_note_miss(struct front *front)
 {
 	if (++front->misses % MISSES_A_LOOK != 0)
 		return;

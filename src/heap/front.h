@@ -89,6 +89,9 @@ bool fronts_hold(const struct arena *arena);
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
 
+// Counts a miss, and looks once in a while whether something is to be given back. May call malloc and free, so before anything is taken apart.
+void front_note_miss(struct front *front);
+
 // Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
 void front_close_words(struct front *front);
 void front_open_words(struct front *front);

@@ -20,6 +20,7 @@
 #include "heap/fast.h"
 #include "heap/front.h"
 #include "heap/interval.h"
+#include "heap/kept.h"
 #include "heap/large.h"
 #include "heap/medium.h"
 #include "heap/reclaim.h"
@@ -239,6 +240,17 @@ void *heap_plain_malloc(size_t size)
 	return allocated(object, class_size(class));
 }
 
+// While the door is open and nobody has asked for it to be closed.
+void *medium_at_hand(size_t size)
+{
+	struct front *front = words.front;
+
+	if (size > KEPT_MOST || front == NULL ||
+	    (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0)
+		return NULL;
+	return large_alloc_kept(front->arena, size);
+}
+
 void *heap_malloc(size_t size)
 {
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : heap_plain_malloc(size);
@@ -304,13 +316,19 @@ static _Noreturn void report_not_ours(const void *object, const char *call)
 	guard_report(call, object, "not an object of this heap: another allocator's, or no allocation at all", 0);
 }
 
-static void free_large(void *object, const char *call)
+static __attribute__((noinline)) void free_large(void *object, const char *call)
 {
-	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
+	struct run *run = large_end(object, call);
+	struct arena *arena = arena_of(run->arena);
 
+	if (kept_put(arena, run)) {
+		if (words.front != NULL)
+			front_note_miss(words.front);
+		return;
+	}
 	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
-	reclaim_expect(arena, large_size(object));
-	large_free(object, call);
+	reclaim_expect(arena, run->bytes);
+	large_release(run);
 	reclaim_look(arena, os_clock_ms());
 }
 

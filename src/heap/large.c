@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "guard/report.h"
+#include "heap/kept.h"
 #include "os/pages.h"
 #include "os/probe.h"
 #include "pages/page_map.h"
@@ -26,29 +27,60 @@ static size_t run_bytes(size_t size)
 	return round_up(size, os_page_size());
 }
 
-void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+static struct run *run_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	struct run *run = base_alloc(sizeof *run);
-	bool is_zero;
 	uintptr_t start;
 
 	if (run == NULL)
 		return NULL;
-	start = pages_alloc(&arena->pages, run_bytes(size), align, &is_zero);
+	start = pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
 	if (start == 0) {
 		base_free(run, sizeof *run);
 		return NULL;
 	}
 	*run = (struct run){ .node.key = start, .bytes = size, .arena = (uint16_t)arena->id, .size_class = (uint8_t)class };
-	if (!page_map_set(start, 1, (unsigned)arena_word(arena->id, class), run)) {
-		pages_free(&arena->pages, start, run_bytes(size));
-		base_free(run, sizeof *run);
+	return run;
+}
+
+void large_release(struct run *run)
+{
+	struct pages *pages = &arena_of(run->arena)->pages;
+	uintptr_t start = run_start(run);
+	size_t bytes = run_bytes(run->bytes);
+
+	base_free(run, sizeof *run);
+	pages_free(pages, start, bytes);
+}
+
+// A run enters the page map and is an object. NULL, and it is freed: no memory for the map.
+static void *begin(struct arena *arena, struct run *run)
+{
+	if (!page_map_set(run_start(run), 1, (unsigned)arena_word(arena->id, run->size_class), run)) {
+		large_release(run);
 		return NULL;
 	}
+	count(&arena_large_count(arena, run->bytes)->allocated);
+	return (void *)run_start(run);
+}
+
+void *large_alloc_kept(struct arena *arena, size_t size)
+{
+	struct run *run = kept_take(arena, class_size(size_class_large(size)));
+
+	return run == NULL ? NULL : begin(arena, run);
+}
+
+void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+{
+	bool is_zero = false;
+	struct run *run = align > os_page_size() ? NULL : kept_take(arena, size);
+
+	if (run == NULL)
+		run = run_alloc(arena, size, align, class, &is_zero);
 	if (zeroed != NULL)
 		*zeroed = is_zero;
-	count(&arena_large_count(arena, size)->allocated);
-	return (void *)start;
+	return run == NULL ? NULL : begin(arena, run);
 }
 
 static struct run *large_run(const void *object)
@@ -67,20 +99,21 @@ void large_note_freed(const struct run *run)
 	}
 }
 
-void large_free(void *object, const char *call)
+struct run *large_end(void *object, const char *call)
 {
 	struct run *run = large_run(object);
 
 	// The word is taken atomically: of two threads that free the same object one is told.
 	if (run == NULL || page_map_take_word(object) == 0)
 		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
-	struct arena *arena = arena_of(run->arena);
-	size_t bytes = run_bytes(run->bytes);
-
 	large_note_freed(run);
 	page_map_clear(run_start(run), 1);
-	base_free(run, sizeof *run);
-	pages_free(&arena->pages, (uintptr_t)object, bytes);
+	return run;
+}
+
+void large_free(void *object, const char *call)
+{
+	large_release(large_end(object, call));
 }
 
 size_t large_size(const void *object)

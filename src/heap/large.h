@@ -11,8 +11,15 @@
 // in magazines. `*zeroed` (may be NULL): it reads as zero. NULL: no memory.
 void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed);
 
+// The same of `size` ≤ KEPT_MOST bytes beyond MAGAZINE_MOST from a run that is kept at hand (heap/kept.h); NULL: there is none.
+void *large_alloc_kept(struct arena *arena, size_t size);
+
 // Reports misuse under the name of `call`.
 void large_free(void *object, const char *call);
+
+// The two halves of it: an object ends, and its run, in the page map no more, is freed to the pages.
+struct run *large_end(void *object, const char *call);
+void large_release(struct run *run);
 
 // Tells the statistics and the profile that an object is gone; large_free does.
 void large_note_freed(const struct run *run);

@@ -1,15 +1,18 @@
-// Medium objects, beyond the table of the fast path and still kept in magazines: served first thing at a miss.
+// Medium objects, beyond the table of the fast path and still kept in magazines or at hand: served first thing at a miss.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
 #include "heap/front.h"
 #include "os/rseq.h"
 
+// An object of more bytes than MAGAZINE_MOST from a run that is kept at hand; NULL: there is none, or the slow path is to do it.
+void *medium_at_hand(size_t size);
+
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
 static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 {
 	if (size - SMALL_MOST - 1 >= MAGAZINE_MOST - SMALL_MOST)
-		return NULL;
+		return size > MAGAZINE_MOST ? medium_at_hand(size) : NULL;
 	unsigned class = size_class_large(size);
 	void **top = words.top[class], *object = top[-1];
 

@@ -9,6 +9,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/holes.h"
+#include "heap/kept.h"
 #include "heap/sampling.h"
 #include "os/clock.h"
 
@@ -35,6 +36,8 @@ static void arena_step(struct arena *arena, uint64_t now_ms)
 	if (reap &&
 	    atomic_compare_exchange_strong_explicit(&arena->reap_at, &last, now_ms, memory_order_relaxed, memory_order_relaxed))
 		arena_reap(arena, false);
+	if (pages_decay_is_due(&arena->pages, now_ms))
+		kept_give(arena, false);
 	pages_decay(&arena->pages, now_ms);
 	arena_leave(arena);
 }
@@ -118,6 +121,7 @@ static bool give_back(struct arena *arena)
 	if (!arena_enter(arena))
 		return false;
 	arena_reap(arena, true);
+	kept_give(arena, true);
 	given = pages_purge(&arena->pages, 0);
 	arena_leave(arena);
 	return given;

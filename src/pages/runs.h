@@ -16,6 +16,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ struct pages {
 	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	struct extents extents;
+	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
 	// Of chunks that begin with an object smaller than they are (docs/decisions/0005): how many there were, the last that was left to
 	// small pages, to be looked at, and whether the one before it turned out to be resident.
@@ -81,7 +83,8 @@ ssize_t pages_decay_ms(const struct pages *pages);
 
 static inline size_t pages_dirty_bytes(const struct pages *pages)
 {
-	return __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED);
+	return __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED) +
+	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
 }
 
 // Bytes in allocated runs.
@@ -89,5 +92,6 @@ static inline size_t pages_active_bytes(const struct pages *pages)
 {
 	return __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED) -
 	       __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) -
-	       __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED);
+	       __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) -
+	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
 }

@@ -31,7 +31,7 @@ struct run {
 	};
 	uint16_t arena;
 	uint8_t size_class;    // of a large run that is kept in magazines, else 0
-	bool taken;            // of a slab: buffers were taken since its holes were last looked for
+	bool taken;            // of a slab: buffers were taken since its holes were last looked for; of a kept run: it is new there
 	union {
 		uint32_t sample; // of a large run: its tally in the profile (watch/profile.h), 0: not sampled
 		uint32_t given;  // of a slab: pages that went back to the system and were not used again, a bit each

@@ -177,11 +177,12 @@ impl Process {
         classes: &mut Vec<ClassCounters>,
     ) -> ArenaCounters {
         let pages = part(bytes, root.arena_pages);
+        let kept = self.root.pages_kept.map_or(0, |at| u64_in(pages, at));
         let mut arena = ArenaCounters {
             number,
             threads: u32_in(bytes, root.arena_threads),
-            active: active_bytes(pages, root),
-            dirty: u64_in(pages, root.pages_dirty),
+            active: active_bytes(pages, root).saturating_sub(kept),
+            dirty: u64_in(pages, root.pages_dirty) + kept,
             mapped: u64_in(pages, root.pages_mapped),
             ..ArenaCounters::default()
         };

@@ -43,6 +43,8 @@ pub struct Root {
     /// Where the values of its options are, and the pointers to their sources' names; None in a library that does not tell.
     pub options: Option<(Range<u64>, u64)>,
     pub caches: Option<CacheRoot>,
+    /// Where pages count what is freed and kept at hand; None in a library that keeps nothing.
+    pub pages_kept: Option<usize>,
 }
 
 /// Object caches: their table, and offsets in each.
@@ -259,6 +261,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         profile: parse_profile(f),
         options: parse_options(f),
         caches: parse_caches(f),
+        pages_kept: f.offset().filter(|at| *at != 0), // older libraries end with padding here
     })
 }
 

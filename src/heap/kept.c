@@ -1,0 +1,105 @@
+// Kept runs: putting, taking, and giving up what is not wanted.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/kept.h"
+
+#include <stdatomic.h>
+
+#include "heap/large.h"
+#include "os/pages.h"
+
+enum {
+	KEPT_FLOOR = 256 * 1024, // bytes that an arena may keep in any case
+	LG_KEPT_PROPORTION = 5,  // and of its active bytes
+};
+
+// Of a class size.
+static struct run *_Atomic *slot_for(struct arena *arena, size_t bytes)
+{
+	return &arena->kept[size_class_large(bytes) - CLASSES];
+}
+
+static bool has_slot(size_t bytes)
+{
+	return bytes - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST;
+}
+
+// Not in explicit arenas, whose reset knows all their runs; nor what hooks gave.
+static bool may_keep(struct arena *arena, size_t bytes)
+{
+	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed);
+
+	return !arena->is_explicit && extents_are_zero(&arena->pages.extents) && pages_decay_ms(&arena->pages) != 0 &&
+	       kept + bytes <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
+}
+
+static void count(struct arena *arena, size_t bytes, bool more)
+{
+	bytes = round_up(bytes, os_page_size());
+	atomic_fetch_add_explicit(&arena->pages.kept_bytes, more ? bytes : -bytes, memory_order_relaxed);
+}
+
+static void give(struct arena *arena, struct run *run)
+{
+	count(arena, run->bytes, false);
+	large_release(run);
+}
+
+// The one freed last is most likely in the processor's cache: it takes the place of the one before.
+bool kept_put(struct arena *arena, struct run *run)
+{
+	struct run *before;
+
+	if (!has_slot(run->bytes) || !may_keep(arena, run->bytes))
+		return false;
+	run->taken = true;
+	run->sample = 0;
+	count(arena, run->bytes, true);
+	before = atomic_exchange_explicit(slot_for(arena, run->bytes), run, memory_order_acq_rel);
+	if (before != NULL)
+		give(arena, before);
+	return true;
+}
+
+struct run *kept_take(struct arena *arena, size_t bytes)
+{
+	struct run *_Atomic *slot;
+	struct run *run;
+
+	if (!has_slot(bytes))
+		return NULL;
+	slot = slot_for(arena, bytes);
+	if (atomic_load_explicit(slot, memory_order_relaxed) == NULL)
+		return NULL;
+	run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
+	if (run != NULL)
+		count(arena, bytes, false);
+	return run;
+}
+
+// A run that was put since the last call stays for another one, unless a newer one took its place.
+static bool give_slot(struct arena *arena, struct run *_Atomic *slot, bool all)
+{
+	struct run *run, *none = NULL;
+
+	if (atomic_load_explicit(slot, memory_order_relaxed) == NULL)
+		return false;
+	run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
+	if (run == NULL)
+		return false;
+	if (run->taken && !all) {
+		run->taken = false;
+		if (atomic_compare_exchange_strong_explicit(slot, &none, run, memory_order_release, memory_order_relaxed))
+			return false;
+	}
+	give(arena, run);
+	return true;
+}
+
+bool kept_give(struct arena *arena, bool all)
+{
+	bool given = false;
+
+	for (unsigned i = 0; i < KEPT_SIZES; i++)
+		given |= give_slot(arena, &arena->kept[i], all);
+	return given;
+}

@@ -1,0 +1,20 @@
+// Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size.
+//
+// A program that takes and gives back one large buffer again and again would have its run cut and joined each time. Instead
+// an arena keeps one run of each size, while they are few beside what it has in use. To the vmem arena such a run is
+// allocated; in all figures it is dirty (pages/runs.h, kept_bytes); the page map does not know it, so that freeing it once more is noticed.
+// What was not wanted for a step of decay is freed to the pages. Explicit arenas and those with hooks keep none.
+// No lock: a slot is exchanged, and who gets a run out of it owns it.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "heap/arena.h"
+
+// A freed run, no longer in the page map. False: it is not kept.
+bool kept_put(struct arena *arena, struct run *run);
+
+// A kept run of exactly that many bytes, to be entered in the page map; NULL: there is none.
+struct run *kept_take(struct arena *arena, size_t bytes);
+
+// Frees those that were not put since the last call, or all, to the pages; true when there were any.
+bool kept_give(struct arena *arena, bool all);

@@ -1,0 +1,130 @@
+// Tests heap/kept.h: a freed run is handed out again, counts as dirty, is known to be free, decays, and is bounded.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/kept.h"
+
+#include "conf/options.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "heap/large.h"
+#include "heap/reclaim.h"
+#include "os/clock.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { KIB = 1024, MIB = 1024 * KIB, FLOOR = 256 * KIB };
+
+static void *volatile sink;
+
+static void *allocate(size_t size) {
+    return sink = malloc(size);
+}
+
+static struct pages *own_pages(void) {
+    return &words.front->arena->pages;
+}
+
+static size_t kept(void) {
+    return own_pages()->kept_bytes;
+}
+
+static void same_run_again(void) {
+    char *first = allocate(192 * KIB), *second;
+    size_t active = pages_active_bytes(own_pages()), dirty = pages_dirty_bytes(own_pages());
+
+    first[0] = 1;
+    free(first);
+    CHECK_EQ(kept(), 192 * KIB);
+    CHECK_EQ(pages_active_bytes(own_pages()), active - 192 * KIB);
+    CHECK_EQ(pages_dirty_bytes(own_pages()), dirty + 192 * KIB);
+    CHECK_EQ(page_map_word(first), 0);
+    CHECK(page_map_run(first) == NULL); // a second free is told
+    second = allocate(190 * KIB); // of the same class
+    CHECK(second == first && heap_usable_size(second, "test") == 192 * KIB);
+    CHECK_EQ(kept(), 0);
+    CHECK_EQ(pages_active_bytes(own_pages()), active);
+    free(second);
+    second = calloc(1, 192 * KIB);
+    CHECK(second == first && second[0] == 0);
+    CHECK_EQ((uintptr_t)(second = realloc(second, 256 * KIB)) % GRANULE_BYTES, 0);
+    free(second);
+    heap_trim();
+}
+
+static void one_of_each_size(void) {
+    char *first = allocate(128 * KIB), *second = allocate(128 * KIB), *other = allocate(96 * KIB);
+
+    free(first);
+    free(second);
+    free(other);
+    CHECK_EQ(kept(), (128 + 96) * KIB);
+    CHECK(allocate(128 * KIB) == second);
+    free(second);
+    second = aligned_alloc(64 * KIB, 128 * KIB); // not at the alignment that the kept one may have by chance
+    CHECK_EQ(kept(), (128 + 96) * KIB);
+    free(second);
+    CHECK(heap_trim());
+    CHECK_EQ(kept(), 0);
+    CHECK_EQ(pages_dirty_bytes(own_pages()), 0);
+}
+
+static void bounded(void) {
+    size_t sizes[] = { 1 * MIB, 896 * KIB, 768 * KIB, 640 * KIB, 512 * KIB, 448 * KIB, 384 * KIB, 320 * KIB };
+    void *objects[8];
+    size_t most;
+
+    for (int i = 0; i < 8; i++)
+        objects[i] = allocate(sizes[i]);
+    most = FLOOR + pages_active_bytes(own_pages()) / 32;
+    for (int i = 7; i >= 0; i--) {
+        free(objects[i]);
+        CHECK_LE(kept(), most);
+    }
+    CHECK_EQ(kept(), 320 * KIB); // as long as more was in use
+    heap_trim();
+    free(allocate(2 * MIB));
+    free(allocate(80 * KIB - 1));
+    CHECK_LE(kept(), FLOOR + MIB / 32);
+    heap_trim();
+}
+
+// A step of decay leaves what was put since the last one; the next gives it up, and then it decays as other dirty pages do.
+static void decays(void) {
+    struct arena *arena = words.front->arena;
+    uint64_t now = os_clock_ms();
+
+    reclaim_decay(arena, now);
+    free(allocate(192 * KIB));
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms / 8);
+    CHECK_EQ(kept(), 192 * KIB);
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms / 8);
+    CHECK_EQ(kept(), 0);
+    CHECK(pages_dirty_bytes(own_pages()) >= 64 * KIB);
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms * 2);
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms * 2);
+    CHECK_EQ(pages_dirty_bytes(own_pages()), 0);
+}
+
+static void not_everywhere(void) {
+    ssize_t before = own_pages()->dirty_decay_ms;
+
+    own_pages()->dirty_decay_ms = 0; // pages go back at once
+    free(allocate(192 * KIB));
+    CHECK_EQ(kept(), 0);
+    own_pages()->dirty_decay_ms = before;
+    words.front->arena->is_explicit = true;
+    free(allocate(192 * KIB));
+    CHECK_EQ(kept(), 0);
+    words.front->arena->is_explicit = false;
+}
+
+int main(void) {
+    options.background_thread = false;
+    free(malloc(1));
+    CHECK(words.front != NULL);
+    same_run_again();
+    one_of_each_size();
+    bounded();
+    decays();
+    not_everywhere();
+    return 0;
+}
