@@ -59,9 +59,9 @@ CPU_FAST bool cpu_fast_push(intptr_t way, void *object)
 {
 	uintptr_t word = page_map_word(object);
 
-	if (LIKELY(way < 0))
-		return tallied_push((struct front *)-way, word, object);
-	return LIKELY(way != 0) && LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ****)way, word - cpu_word, object));
+	if (LIKELY(way > 0))
+		return LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ****)way, word - cpu_word, object));
+	return way < 0 && tallied_push((struct front *)-way, word, object);
 }
 
 CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))
