@@ -56,7 +56,7 @@ endforeach()
 vmag_crime(umem_null checknull SIGABRT "NULL with a size that is not 0" no-buffer)
 
 # The interface, as it is and under debugging.
-foreach(name alloc nofail caches arenas port_programs threads_fork)
+foreach(name alloc nofail caches kinds arenas port_programs threads_fork)
   vmag_test_program(umem_${name} umem/${name}.c LIBRARIES vmag)
   foreach(variant plain default firewall nomagazines processors)
     vmag_test(umem.${name}.${variant} quick 60 umem_${name})
@@ -68,6 +68,9 @@ foreach(name alloc nofail caches arenas port_programs threads_fork)
 endforeach()
 vmag_test_program(umem_alloc_static umem/alloc.c LIBRARIES vmag_static)
 vmag_test(umem.alloc.archive quick 60 umem_alloc_static)
+
+vmag_test_program(umem_faults umem/faults.c LIBRARIES vmag)
+vmag_test(umem.faults quick 60 umem_faults)
 
 # What UMEM_OPTIONS says of sizes and of where memory comes from.
 vmag_test_program(umem_sizes umem/sizes.c LIBRARIES vmag)
