@@ -52,7 +52,7 @@ struct vmag_cache {
 	// Constant after creation.
 	const char *free_name;
 	unsigned id; // index in the table and in the threads' tops
-	uint8_t fast_id; // that of its top on the fast path (cache/front.h)
+	uint16_t fast_place; // of its top on the fast path (cache/front.h)
 	int flags;
 	size_t object_bytes, align;
 	vmag_constructor_t *constructor;

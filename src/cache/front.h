@@ -41,24 +41,30 @@ struct cache_front {
 	uint16_t batch;           // of the next fill
 };
 
-static inline uint8_t cache_fast_id(unsigned id)
+// Where the top for an id is, in bytes from a thread's first: what the fast paths keep in place of the id.
+static inline uint16_t cache_fast_place(unsigned id)
 {
-	return (uint8_t)min_size(id, CACHE_FAST_IDS - 1);
+	return (uint16_t)(min_size(id, CACHE_FAST_IDS - 1) * sizeof(void **));
+}
+
+static inline void ***cache_fast_top(uint16_t place)
+{
+	return (void ***)(void *)((char *)cache_words.fast_tops + place);
 }
 
 // Of this thread's tops. NULL: a miss.
-static inline void *cache_front_pop_of(uint8_t fast_id)
+static inline void *cache_front_pop_of(uint16_t place)
 {
-	void ***tops = cache_words.fast_tops, **top = tops[fast_id], *object = top[-1];
+	void ***at = cache_fast_top(place), **top = *at, *object = top[-1];
 
 	if (LIKELY(object != NULL))
-		tops[fast_id] = top - 1;
+		*at = top - 1;
 	return object;
 }
 
 static inline void *cache_front_pop(const struct vmag_cache *cache)
 {
-	void *object = cache_front_pop_of(cache->fast_id);
+	void *object = cache_front_pop_of(cache->fast_place);
 
 	if (LIKELY(object != NULL))
 		return object;
@@ -66,20 +72,20 @@ static inline void *cache_front_pop(const struct vmag_cache *cache)
 }
 
 // False: a miss. The object is not NULL.
-static inline bool cache_front_push_of(uint8_t fast_id, void *object)
+static inline bool cache_front_push_of(uint16_t place, void *object)
 {
-	void ***tops = cache_words.fast_tops, **top = tops[fast_id];
+	void ***at = cache_fast_top(place), **top = *at;
 
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
 	*top = object;
-	tops[fast_id] = top + 1;
+	*at = top + 1;
 	return true;
 }
 
 static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
 {
-	return LIKELY(cache_front_push_of(cache->fast_id, object)) ||
+	return LIKELY(cache_front_push_of(cache->fast_place, object)) ||
 	       (cache_words.fast_cpu != NULL && rseq_push(cache_words.fast_cpu, cache->id, object));
 }
 

@@ -52,7 +52,7 @@ bool quantum_create(struct vmag_vmem *arena)
 			return false;
 		}
 		arena->quantum[i] = cache;
-		arena->quantum_id[i] = cache->fast_id;
+		arena->quantum_place[i] = cache->fast_place;
 	}
 	return true;
 }

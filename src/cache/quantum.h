@@ -30,7 +30,7 @@ void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const cha
 // NULL, false: a miss, or not the business of quantum caches. First the thread's own tops, then, where nothing is in such a hurry, all.
 static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
 {
-	return size - 1 < arena->qcache_max ? cache_front_pop_of(arena->quantum_id[(size - 1) >> arena->lg_quantum]) : NULL;
+	return size - 1 < arena->qcache_max ? cache_front_pop_of(arena->quantum_place[(size - 1) >> arena->lg_quantum]) : NULL;
 }
 
 static inline void *quantum_take(const struct vmag_vmem *arena, size_t size)
@@ -40,13 +40,13 @@ static inline void *quantum_take(const struct vmag_vmem *arena, size_t size)
 
 static inline bool quantum_may_push(struct vmag_vmem *arena, const void *address, size_t size)
 {
-	return size - 1 < atomic_load_explicit(&arena->short_free_max, memory_order_relaxed) && address != NULL;
+	return size - 1 < arena->short_free_max && address != NULL;
 }
 
 static inline bool quantum_push(struct vmag_vmem *arena, void *address, size_t size)
 {
 	return quantum_may_push(arena, address, size) &&
-	       cache_front_push_of(arena->quantum_id[(size - 1) >> arena->lg_quantum], address);
+	       cache_front_push_of(arena->quantum_place[(size - 1) >> arena->lg_quantum], address);
 }
 
 static inline bool quantum_put(struct vmag_vmem *arena, void *address, size_t size)

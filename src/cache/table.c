@@ -63,7 +63,7 @@ bool caches_enter(struct vmag_cache *cache)
 	if (id < CACHES_MOST) {
 		table.taken[id / 64] |= 1ull << id % 64;
 		cache->id = id;
-		cache->fast_id = cache_fast_id(id);
+		cache->fast_place = cache_fast_place(id);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
 		if (id >= atomic_load_explicit(&table.end, memory_order_relaxed))
 			atomic_store_explicit(&table.end, id + 1, memory_order_release);

@@ -173,7 +173,7 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 	arena->source = source;
 	arena->root = source == NULL ? arena : source->root;
 	arena->qcache_max = min_size(qcache_max / quantum, RESOURCE_QUANTUM_CACHES) * quantum;
-	atomic_init(&arena->short_free_max, arena->qcache_max);
+	arena->short_free_max = arena->qcache_max;
 	if (size != 0 && !resource_add(arena, base, size, flags, "vmag_vmem_create")) {
 		base_free(arena, sizeof *arena);
 		errno = ENOMEM;
@@ -266,7 +266,7 @@ void resource_take_care(struct vmag_vmem *arena, int by)
 	mutex_lock(&arena->segments.lock);
 	uint32_t care = atomic_fetch_add(&arena->care, (uint32_t)by) + (uint32_t)by;
 
-	atomic_store(&arena->short_free_max, care == 0 ? arena->qcache_max : 0);
+	__atomic_store_n(&arena->short_free_max, care == 0 ? arena->qcache_max : 0, __ATOMIC_SEQ_CST);
 	mutex_unlock(&arena->segments.lock);
 }
 
@@ -362,7 +362,7 @@ void resources_fork_done(bool child)
 			vmem_cursors_forget_others(&arena->segments);
 			atomic_store(&arena->waiters, 0);
 			atomic_store(&arena->care, atomic_load(&arena->direct));
-			atomic_store(&arena->short_free_max, atomic_load(&arena->direct) == 0 ? arena->qcache_max : 0);
+			arena->short_free_max = atomic_load(&arena->direct) == 0 ? arena->qcache_max : 0;
 			arena->pins = 0;
 		}
 		mutex_fork_unlock(&arena->segments.lock);

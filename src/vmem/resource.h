@@ -32,9 +32,10 @@ struct vmag_vmem {
 	int policy; // of requests that say none: a flag
 	struct vmag_vmem *root; // source of source of … this one
 	unsigned lg_quantum;
-	uint8_t quantum_id[RESOURCE_QUANTUM_CACHES]; // fast ids of the object caches of the floor above, by number of quanta − 1
+	uint16_t quantum_place[RESOURCE_QUANTUM_CACHES]; // of the tops of the object caches of the floor above, by number of quanta − 1
 	size_t qcache_max; // 0: no quantum caches
-	_Atomic size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way
+	size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way. Written atomically, read
+			       // plainly, as one operand of a comparison
 	void *quantum[RESOURCE_QUANTUM_CACHES];
 	// Atomic, and rarely written.
 	_Atomic uint32_t waiters;

@@ -1,4 +1,4 @@
-# house.*: rules of the house that are tests: exported symbols, first lines, floors, links, and the golden fast path.
+# house.*: rules of the house that are tests: exported symbols, first lines, floors, links, code in documents, and the golden fast path.
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(HOUSE ${CMAKE_CURRENT_SOURCE_DIR}/house)
@@ -8,6 +8,11 @@ vmag_test(house.floors quick 30 ${PYTHON} ${HOUSE}/floors.py ${CMAKE_SOURCE_DIR}
 vmag_test(house.links quick 30 ${PYTHON} ${HOUSE}/links.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.checklist quick 30 ${PYTHON} ${HOUSE}/checklist.py ${CMAKE_SOURCE_DIR}/docs/checklist-2001.md ${CMAKE_BINARY_DIR})
 vmag_test(house.manual_vmem quick 30 ${PYTHON} ${HOUSE}/manual.py ${CMAKE_SOURCE_DIR}/include/vmag/vmem.h ${CMAKE_SOURCE_DIR}/man/vmem.3)
+foreach(document docs/object-caches.md man/vmem.3)
+  get_filename_component(name ${document} NAME_WE)
+  vmag_test(house.snippets.${name} quick 30 ${PYTHON} ${HOUSE}/snippets.py ${CMAKE_SOURCE_DIR}/${document} ${CMAKE_SOURCE_DIR}/include
+            ${CMAKE_C_COMPILER})
+endforeach()
 
 # Only an ordinary build has the fast path that the golden file describes.
 if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
