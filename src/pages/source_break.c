@@ -5,14 +5,17 @@
 // Each piece is what one call of sbrk returned, so what others take in between is never ours. A piece is asked for so that it
 // ends behind whole chunks; where others were faster and it does not begin where it should, it is left unused and asked for again. The break
 // is never lowered: somebody may be above us. Unused pages are purged, as everywhere.
-// When the segment can grow no more (RLIMIT_DATA, a mapping in its way), chunks are mapped as usual.
+// When the segment can grow no more (RLIMIT_DATA, a mapping in its way), or lies where the page map cannot be (RLIMIT_AS leaves no
+// room for a map of all addresses), chunks are mapped as usual.
 //
 // The C library's sbrk takes no lock, so ours is held across it (docs/decisions/0030); a program that calls sbrk in another
 // thread at the same moment races with us as it would with any other.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "conf/umem_options.h"
+#include "guard/report.h"
 #include "jemalloc/jemalloc.h"
 #include "os/backing.h"
 #include "os/mutex.h"
@@ -23,6 +26,8 @@
 #include "util/bits.h"
 
 enum { TRIES = 8 };
+
+static _Atomic bool beyond; // the page map cannot be where the segment is
 
 static struct mutex lock = MUTEX_INIT(RANK_BREAK);
 
@@ -67,6 +72,18 @@ static uintptr_t take(size_t size, size_t align)
 	return start;
 }
 
+// 0: the segment has none.
+static uintptr_t take_covered(size_t size, size_t align)
+{
+	uintptr_t start = atomic_load(&beyond) ? 0 : take(size, align);
+
+	if (start == 0 || page_map_cover(start, size))
+		return start;
+	if (!atomic_exchange(&beyond, true))
+		guard_warn("heap_source:sbrk", (void *)start, "no address space for a page map that reaches here: memory is mapped", 0);
+	return 0;
+}
+
 static bool is_of_region(const void *start)
 {
 	return (uintptr_t)start - page_map_first_chunk() < page_map_chunk_bytes();
@@ -74,7 +91,7 @@ static bool is_of_region(const void *start)
 
 static void *break_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
-	uintptr_t start = new_addr == NULL ? take(size, max_size(align, CHUNK_BYTES)) : 0;
+	uintptr_t start = new_addr == NULL ? take_covered(size, max_size(align, CHUNK_BYTES)) : 0;
 
 	(void)hooks, (void)arena;
 	if (new_addr != NULL)

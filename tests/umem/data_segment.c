@@ -1,4 +1,4 @@
-// UMEM_OPTIONS=backend=sbrk: memory is of the data segment, beside what the program itself takes there. `data_segment [blocked]`.
+// UMEM_OPTIONS=backend=sbrk: memory is of the data segment, beside what the program itself takes there. `data_segment [blocked|confined]`.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -96,9 +96,10 @@ static void test_blocked(void) {
 }
 
 int main(int count, char **arguments) {
-    (void)arguments;
     if (count > 1) {
-        test_blocked();
+        if (arguments[1][0] == 'b')
+            test_blocked();
+        churn(NULL); // confined: too little address space for a page map that reaches the segment
         return 0;
     }
     churn_together();
