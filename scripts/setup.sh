@@ -34,6 +34,10 @@ test  need command:named                    bind9
 test  need command:dig                      bind9-dnsutils|dnsutils
 test  need command:varnishd                 varnish
 test  wish command:nginx                    nginx-light
+test  wish command:nghttpd                  nghttp2-server
+test  wish command:h2load                   nghttp2-client
+test  wish command:clickhouse-server        clickhouse-server
+test  wish command:clickhouse-client        clickhouse-client
 test  wish command:mariadbd                 mariadb-server
 test  wish path:/usr/lib/postgresql/*/bin/postgres postgresql
 test  wish command:gdb                      gdb
@@ -191,7 +195,7 @@ keep_from_booting() {
     command -v systemctl >/dev/null || return 0
     for package in "$@"; do
         case $package in
-        redis-server | varnish | mariadb-server | postgresql | prometheus) service=${package%-server} ;;
+        redis-server | varnish | mariadb-server | postgresql | prometheus | clickhouse-server) service=${package%-server} ;;
         bind9) service=named ;;
         nginx*) service=nginx ;;
         *) continue ;;

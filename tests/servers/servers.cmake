@@ -7,12 +7,12 @@ foreach(name nginx mariadb postgres varnish named redis)
   vmag_test(servers.${name}.preload slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> preload)
 endforeach()
 # These are linked with libjemalloc.so.2 in Debian.
-foreach(name varnish named redis)
+foreach(name varnish named redis nghttp2 clickhouse)
   vmag_test(servers.${name}.alias slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> alias)
 endforeach()
 
 # One at a time takes ports: nobody else takes them between the moment they are found free and the server's start.
-foreach(name nginx.preload varnish.preload varnish.alias named.preload named.alias)
+foreach(name nginx.preload varnish.preload varnish.alias named.preload named.alias nghttp2.alias clickhouse.alias)
   set_tests_properties(servers.${name} PROPERTIES RESOURCE_LOCK ports)
 endforeach()
 
