@@ -439,28 +439,33 @@ void *heap_aligned(size_t align, size_t size)
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : heap_plain_aligned(align, size);
 }
 
-static size_t size_of_word(const void *object, uintptr_t word)
+// Of what is not in a slab, or no object.
+static __attribute__((noinline)) size_t usable_size_elsewhere(const void *object, uintptr_t word, const char *call)
 {
 	unsigned class = word_class(word);
-
-	if (class != 0 && class < SLAB_CLASSES) {
-		const struct slab *slab = (const struct slab *)(const void *)page_map_known_run(object);
-
-		return slab_index(slab, &slab->run.bin->shape, object) < 0 ? 0 : class_size(class);
-	}
-	return word == 0 ? 0 : large_size(object);
-}
-
-size_t heap_plain_usable_size(const void *object, const char *call)
-{
 	size_t size;
 
 	if (object == NULL)
 		return 0;
-	size = size_of_word(object, page_map_word(object));
+	size = word == 0 || (class != 0 && class < SLAB_CLASSES) ? 0 : large_size(object);
 	if (UNLIKELY(size == 0))
 		report_not_ours(object, call);
 	return size;
+}
+
+// Programs ask often: redis some ten times a request.
+size_t heap_plain_usable_size(const void *object, const char *call)
+{
+	uintptr_t word = page_map_word(object);
+	unsigned class = word_class(word);
+
+	if (LIKELY(class - 1 < SLAB_CLASSES - 1)) {
+		const struct slab *slab = (const struct slab *)(const void *)page_map_known_run(object);
+
+		if (LIKELY(slab_index(slab, &slab->run.bin->shape, object) >= 0))
+			return size_class_bytes[class];
+	}
+	return usable_size_elsewhere(object, word, call);
 }
 
 size_t heap_usable_size(const void *object, const char *call)

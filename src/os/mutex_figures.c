@@ -20,7 +20,7 @@ static size_t place_of(const struct mutex *mutex)
 	return (size_t)(((uintptr_t)mutex >> LG_MUTEX) * 0x9e3779b97f4a7c15u >> 32) % PLACES;
 }
 
-// NULL: it never waited, or found no place.
+// NULL: it never waited, or found no place. Places are not left again, so that an empty one ends the search.
 static struct waits *find(const struct mutex *mutex)
 {
 	size_t place = place_of(mutex);
@@ -29,9 +29,12 @@ static struct waits *find(const struct mutex *mutex)
 		return NULL;
 	for (unsigned step = 0; step < STEPS; step++) {
 		struct waits *waits = &table[(place + step) % PLACES];
+		const struct mutex *there = atomic_load_explicit(&waits->mutex, memory_order_relaxed);
 
-		if (atomic_load_explicit(&waits->mutex, memory_order_relaxed) == mutex)
+		if (there == mutex)
 			return waits;
+		if (there == NULL)
+			return NULL;
 	}
 	return NULL;
 }
@@ -107,22 +110,25 @@ void mutex_ops_run_over(const struct mutex *mutex)
 void mutex_figures_add(struct mutex_figures *to, const struct mutex *mutex)
 {
 	const struct waits *waits = find(mutex);
-	struct mutex_figures figures = { .ops = __atomic_load_n(&mutex->ops, __ATOMIC_RELAXED) };
+	struct mutex_figures figures = { 0 };
 
-	if (waits != NULL) {
-		figures.ops += (uint64_t)atomic_load_explicit(&waits->ops_high, memory_order_relaxed) << 32;
-		figures.waits = atomic_load_explicit(&waits->waits, memory_order_relaxed);
-		figures.spins = atomic_load_explicit(&waits->spins, memory_order_relaxed);
-		figures.wait_ns = atomic_load_explicit(&waits->wait_ns, memory_order_relaxed);
-		figures.most_wait_ns = atomic_load_explicit(&waits->most_wait_ns, memory_order_relaxed);
-		figures.most_waiting = atomic_load_explicit(&waits->most_waiting, memory_order_relaxed);
-	}
+	to->ops += __atomic_load_n(&mutex->ops, __ATOMIC_RELAXED);
+	if (waits == NULL)
+		return;
+	figures.ops = (uint64_t)atomic_load_explicit(&waits->ops_high, memory_order_relaxed) << 32;
+	figures.waits = atomic_load_explicit(&waits->waits, memory_order_relaxed);
+	figures.spins = atomic_load_explicit(&waits->spins, memory_order_relaxed);
+	figures.wait_ns = atomic_load_explicit(&waits->wait_ns, memory_order_relaxed);
+	figures.most_wait_ns = atomic_load_explicit(&waits->most_wait_ns, memory_order_relaxed);
+	figures.most_waiting = atomic_load_explicit(&waits->most_waiting, memory_order_relaxed);
 	mutex_figures_join(to, &figures);
 }
 
 void mutex_figures_join(struct mutex_figures *to, const struct mutex_figures *from)
 {
 	to->ops += from->ops;
+	if (from->waits + from->spins == 0)
+		return;
 	to->waits += from->waits;
 	to->spins += from->spins;
 	to->wait_ns += from->wait_ns;
