@@ -25,10 +25,11 @@ static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void
 		return miss(size);
 	OPAQUE(class);
 	void *object = words.ahead[class];
-	OPAQUE(class);
-	words.ahead[class] = next;
 	READ_AGAIN;
-	words.top[class]--;
+	OPAQUE(class);
+	words.top[class]--; // first: who is left in between, by a handler's longjmp, loses a round and has none twice
+	READ_AGAIN;
+	words.ahead[class] = next;
 	top[-1] = (void *)(words.word + class);
 	OPAQUE(object);
 	return object;

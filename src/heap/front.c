@@ -494,7 +494,8 @@ bool front_make_room(struct front *front, unsigned class)
 	loaded = unload(front, class);
 	previous = front->previous[class];
 	reload = magazine_with_room(loaded, previous);
-	if (reload == RELOAD_LOADED) { // looking around has made room
+	if (reload == RELOAD_LOADED) { // looking around has made room, or a handler's longjmp out of malloc left the slot as it was
+		loaded->round[loaded->rounds] = (void *)(front->word | class);
 		load(front, class, loaded);
 		return true;
 	}

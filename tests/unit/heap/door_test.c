@@ -53,58 +53,70 @@ static void magazines_stay(void) {
     free(second);
 }
 
-// The hit of fast_malloc in steps; before the one of that number all words are closed from outside, as another thread does it.
-static void *malloc_closed_before(unsigned step, unsigned class) {
+enum { STEPS = 5, NEVER = STEPS + 1, OBJECTS = 40 };
+
+// The hit of fast_malloc in steps. Before one of them all words are closed from outside, as another thread does it; before another
+// the thread leaves, by a longjmp out of a handler. NULL: it left, or missed.
+static void *malloc_in_steps(unsigned class, unsigned closed, unsigned left) {
     void **top = NULL, *next = NULL, *object = NULL;
 
-    for (unsigned i = 0; i < 5; i++) {
-        if (i == step)
+    for (unsigned step = 0; step < STEPS; step++) {
+        if (step == closed)
             doors_close(DOOR_COUNT);
-        if (i == 0) {
+        if (step == left)
+            return NULL;
+        if (step == 0) {
             top = words.top[class];
             next = top[-1];
             if (next == NULL)
                 return NULL;
-        } else if (i == 1)
+        } else if (step == 1)
             object = words.ahead[class];
-        else if (i == 2)
-            words.ahead[class] = next;
-        else if (i == 3)
+        else if (step == 2)
             words.top[class]--;
+        else if (step == 3)
+            words.ahead[class] = next;
         else
             top[-1] = (void *)(words.word + class);
     }
     return object;
 }
 
-// Whatever the moment, each object is given out once, and the slabs take all of them back.
-static void a_hit_is_closed_at_every_step(void) {
-    enum { OBJECTS = 40 };
+// Whatever the moment, no object is given out twice, and the slabs take all of them back.
+static void disturb_a_hit(unsigned closed, unsigned left, unsigned held) {
     unsigned class = size_class(80);
-    void *objects[OBJECTS];
+    void *objects[OBJECTS], *other = malloc(80);
 
-    for (unsigned step = 0; step < 6; step++)
-        for (unsigned held = 0; held < OBJECTS - 1; held++) {
-            unsigned count = held + 1;
+    for (unsigned i = 0; i < held; i++)
+        objects[i] = malloc(80);
+    for (unsigned i = 0; i < held; i++)
+        free(objects[i]);
+    objects[0] = malloc_in_steps(class, closed, left);
+    free(other);
+    if (objects[0] == NULL)
+        objects[0] = malloc(80);
+    for (unsigned i = 1; i < OBJECTS; i++) {
+        objects[i] = malloc(80);
+        for (unsigned before = 0; before < i; before++)
+            CHECK(objects[before] != objects[i]);
+        if (i == held)
+            doors_open(DOOR_COUNT);
+        if (i == held / 2) {
+            free(objects[i]);
+            objects[i] = malloc(80);
+        }
+    }
+    for (unsigned i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    front_flush(words.front);
+    CHECK(words.ahead[class] == NULL);
+}
 
-            for (unsigned i = 0; i < count; i++)
-                objects[i] = malloc(80);
-            for (unsigned i = 0; i < count; i++)
-                free(objects[i]);
-            objects[0] = malloc_closed_before(step, class);
-            if (objects[0] == NULL)
-                objects[0] = malloc(80);
-            for (unsigned i = 1; i < OBJECTS; i++) {
-                objects[i] = malloc(80);
-                for (unsigned other = 0; other < i; other++)
-                    CHECK(objects[other] != objects[i]);
-                if (i == count)
-                    doors_open(DOOR_COUNT);
-            }
-            for (unsigned i = 0; i < OBJECTS; i++)
-                free(objects[i]);
-            front_flush(words.front);
-            CHECK(words.ahead[class] == NULL);
+static void a_hit_is_disturbed_at_every_step(void) {
+    for (unsigned step = 0; step <= STEPS; step++)
+        for (unsigned held = 1; held < OBJECTS; held++) {
+            disturb_a_hit(step, NEVER, held);
+            disturb_a_hit(NEVER, step, held);
         }
 }
 
@@ -172,7 +184,7 @@ int main(void) {
         kept[i] = malloc(40);
     counts_are_exact();
     magazines_stay();
-    a_hit_is_closed_at_every_step();
+    a_hit_is_disturbed_at_every_step();
     other_threads_obey();
     closing_from_outside_loses_nothing();
     for (int i = 0; i < SLOTS; i++)
