@@ -23,7 +23,7 @@ enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
 	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
 	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
-	MOST_CAPACITY = 124,      // rounds
+	MOST_CAPACITY = 252,      // rounds
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	TIDY_MS = 500,            // a class not used for this long is given to the depot
 	MISSES_A_LOOK = 16,       // between looks at the clock
