@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -80,7 +81,7 @@ class Setting:
         """What the command says when it cannot."""
         result = self.run(*words, user=user)
         assert result.returncode == 125, (words, result.returncode, result.stdout, result.stderr)
-        assert "error:" in result.stderr and "why:" in result.stderr and "what to do:" in result.stderr, result.stderr
+        assert re.fullmatch("vmag: error: .+: .+; what to do: .+\n", result.stderr), result.stderr
         return result.stderr
 
     def box(self, pid):

@@ -1,4 +1,4 @@
-//! What the tool says when it cannot do its job: what happened, why, and what to do next.
+//! What the tool says when it cannot do its job, in one line: what happened, why, and what to do next.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use std::fmt;
@@ -39,9 +39,11 @@ impl ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "vmag: error: {}", self.what)?;
-        writeln!(out, "  why: {}", self.why)?;
-        write!(out, "  what to do: {}", self.next)
+        write!(
+            out,
+            "vmag: error: {}: {}; what to do: {}",
+            self.what, self.why, self.next
+        )
     }
 }
 
