@@ -3,7 +3,10 @@
 
 pub mod collapsed;
 pub mod csv;
+pub mod events;
 pub mod flame;
+pub mod heap_v2;
+pub mod parquet;
 pub mod perfetto;
 pub mod png;
 pub mod pprof;

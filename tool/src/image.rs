@@ -3,6 +3,7 @@
 
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, FileKind, ReadCache, elf};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::Path;
 
@@ -85,7 +86,7 @@ fn symbol_in<Header: FileHeader<Endian = Endianness>>(
 }
 
 /// A part of the file that is loaded, and the address that the file gives it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Segment {
     pub offset: u64,
     pub size: u64,
@@ -105,6 +106,55 @@ pub fn segments(path: &Path) -> Option<Vec<Segment>> {
         address: segment.p_vaddr(endian),
     });
     Some(segments.collect())
+}
+
+/// How much a file tells of its functions, the least first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DebugInfo {
+    /// Only what it exports: it was stripped.
+    #[default]
+    Exports,
+    Symbols,
+    Lines,
+}
+
+/// What identifies a file that is mapped, and where its parts belong.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ObjectFile {
+    pub build_id: Option<String>,
+    pub debug: DebugInfo,
+    pub segments: Vec<Segment>,
+}
+
+impl ObjectFile {
+    pub fn read(path: &Path) -> Option<ObjectFile> {
+        Some(ObjectFile {
+            segments: segments(path)?,
+            build_id: build_id(path),
+            debug: debug_info(path).unwrap_or_default(),
+        })
+    }
+
+    /// The address that the file itself gives to what is at this offset of it.
+    pub fn own_address(&self, offset: u64) -> u64 {
+        let holds = |segment: &&Segment| (segment.offset..segment.offset + segment.size).contains(&offset);
+        let found = self.segments.iter().find(holds);
+        found.map_or(offset, |segment| offset - segment.offset + segment.address)
+    }
+}
+
+fn debug_info(path: &Path) -> Option<DebugInfo> {
+    let data = ReadCache::new(File::open(path).ok()?);
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &data).ok()?;
+    let has = |name: &[u8]| sections.section_by_name(endian, name).is_some();
+    Some(match (has(b".debug_line"), has(b".symtab")) {
+        (true, _) => DebugInfo::Lines,
+        (false, true) => DebugInfo::Symbols,
+        (false, false) => DebugInfo::Exports,
+    })
 }
 
 /// The GNU build id in hexadecimal.

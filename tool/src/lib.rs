@@ -6,8 +6,10 @@
 
 pub mod attach;
 pub mod black_box;
+pub mod bundle;
 pub mod commands;
 pub mod compare;
+pub mod debuginfod;
 pub mod doctor;
 pub mod error;
 pub mod explain;

@@ -7,7 +7,8 @@ use vmag_tool::commands::{
     attach, check, compare, diff, doctor, explain, export, frag, heap, leaks, manual, map, options, report, run,
     serve, top, trace,
 };
-use vmag_tool::error::EXIT_TOOL_FAILED;
+use vmag_tool::debuginfod;
+use vmag_tool::error::{EXIT_TOOL_FAILED, ToolError};
 use vmag_tool::output::say;
 use vmag_tool::system::{self, Status};
 
@@ -15,6 +16,10 @@ use vmag_tool::system::{self, Status};
 #[derive(Parser)]
 #[command(name = "vmag", version, arg_required_else_help = true)]
 struct CommandLine {
+    /// Ask the servers of DEBUGINFOD_URLS for debug information that is not on this machine
+    #[arg(long, global = true, help_heading = "Symbols")]
+    debuginfod: bool,
+
     #[command(subcommand)]
     command: Commands,
 }
@@ -64,6 +69,9 @@ fn main() {
         let _ = problem.print();
         std::process::exit(if problem.use_stderr() { EXIT_TOOL_FAILED } else { 0 });
     });
+    if command_line.debuginfod {
+        debuginfod::ask_servers().unwrap_or_else(|error| fail(&error));
+    }
     let result = match command_line.command {
         Commands::Run(arguments) => run::run(&arguments),
         Commands::Compare(arguments) => compare::run(&arguments),
@@ -96,9 +104,11 @@ fn main() {
     match result {
         Ok(Status::Exited(code)) => std::process::exit(code),
         Ok(Status::Signaled(signal)) => system::die_of(signal),
-        Err(error) => {
-            say(format_args!("{error}\n"));
-            std::process::exit(error.exit_code)
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &ToolError) -> ! {
+    say(format_args!("{error}\n"));
+    std::process::exit(error.exit_code)
 }

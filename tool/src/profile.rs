@@ -6,13 +6,16 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::black_box::{self, BlackBox};
+use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
+use crate::image::ObjectFile;
 use crate::progress::Progress;
 use crate::trace::Trace;
 use crate::trace_view;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A piece of the address space that a file was mapped to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +129,8 @@ pub struct Profile {
     pub pid: Option<i64>,
     /// Seconds since 1970.
     pub time: Option<i64>,
+    /// From the machine where it was recorded, of a bundle.
+    pub known: Option<Arc<Known>>,
 }
 
 impl Profile {
@@ -134,6 +139,14 @@ impl Profile {
         if Trace::is_one(path) {
             let mut progress = Progress::new("reading the trace");
             return trace_view::profile(&Trace::open(path)?, &mut |part| progress.at(part));
+        }
+        if bundle::kind(path).is_some() {
+            let unpacked = bundle::open(path)?;
+            let profile = Profile::read(&unpacked.recording())?;
+            return Ok(Profile {
+                known: Some(Arc::new(unpacked.known)),
+                ..profile
+            });
         }
         let text = fs::read(path).map_err(|error| {
             ToolError::new(
@@ -293,6 +306,12 @@ impl Profile {
         self.samples
             .retain(|sample| sample.total.objects > 0.0 || sample.live.objects > 0.0);
         self
+    }
+
+    /// What is known of a file that was mapped.
+    pub fn object_file(&self, path: &str) -> Option<ObjectFile> {
+        let bundled = self.known.as_ref().and_then(|known| known.files.get(path));
+        bundled.cloned().or_else(|| ObjectFile::read(Path::new(path)))
     }
 
     /// The file that an address is in, and where: its offset there.

@@ -1,14 +1,17 @@
 //! What return addresses are called: functions, inlined ones among them, with source lines where there is debug information.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::debuginfod;
+use crate::image;
 use crate::profile::Profile;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A function on a stack.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
     /// Demangled; of an address without a symbol: its file and the offset there.
     pub function: String,
@@ -17,6 +20,17 @@ pub struct Frame {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub inlined: bool,
+}
+
+impl Frame {
+    /// Known by its place in a file alone.
+    pub fn is_nameless(&self) -> bool {
+        self.module == "?"
+            || self
+                .function
+                .strip_prefix(&self.module)
+                .is_some_and(|rest| rest.starts_with("+0x"))
+    }
 }
 
 /// Stacks with names, the outermost function first.
@@ -86,7 +100,7 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
     let mut modules: Vec<String> = frames
         .values()
         .flatten()
-        .filter(|frame| frame.function.starts_with(&format!("{}+0x", frame.module)))
+        .filter(|frame| frame.is_nameless())
         .map(|frame| frame.module.clone())
         .collect();
     named.nameless = modules.len();
@@ -100,41 +114,81 @@ fn is_allocator(function: &str) -> bool {
     ALLOCATOR.contains(&function) || function.starts_with("operator new")
 }
 
-/// Frames of each address, innermost first.
-fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
+/// Frames of each address, innermost first: those that a bundle brought, or what the files that were mapped say.
+pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
     let symbolizer = Symbolizer::new();
     let mut by_file: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
     let mut named = HashMap::new();
     for address in addresses {
+        let bundled = profile.known.as_ref().and_then(|known| known.frames.get(&address));
         // The call is before the address to return to.
-        match profile.locate(address.saturating_sub(1)) {
-            Some((map, offset)) => by_file.entry(&map.path).or_default().push((address, offset)),
-            None => {
-                named.insert(address, vec![unknown("?", &format!("0x{address:x}"))]);
-            }
+        match (bundled, profile.locate(address.saturating_sub(1))) {
+            (Some(frames), _) => drop(named.insert(address, frames.clone())),
+            (None, Some((map, offset))) => by_file.entry(&map.path).or_default().push((address, offset)),
+            (None, None) => drop(named.insert(address, vec![unknown("?", &format!("0x{address:x}"))])),
         }
     }
     for (path, places) in by_file {
-        let module = Path::new(path)
-            .file_name()
-            .map_or(path.into(), |name| name.to_string_lossy());
         let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
-        let source = Source::Elf(Elf::new(path));
-        let found = match path.starts_with('/') {
-            true => symbolizer
-                .symbolize(&source, Input::FileOffset(&offsets))
-                .unwrap_or_default(),
-            false => Vec::new(),
-        };
-        for (index, (address, offset)) in places.iter().enumerate() {
-            let frames = match found.get(index) {
-                Some(Symbolized::Sym(symbol)) => frames_of(symbol, &module),
-                _ => vec![unknown(&module, &format!("{module}+0x{offset:x}"))],
-            };
-            named.insert(*address, frames);
-        }
+        let frames = name_offsets(&symbolizer, profile, path, &offsets);
+        named.extend(places.iter().map(|(address, _)| *address).zip(frames));
     }
     named
+}
+
+/// Frames of each offset of a file. What it does not tell itself may be told by debug information of its own.
+fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
+    let module = Path::new(path)
+        .file_name()
+        .map_or(path.into(), |name| name.to_string_lossy());
+    let symbolize = |file: &Path, input| {
+        symbolizer
+            .symbolize(&Source::Elf(Elf::new(file)), input)
+            .unwrap_or_default()
+    };
+    let found = match is_at_hand(profile, path) {
+        true => symbolize(Path::new(path), Input::FileOffset(offsets)),
+        false => Vec::new(),
+    };
+    let mut frames: Vec<Vec<Frame>> = offsets
+        .iter()
+        .enumerate()
+        .map(|(index, offset)| match found.get(index) {
+            Some(Symbolized::Sym(symbol)) => frames_of(symbol, &module),
+            _ => vec![unknown(&module, &format!("{module}+0x{offset:x}"))],
+        })
+        .collect();
+    if frames.iter().flatten().all(|frame| frame.line.is_some()) {
+        return frames;
+    }
+    let Some(file) = profile.object_file(path) else {
+        return frames;
+    };
+    if let Some(debug) = file.build_id.as_deref().and_then(debug_file) {
+        let addresses: Vec<u64> = offsets.iter().map(|offset| file.own_address(*offset)).collect();
+        for (frames, better) in frames.iter_mut().zip(symbolize(&debug, Input::VirtOffset(&addresses))) {
+            if let Symbolized::Sym(symbol) = better {
+                *frames = frames_of(&symbol, &module);
+            }
+        }
+    }
+    frames
+}
+
+/// Whether the file is there, and is the one that a bundle tells of.
+fn is_at_hand(profile: &Profile, path: &str) -> bool {
+    let bundled = profile.known.as_ref().and_then(|known| known.files.get(path));
+    path.starts_with('/') && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
+}
+
+/// Debug information that lies apart: installed, or of a server that may be asked.
+fn debug_file(build_id: &str) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_at_checked(2)?;
+    let installed = PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug"));
+    installed
+        .exists()
+        .then_some(installed)
+        .or_else(|| debuginfod::debug_file(build_id))
 }
 
 /// blazesym names the outermost function first, and gives each inlined one the place of its call.

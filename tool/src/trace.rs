@@ -3,6 +3,7 @@
 //! The format is described in include/vmag/trace_format.h. Chunks that are torn or damaged are passed over and counted.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::profile::{Mapping, mapping};
 use std::cmp::Reverse;
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
@@ -92,6 +94,8 @@ pub struct Facts {
     pub arenas: HashMap<u32, Named>,
     /// The fields of a JSON object: the ledger when the process ended.
     pub ledger: Option<String>,
+    /// From the machine where it was recorded, of a bundle.
+    pub known: Option<Arc<Known>>,
 }
 
 pub struct Trace {
@@ -116,6 +120,13 @@ pub struct Trace {
 
 impl Trace {
     pub fn open(path: &Path) -> Result<Trace> {
+        if bundle::kind(path) == Some(true) {
+            let unpacked = bundle::open(path)?;
+            let mut trace = Trace::open(&unpacked.recording())?;
+            trace.path = path.to_path_buf();
+            trace.facts.known = Some(Arc::new(unpacked.known));
+            return Ok(trace);
+        }
         Trace::read(path).map_err(|error| {
             ToolError::new(
                 format!("cannot read the trace {}", path.display()),
@@ -125,11 +136,11 @@ impl Trace {
         })
     }
 
-    /// Whether the file begins as a trace does.
+    /// Whether the file begins as a trace does, or is a bundle of one.
     pub fn is_one(path: &Path) -> bool {
         let mut magic = [0; 4];
         File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
-            && u32::from_le_bytes(magic) == MAGIC
+            && (u32::from_le_bytes(magic) == MAGIC || bundle::kind(path) == Some(true))
     }
 
     fn read(path: &Path) -> io::Result<Trace> {

@@ -192,6 +192,7 @@ fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
         mappings: trace.facts.mappings.clone(),
         lg_sample: Some(0),
         pid: Some(i64::from(trace.pid)),
+        known: trace.facts.known.clone(),
         ..Profile::default()
     }
 }

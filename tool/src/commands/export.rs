@@ -1,10 +1,12 @@
 //! `vmag export`: a heap profile or an event trace in another tool's format, chosen by the name of the file it is written to.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::bundle;
 use crate::commands::heap::{Format, deliver, render};
 use crate::error::{Result, ToolError};
-use crate::export::perfetto;
+use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
+use crate::output::say;
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::system::Status;
@@ -20,13 +22,15 @@ Examples:
   vmag export p.heap p.folded            collapsed stacks
   vmag export p.heap p.svg               flame graph
   vmag export p.heap p.csv               a table
+  vmag export p.heap p.parquet           the same for DuckDB, pandas and their kin
   vmag export 4711 p.pb.gz               of a process that runs
+  vmag export 4711 p.heap                the same kept as it is, for `vmag diff` later
+  vmag export --bundle p.heap p.bundle   with all names, to be looked at on another machine
   vmag export t.trace t.perfetto.json    live bytes and events over time, for ui.perfetto.dev
   vmag export t.trace p.pb.gz            who allocated, exactly: of a trace with stacks
-  vmag trace --events -o t.csv t.trace   every event as a table; DuckDB makes Parquet of it:
-      duckdb -c \"copy (from 't.csv') to 't.parquet'\"
+  vmag trace --events -o t.parquet t.trace   every event as a table
 
-Endings: .pb.gz .pprof .speedscope.json .folded .collapsed .svg .csv .json .txt; of a trace also .perfetto.json";
+Endings: .pb.gz .pprof .speedscope.json .folded .collapsed .svg .csv .parquet .heap .json .txt; of a trace also .perfetto.json";
 
 /// Write a heap profile, or an event trace, in another tool's format.
 #[derive(Args)]
@@ -40,6 +44,10 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
+    /// Put the names of functions beside a profile or trace, so that every command can show it on another machine
+    #[arg(long, conflicts_with_all = ["format", "measure"])]
+    bundle: bool,
+
     /// The profile, an event trace, a black box, or the number of a process that runs
     #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
     profile: Source,
@@ -50,6 +58,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.bundle {
+        return export_bundle(arguments);
+    }
     if arguments.output.to_string_lossy().ends_with(".perfetto.json") {
         return export_lines(arguments);
     }
@@ -63,6 +74,19 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         &render(&view, format, arguments.measure, &title),
         Some(&arguments.output),
     )?;
+    Ok(Status::Exited(0))
+}
+
+fn export_bundle(arguments: &Arguments) -> Result<Status> {
+    let told = match &arguments.profile {
+        Source::File(path) => bundle::make(path, &arguments.output)?,
+        Source::Process(_) => {
+            let text = heap_v2::write(&arguments.profile.profile()?);
+            deliver(text.as_bytes(), Some(&arguments.output))?;
+            bundle::make(&arguments.output, &arguments.output)?
+        }
+    };
+    say(format_args!("{told}\n"));
     Ok(Status::Exited(0))
 }
 
@@ -83,14 +107,16 @@ fn export_lines(arguments: &Arguments) -> Result<Status> {
 }
 
 fn format_of(path: &Path) -> Option<Format> {
-    const ENDINGS: [(&str, Format); 9] = [
+    const ENDINGS: [(&str, Format); 11] = [
         (".pb.gz", Format::Pprof),
         (".pprof", Format::Pprof),
         (".speedscope.json", Format::Speedscope),
         (".folded", Format::Collapsed),
         (".collapsed", Format::Collapsed),
         (".svg", Format::Flame),
+        (".heap", Format::Heap),
         (".csv", Format::Csv),
+        (".parquet", Format::Parquet),
         (".json", Format::Json),
         (".txt", Format::Text),
     ];

@@ -40,8 +40,12 @@ pub enum Format {
     Speedscope,
     /// A line a stack, size, thread and arena
     Csv,
+    /// The same as columns, for DuckDB, pandas and their kin
+    Parquet,
     /// Sites with all their frames
     Json,
+    /// heap_v2, for jeprof and for this command again
+    Heap,
 }
 
 /// Show a heap profile: which call sites hold the memory.
@@ -98,7 +102,9 @@ pub fn render(view: &HeapView, format: Format, measure: Measure, title: &str) ->
         Format::Collapsed => export::collapsed::write(view, measure).into_bytes(),
         Format::Speedscope => export::speedscope::write(view, measure, title).into_bytes(),
         Format::Csv => export::csv::write(view).into_bytes(),
+        Format::Parquet => export::parquet::write(view),
         Format::Json => as_json(view, measure).into_bytes(),
+        Format::Heap => export::heap_v2::write(&view.profile).into_bytes(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `vmag run`: runs a program on vmag and says what it cost.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::bundle;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
@@ -19,6 +20,8 @@ Examples:
   vmag run --json=run.json -- make       the same, and the figures as JSON in a file
   vmag run --quiet -- ./server           only make sure that it runs on vmag
   vmag run --profile=p.heap -- ./a       leave a heap profile, then: vmag heap p.heap
+  vmag run --profile=p.heap --bundle -- ./a
+                                         the same, to be looked at on another machine
   vmag run --trace=t.trace --trace-stacks -- ./a
                                          leave a trace of every event, then: vmag report --trace t.trace -o r.html
 
@@ -32,6 +35,7 @@ held is its own account at the exit of the command's process.";
 /// Run a program on vmag and say what it cost.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[group(id = "recorded", multiple = true, args = ["profile", "trace"])]
 pub struct Arguments {
     /// The library to preload
     #[arg(long, value_name = "PATH")]
@@ -79,6 +83,10 @@ pub struct Arguments {
     #[arg(long, requires = "trace")]
     trace_ring: bool,
 
+    /// With --profile or --trace: put the names of functions in, too, so that it can be looked at on another machine
+    #[arg(long, requires = "recorded")]
+    bundle: bool,
+
     /// Let the library print its statistics when the program ends
     #[arg(long)]
     stats: bool,
@@ -122,13 +130,37 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let mut shown = Shown::open(arguments)?;
     let mut launcher = Launcher::new()?;
-    run_once(&subject, &mut launcher, &mut shown, &Wanted { profile, trace })
+    run_once(
+        &subject,
+        &mut launcher,
+        &mut shown,
+        &Wanted {
+            profile,
+            trace,
+            bundle: arguments.bundle,
+        },
+    )
 }
 
 /// What the run is to leave behind.
 struct Wanted {
     profile: Option<ProfileWanted>,
     trace: Option<TraceWanted>,
+    bundle: bool,
+}
+
+impl Wanted {
+    /// Puts it where it was wanted, as it was wanted.
+    fn finish(&self, written: ProfilesWritten, name: (&str, &str), shown: &Shown) -> Result<()> {
+        tell_written(&written, name, shown);
+        if self.bundle {
+            for path in written.own.iter().chain(&written.of_children) {
+                let told = bundle::make(path, path)?;
+                shown.text(|| format!("{told}\n"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// `name`: of the thing, and the command that shows it.
@@ -161,10 +193,10 @@ fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wante
     }
     shown.text(|| text::of_run(&measured));
     if let Some(profile) = &wanted.profile {
-        tell_written(&profile.collect(measured.ended.pid)?, ("profile", "heap"), shown);
+        wanted.finish(profile.collect(measured.ended.pid)?, ("profile", "heap"), shown)?;
     }
     if let Some(trace) = &wanted.trace {
-        tell_written(&trace.collect(measured.ended.pid)?, ("trace", "trace"), shown);
+        wanted.finish(trace.collect(measured.ended.pid)?, ("trace", "trace"), shown)?;
     }
     Ok(status)
 }

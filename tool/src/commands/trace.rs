@@ -3,6 +3,7 @@
 
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
+use crate::export::events;
 use crate::output::figures::{bytes, count};
 use crate::progress::Progress;
 use crate::system::Status;
@@ -20,6 +21,7 @@ Examples:
   vmag trace t.trace                       what happened, by size
   vmag trace --json t.trace                the same for a script
   vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size
+  vmag trace --events -o t.parquet t.trace the same for DuckDB, pandas and their kin
   vmag map t.trace -o t.png                address by time, as a picture
 
 A trace of a process that was killed is read up to its last whole chunks.";
@@ -32,7 +34,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Write all events as comma-separated values
+    /// Write all events: as comma-separated values, or as Parquet to a file of that ending
     #[arg(long, conflicts_with = "json")]
     events: bool,
 
@@ -165,35 +167,25 @@ fn lifetimes(out: &mut String, summary: &Summary) {
 }
 
 fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
-    let failed = |error: io::Error| {
-        ToolError::new(
-            "cannot write the events",
-            error,
-            "name a file that can be written with -o FILE",
-        )
-    };
-    let to: Box<dyn Write> = match output {
-        Some(path) => Box::new(File::create(path).map_err(failed)?),
+    let to: Box<dyn Write + Send> = match output {
+        Some(path) => Box::new(File::create(path).map_err(cannot_write)?),
         None => Box::new(io::stdout()),
     };
-    let mut out = BufWriter::new(to);
-    let mut progress = Progress::new("writing events");
-    let mut failure = writeln!(out, "nanoseconds,thread,event,address,size").err();
-    let write = |event: crate::trace::Event| {
-        let kind = event.kind.name();
-        if failure.is_none() {
-            failure = writeln!(
-                out,
-                "{},{},{kind},{:#x},{}",
-                event.time, event.thread, event.address, event.size
-            )
-            .err();
-        }
+    let out = BufWriter::new(to);
+    let written = match output.is_some_and(|path| path.extension().is_some_and(|ending| ending == "parquet")) {
+        true => events::as_parquet(trace, out),
+        false => events::as_csv(trace, out),
     };
-    trace.for_each(write, |part| progress.at(part)).map_err(failed)?;
-    let failure = failure.or_else(|| out.flush().err());
-    match failure {
-        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(error)),
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(error)),
         _ => Ok(()),
     }
+}
+
+fn cannot_write(error: io::Error) -> ToolError {
+    ToolError::new(
+        "cannot write the events",
+        error,
+        "name a file that can be written with -o FILE",
+    )
 }

@@ -6,14 +6,13 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::heap_view::HeapView;
-use crate::image::{self, Segment};
-use crate::profile::Estimate;
+use crate::image::ObjectFile;
+use crate::profile::{Estimate, Profile};
 use crate::symbols::Frame;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::path::Path;
 
 /// A protobuf message that is being written.
 #[derive(Default)]
@@ -78,7 +77,7 @@ struct Writer {
     mappings: HashMap<String, u64>,
     functions: HashMap<(String, String), u64>,
     locations: HashMap<Vec<Frame>, u64>,
-    segments: HashMap<String, Vec<Segment>>,
+    files: HashMap<String, ObjectFile>,
 }
 
 impl Writer {
@@ -89,7 +88,7 @@ impl Writer {
         message
     }
 
-    fn mapping(&mut self, path: &str) -> u64 {
+    fn mapping(&mut self, profile: &Profile, path: &str) -> u64 {
         if let Some(number) = self.mappings.get(path) {
             return *number;
         }
@@ -98,11 +97,8 @@ impl Writer {
         message.number(1, number);
         message.number(3, u64::MAX);
         message.number(5, self.strings.number(path));
-        message.number(
-            6,
-            self.strings
-                .number(&image::build_id(Path::new(path)).unwrap_or_default()),
-        );
+        let build_id = self.file(profile, path).build_id.clone().unwrap_or_default();
+        message.number(6, self.strings.number(&build_id));
         message.number(7, 1);
         message.number(8, 1);
         message.number(9, 1);
@@ -112,16 +108,10 @@ impl Writer {
         number
     }
 
-    /// The address that the file itself gives to what is at this offset of it.
-    fn own_address(&mut self, path: &str, offset: u64) -> u64 {
-        let segments = self
-            .segments
+    fn file(&mut self, profile: &Profile, path: &str) -> &ObjectFile {
+        self.files
             .entry(path.to_string())
-            .or_insert_with(|| image::segments(Path::new(path)).unwrap_or_default());
-        let found = segments
-            .iter()
-            .find(|segment| (segment.offset..segment.offset + segment.size).contains(&offset));
-        found.map_or(offset, |segment| offset - segment.offset + segment.address)
+            .or_insert_with(|| profile.object_file(path).unwrap_or_default())
     }
 
     fn function(&mut self, frame: &Frame) -> u64 {
@@ -196,7 +186,7 @@ fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
         writer.out.message(1, message);
     }
     if let Some(main) = view.profile.mappings.first() {
-        writer.mapping(&main.path);
+        writer.mapping(&view.profile, &main.path);
     }
     write_samples(view, &mut writer, totals);
     let period = writer.value_type("space", "bytes");
@@ -269,8 +259,8 @@ fn locations_of(view: &HeapView, writer: &mut Writer, stack: usize) -> Vec<u64> 
             |(group, address)| match view.profile.locate(address.saturating_sub(1)) {
                 Some((map, offset)) => {
                     let path = map.path.clone();
-                    let own = writer.own_address(&path, offset);
-                    let mapping = writer.mapping(&path);
+                    let own = writer.file(&view.profile, &path).own_address(offset);
+                    let mapping = writer.mapping(&view.profile, &path);
                     writer.location(group, mapping, own)
                 }
                 None => writer.location(group, 0, address),

@@ -115,6 +115,7 @@ fn name_owners(trace: &Trace, owners: &mut Vec<OwnerKept>) {
     let profile = Profile {
         stacks: owners.iter().map(frames).collect(),
         mappings: trace.facts.mappings.clone(),
+        known: trace.facts.known.clone(),
         ..Profile::default()
     };
     let mut merged: HashMap<Vec<Frame>, OwnerKept> = HashMap::new();

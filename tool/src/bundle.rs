@@ -1,0 +1,317 @@
+//! Bundles: a recording with the names of its functions, to be looked at on another machine.
+//!
+//! A gzipped tar of three files: `manifest.json` says what it is and lists the program's files with their build ids,
+//! `names.json` holds the functions and lines of each return address that had any, and `recording` is the profile, trace
+//! or black box as it was. So a bundle is small however large the debug information was, and holds none of the
+//! program's code; what had no name may still get one elsewhere, by its build id.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::error::{Result, ToolError};
+use crate::image::{DebugInfo, ObjectFile};
+use crate::profile::{Mapping, Profile};
+use crate::symbols::{self, Frame};
+use crate::trace::Trace;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const FORMAT: &str = "vmag-bundle-1";
+const MANIFEST: &str = "manifest.json";
+const NAMES: &str = "names.json";
+const RECORDING: &str = "recording";
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What a bundle knows of the machine that it was made on.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Of return addresses that had names, innermost first.
+    pub frames: HashMap<u64, Vec<Frame>>,
+    /// By the path that was mapped.
+    pub files: HashMap<String, ObjectFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    format: String,
+    made_by: String,
+    /// Of the recording, before it was bundled.
+    name: String,
+    is_trace: bool,
+    addresses: usize,
+    nameless: usize,
+    files: BTreeMap<String, ObjectFile>,
+}
+
+/// A bundle that was unpacked to be read; its folder goes with it.
+pub struct Unpacked {
+    folder: TempDir,
+    pub known: Known,
+}
+
+impl Unpacked {
+    pub fn recording(&self) -> PathBuf {
+        self.folder.path().join(RECORDING)
+    }
+}
+
+/// What went into a bundle, for people.
+pub struct Told {
+    pub addresses: usize,
+    pub nameless: usize,
+    /// Files of which only what they export could be named, or nothing.
+    pub stripped: Vec<String>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.addresses - self.nameless;
+        write!(
+            out,
+            "vmag: bundled with the names of {named} of {} addresses",
+            self.addresses
+        )?;
+        if self.nameless > 0 && !self.stripped.is_empty() {
+            write!(out, "; without symbols: {}", self.stripped.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is a bundle; `Some(true)`: of a trace.
+pub fn kind(path: &Path) -> Option<bool> {
+    let mut magic = [0; 2];
+    File::open(path).ok()?.read_exact(&mut magic).ok()?;
+    if magic != GZIP {
+        return None;
+    }
+    manifest(path).ok().map(|manifest| manifest.is_trace)
+}
+
+fn archive(path: &Path) -> io::Result<tar::Archive<GzDecoder<File>>> {
+    Ok(tar::Archive::new(GzDecoder::new(File::open(path)?)))
+}
+
+/// It is the first file, so that large ones need not be read for it.
+fn manifest(path: &Path) -> io::Result<Manifest> {
+    let mut archive = archive(path)?;
+    let first = archive.entries()?.next().ok_or(io::ErrorKind::UnexpectedEof)??;
+    if *first.path()? != *Path::new(MANIFEST) {
+        return Err(io::Error::other("it is no bundle"));
+    }
+    let manifest: Manifest = serde_json::from_reader(first)?;
+    match manifest.format == FORMAT {
+        true => Ok(manifest),
+        false => Err(io::Error::other(format!(
+            "its format is {}, not {FORMAT}",
+            manifest.format
+        ))),
+    }
+}
+
+/// Unpacks the recording into a folder of its own.
+pub fn open(path: &Path) -> Result<Unpacked> {
+    unpack(path).map_err(|error| {
+        ToolError::new(
+            format!("cannot read the bundle {}", path.display()),
+            error,
+            "copy it anew, or make it anew with `vmag export --bundle`",
+        )
+    })
+}
+
+fn unpack(path: &Path) -> io::Result<Unpacked> {
+    let manifest = manifest(path)?;
+    let folder = tempfile::Builder::new().prefix("vmag-bundle-").tempdir()?;
+    let mut frames = None;
+    let mut archive = archive(path)?;
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        match entry.path()?.to_str() {
+            Some(NAMES) => frames = Some(serde_json::from_reader(io::BufReader::new(&mut entry))?),
+            Some(RECORDING) => drop(entry.unpack(folder.path().join(RECORDING))?),
+            _ => {}
+        }
+    }
+    // To the end, where the checksum of all is.
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    match (frames, folder.path().join(RECORDING).exists()) {
+        (Some(frames), true) => Ok(Unpacked {
+            folder,
+            known: Known {
+                frames,
+                files: manifest.files.into_iter().collect(),
+            },
+        }),
+        _ => Err(io::Error::other("it is cut off")),
+    }
+}
+
+/// Bundles a recording with what this machine knows of its addresses. `to` may be the recording itself.
+pub fn make(recording: &Path, to: &Path) -> Result<Told> {
+    if kind(recording).is_some() {
+        return Err(ToolError::new(
+            format!("{} is a bundle already", recording.display()),
+            "it holds its names",
+            "name the profile or trace that it was made of, or use it as it is",
+        ));
+    }
+    let is_trace = Trace::is_one(recording);
+    let (addresses, mappings) = match is_trace {
+        true => addresses_of_trace(recording)?,
+        false => addresses_of_profile(Profile::read(recording)?),
+    };
+    let known = gather(&addresses, mappings);
+    let nameless = addresses.len() - known.frames.len();
+    let manifest = Manifest {
+        format: FORMAT.to_string(),
+        made_by: format!("vmag {}", env!("CARGO_PKG_VERSION")),
+        name: recording
+            .file_name()
+            .map_or(String::new(), |name| name.to_string_lossy().into()),
+        is_trace,
+        addresses: addresses.len(),
+        nameless,
+        files: known.files.into_iter().collect(),
+    };
+    write(recording, to, &manifest, &known.frames).map_err(|error| {
+        ToolError::new(
+            format!("cannot write the bundle {}", to.display()),
+            error,
+            "name a file that can be written",
+        )
+    })?;
+    let stripped = manifest
+        .files
+        .iter()
+        .filter(|(_, file)| file.debug < DebugInfo::Symbols);
+    Ok(Told {
+        addresses: addresses.len(),
+        nameless,
+        stripped: stripped.map(|(path, _)| path.clone()).collect(),
+    })
+}
+
+fn addresses_of_profile(profile: Profile) -> (Vec<u64>, Vec<Mapping>) {
+    (profile.stacks.into_iter().flatten().collect(), profile.mappings)
+}
+
+fn addresses_of_trace(path: &Path) -> Result<(Vec<u64>, Vec<Mapping>)> {
+    let facts = Trace::open(path)?.facts;
+    Ok((facts.stacks.into_iter().flatten().collect(), facts.mappings))
+}
+
+fn gather(addresses: &[u64], mappings: Vec<Mapping>) -> Known {
+    let profile = Profile {
+        stacks: vec![addresses.to_vec()],
+        mappings,
+        ..Profile::default()
+    };
+    let mut frames = symbols::name_addresses(&profile, addresses.iter().copied().collect());
+    frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
+    let used = addresses
+        .iter()
+        .filter_map(|address| profile.locate(address.saturating_sub(1)));
+    let mut files = HashMap::new();
+    for (map, _) in used {
+        if let (false, Some(file)) = (files.contains_key(&map.path), ObjectFile::read(Path::new(&map.path))) {
+            files.insert(map.path.clone(), file);
+        }
+    }
+    Known { frames, files }
+}
+
+fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64, Vec<Frame>>) -> io::Result<()> {
+    let folder = to
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let new = tempfile::Builder::new().prefix(".vmag-bundle-").tempfile_in(folder)?;
+    let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(new.as_file()), Compression::fast()));
+    add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
+    add(&mut archive, NAMES, &serde_json::to_vec(frames)?)?;
+    let mut file = File::open(recording)?;
+    archive.append_data(&mut head(file.metadata()?.len()), RECORDING, &mut file)?;
+    archive.into_inner()?.finish()?.flush()?;
+    new.persist(to).map_err(|error| error.error)?;
+    // As any file that is written, not as a temporary one.
+    fs::set_permissions(
+        to,
+        fs::metadata(recording).map_or(fs::metadata(to)?, |of| of).permissions(),
+    )
+}
+
+fn head(bytes: u64) -> tar::Header {
+    let mut head = tar::Header::new_gnu();
+    head.set_size(bytes);
+    head.set_mode(0o644);
+    head
+}
+
+fn add(archive: &mut tar::Builder<impl Write>, name: &str, bytes: &[u8]) -> io::Result<()> {
+    archive.append_data(&mut head(bytes.len() as u64), name, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap_view::HeapView;
+
+    /// A profile of this very program, as if taken in the function `address`.
+    fn recording(folder: &Path) -> PathBuf {
+        let program = std::env::current_exe().unwrap();
+        let file = ObjectFile::read(&program).unwrap();
+        let code = crate::image::symbol(&program, "main").unwrap() + 1;
+        let holds =
+            |segment: &&crate::image::Segment| (segment.address..segment.address + segment.size).contains(&code);
+        let segment = file.segments.iter().find(holds).unwrap();
+        let offset = code - segment.address + segment.offset;
+        let path = folder.join("p.heap");
+        let text = format!(
+            "heap_v2/1\n@ 0x{:x} 0x10\n\nMAPPED_LIBRARIES:\n100000000-200000000 r-xp 0 00:01 1 {}\n\n\
+             VMAG_PROFILE:\nlg_sample=0 pid=7\n1 1 0 64 0 2 2\n",
+            0x1_0000_0001u64 + offset,
+            program.display()
+        );
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn names_travel_with_the_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        let direct = HeapView::new(Profile::read(&recording).unwrap());
+        let bundle = folder.path().join("p.bundle");
+        assert_eq!(kind(&recording), None);
+        let told = make(&recording, &bundle).unwrap();
+        assert_eq!((told.addresses, told.nameless), (2, 1));
+        assert_eq!(kind(&bundle), Some(false));
+        let mut profile = Profile::read(&bundle).unwrap();
+        // Elsewhere the program's file is not there.
+        profile.mappings[0].path = "/nowhere".to_string();
+        let bundled = HeapView::new(profile);
+        assert_eq!(bundled.named.stacks, direct.named.stacks);
+        assert!(make(&bundle, &bundle).is_err());
+        make(&recording, &recording).unwrap();
+        assert_eq!(kind(&recording), Some(false));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        make(&recording, &recording).unwrap();
+        let bytes = fs::read(&recording).unwrap();
+        for length in [2, bytes.len() / 2, bytes.len() - 9] {
+            fs::write(&recording, &bytes[..length]).unwrap();
+            assert!(Profile::read(&recording).is_err(), "{length}");
+        }
+    }
+}
