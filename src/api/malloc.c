@@ -10,10 +10,10 @@
 #include "api/root.h"
 #include "cache/table.h"
 #include "ctl/stats.h"
-#include "heap/counted.h"
 #include "heap/cpu_fast.h"
 #include "heap/fast.h"
 #include "heap/medium.h"
+#include "heap/traced.h"
 #include "life/life.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -37,7 +37,7 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
-		object = counted_malloc(size);
+		object = traced_malloc(size);
 	if (object != NULL)
 		return object;
 	words.caller = NULL;
@@ -47,7 +47,7 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
-	if (front_free_outbound(object) || counted_free(object))
+	if (front_free_outbound(object) || traced_free(object))
 		return;
 	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");
@@ -55,13 +55,18 @@ static __attribute__((noinline)) void free_slow(void *object)
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 {
-	if (!counted_free(object))
+	if (!traced_free(object))
 		heap_free_sized(object, 0, size, "free_sized");
+}
+
+static __attribute__((noinline)) void *malloc_sampled(size_t size)
+{
+	return sampled_malloc(size, malloc_slow);
 }
 
 CPU_FAST void *malloc_miss(size_t size)
 {
-	return cpu_fast_malloc(size, malloc_slow);
+	return cpu_fast_malloc(size, malloc_sampled, malloc_slow);
 }
 
 CPU_FAST void free_miss(void *object)

@@ -51,7 +51,7 @@ EXPORT void dallocx(void *object, int flags)
 // The size is always checked: by the page map's word, which also says where the object belongs.
 EXPORT void sdallocx(void *object, size_t size, int flags)
 {
-	if (flags == 0 && size <= SMALL_MOST && word_class(page_map_word(object)) == size_class_table[size])
+	if (flags == 0 && size <= SMALL_MOST && word_class(page_map_word(object)) == size_class_small[size])
 		fast_free(object, dallocx_miss);
 	else
 		heap_sdallocx(object, size, flags, "sdallocx");

@@ -10,10 +10,10 @@
 
 #include "conf/options.h"
 #include "guard/report.h"
-#include "heap/counted.h"
 #include "heap/cpu_fast.h"
 #include "heap/fast.h"
 #include "heap/medium.h"
+#include "heap/traced.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -74,13 +74,18 @@ static __attribute__((noinline)) void *new_slow_way(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
-		object = counted_malloc(size);
+		object = traced_malloc(size);
 	return object != NULL ? object : new_slow(size, 0, true);
+}
+
+static __attribute__((noinline)) void *new_sampled(size_t size)
+{
+	return sampled_malloc(size, new_slow_way);
 }
 
 CPU_FAST void *new_miss(size_t size)
 {
-	return cpu_fast_malloc(size, new_slow_way);
+	return cpu_fast_malloc(size, new_sampled, new_slow_way);
 }
 
 // The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.
@@ -97,18 +102,23 @@ static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
-		object = counted_malloc(size);
+		object = traced_malloc(size);
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
+}
+
+static __attribute__((noinline)) void *new_nothrow_sampled(size_t size)
+{
+	return sampled_malloc(size, new_nothrow_slow_way);
 }
 
 CPU_FAST void *new_nothrow_miss(size_t size)
 {
-	return cpu_fast_malloc(size, new_nothrow_slow_way);
+	return cpu_fast_malloc(size, new_nothrow_sampled, new_nothrow_slow_way);
 }
 
 static __attribute__((noinline)) void delete_slow_way(void *object)
 {
-	if (!front_free_outbound(object) && !counted_free(object))
+	if (!front_free_outbound(object) && !traced_free(object))
 		heap_free(object, "operator delete");
 }
 
@@ -119,7 +129,7 @@ CPU_FAST void delete_miss(void *object)
 
 static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t size)
 {
-	if (!counted_free(object))
+	if (!traced_free(object))
 		heap_free_sized(object, 0, size, "operator delete");
 }
 

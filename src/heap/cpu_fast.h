@@ -1,4 +1,4 @@
-// The fast path while the door is closed for one thing alone: fronts of processors serve, or the thread's exact counters are on.
+// What is done first at a miss. The fast path while sampling is on (heap/sampled.h); or while the door is closed for one thing alone: fronts of processors serve, or the thread's exact counters are on.
 //
 // A thread's words are then closed, so each operation misses, comes here, and finds in `words.way` which of the two it is: one
 // restartable sequence, or what fast.h does on the front's own tops, with its bytes added. Threads of which anything else is
@@ -9,6 +9,7 @@
 
 #include "heap/cpu_front.h"
 #include "heap/front.h"
+#include "heap/sampled.h"
 #include "os/rseq.h"
 #include "pages/page_map.h"
 
@@ -39,18 +40,22 @@ CPU_FAST bool tallied_push(struct front *front, uintptr_t word, void *object)
 	return true;
 }
 
-CPU_FAST void *cpu_fast_malloc(size_t size, void *(*slow)(size_t))
+CPU_FAST void *cpu_fast_malloc(size_t size, void *(*sampled)(size_t), void *(*slow)(size_t))
 {
+	if (UNLIKELY(size > SMALL_MOST))
+		return slow(size);
+	uintptr_t class = size_class_table[size];
+	if (UNLIKELY(class == 0))
+		return sampled(size);
+	READ_AGAIN;
 	intptr_t way = words.way;
 	void *object;
 
-	if (UNLIKELY(size > SMALL_MOST))
-		return slow(size);
 	if (LIKELY(way < 0)) {
-		object = tallied_pop((struct front *)-way, size_class_table[size]);
+		object = tallied_pop((struct front *)-way, class);
 		return LIKELY(object != NULL) ? object : slow(size);
 	}
-	if (LIKELY(way != 0) && LIKELY(rseq_pop((void ****)way, size_class_table[size], &object)))
+	if (LIKELY(way != 0) && LIKELY(rseq_pop((void ****)way, class, &object)))
 		return object;
 	return slow(size);
 }
@@ -73,6 +78,8 @@ CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))
 // The size must be the object's: the slow path reports one that is not.
 CPU_FAST void cpu_fast_free_sized(void *object, size_t size, void (*slow)(void *, size_t))
 {
-	if (UNLIKELY(size > SMALL_MOST || size_class_table[size] != word_class(page_map_word(object)) || !cpu_fast_push(words.way, object)))
+	if (sampled_push(object))
+		return;
+	if (UNLIKELY(size > SMALL_MOST || size_class_small[size] != word_class(page_map_word(object)) || !cpu_fast_push(words.way, object)))
 		slow(object, size);
 }

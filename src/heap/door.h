@@ -17,7 +17,6 @@
 
 enum door {
 	DOOR_COUNT = 1,   // exact counters of the thread
-	DOOR_SAMPLE = 2,  // the sampling profiler
 	DOOR_TRACE = 4,   // the event trace
 	DOOR_CPU = 8,     // fronts of processors serve
 	DOOR_GUARD = 16,  // debugging of every object

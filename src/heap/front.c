@@ -830,6 +830,17 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 	mutex_unlock(&fronts.lock);
 }
 
+// The system call under the lock is made when sampling is switched, and at no other time.
+bool fronts_watch_sizes(void)
+{
+	bool done;
+
+	mutex_lock(&fronts.lock);
+	done = size_classes_open(!atomic_load(&profile_settings.active));
+	mutex_unlock(&fronts.lock);
+	return done;
+}
+
 uint8_t fronts_door(void)
 {
 	return fronts.door;

@@ -19,7 +19,7 @@
 
 enum { OUTBOUND_SLOTS = 16 };
 
-// The thread-local part: 584 bytes, so that the library fits into the surplus that dlopen has.
+// The thread-local part: 592 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
 	void *ahead[SMALL_CLASSES]; // NULL: the class is closed
@@ -27,6 +27,7 @@ struct front_words {
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): the table of
 		      // processors' tops, or, negated, the front of a thread whose exact counters are on; else 0
+	int64_t until;      // bytes until the profile's next point, while sampling is on
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
@@ -51,7 +52,7 @@ struct front {
 	struct front *next, *prev; // list of all fronts, under its lock
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
-	struct profile_thread profile; // while the door is closed for DOOR_SAMPLE
+	struct profile_thread profile; // while sampling is on
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
 	bool tells;                    // prints statistics just now
@@ -158,6 +159,9 @@ unsigned fronts_live(void);
 // Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);
+// The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/size_class.h). False: not possible.
+bool fronts_watch_sizes(void);
+
 uint8_t fronts_door(void); // what the doors of all threads are closed for
 
 // What fronts of threads and of processors have in common: the capacity of magazines, their first fill, and where they go.

@@ -188,12 +188,13 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 	return alloc_run_in(heap_own_arena(), size, align, class, zeroed);
 }
 
-// Whether the sampling profiler wants this allocation. The door closes at the thread's first operation, hence front_get.
+// Whether the sampling profiler wants this allocation, of which the fast paths have not counted the bytes.
 bool heap_is_sampled(size_t bytes)
 {
 	struct front *front = front_get();
 
-	return UNLIKELY(front != NULL && (words.door & DOOR_SAMPLE) != 0) && profile_is_hit(&front->profile, bytes);
+	return UNLIKELY(atomic_load_explicit(&profile_settings.active, memory_order_relaxed)) && front != NULL &&
+	       profile_is_hit(&front->profile, &words.until, bytes);
 }
 
 // A sampled object is a page run of its own whatever its size, so that every free of it comes by here.
@@ -269,9 +270,14 @@ static __attribute__((noinline)) void *malloc_missed_twice(size_t size)
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : plain_malloc_missed(size);
 }
 
+static __attribute__((noinline)) void *malloc_sampled(size_t size)
+{
+	return sampled_malloc(size, malloc_missed_twice);
+}
+
 CPU_FAST void *malloc_missed(size_t size)
 {
-	return cpu_fast_malloc(size, malloc_missed_twice);
+	return cpu_fast_malloc(size, malloc_sampled, malloc_missed_twice);
 }
 
 static void *calloc_run(size_t size, unsigned class)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heap/front.h"
+#include "heap/sampled.h"
 #include "os/rseq.h"
 
 // An object of more bytes than MAGAZINE_MOST from a run that is kept at hand; NULL: there is none, or the slow path is to do it.
@@ -18,6 +19,8 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 
 	if (UNLIKELY(object == NULL))
 		return words.way > 0 && rseq_pop((void ****)words.way, class, &object) ? object : NULL;
+	if (UNLIKELY(size_classes_closed()) && !sampled_passes(size_class_bytes[class]))
+		return NULL;
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);
 	return object;

@@ -84,10 +84,8 @@ bool sampling_set(bool active)
 {
 	bool before = atomic_exchange(&profile_settings.active, active);
 
-	if (active && !before)
-		doors_close(DOOR_SAMPLE);
-	if (!active && before)
-		doors_open(DOOR_SAMPLE);
+	if (active != before && !fronts_watch_sizes())
+		atomic_store(&profile_settings.active, false);
 	return before;
 }
 
@@ -104,7 +102,7 @@ bool sampling_thread_set(bool active)
 	bool before = sampling_thread_is_on();
 
 	if (front != NULL)
-		profile_thread_active(&front->profile, active);
+		profile_thread_active(&front->profile, &words.until, active);
 	return before;
 }
 

@@ -1,8 +1,8 @@
-// Sampling and tracing on and off: the profile's settings from the options, and the doors of all threads.
+// Sampling and tracing on and off: the profile's settings from the options, sizes closed and doors.
 //
-// While sampling is on, the doors are closed for DOOR_SAMPLE and every operation goes the slow way, where its bytes are
-// counted; off, it costs nothing. What was sampled stays known to the profile after sampling ended. Then, with doors open, a
-// sampled small object that is freed with its size is noticed only when its magazine leaves the thread.
+// While sampling is on, the sizes of the fast path are closed, and malloc counts its bytes (heap/sampled.h); off, it costs nothing.
+// What was sampled stays known to the profile after sampling ended. Then, with the sizes open, a sampled small object that is
+// freed with its size is noticed only when its magazine leaves the thread.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

@@ -2,31 +2,51 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/size_class.h"
 
+#include "os/pages.h"
+
 // A row: the class, its first and last request in bytes, written as ranges of a designated initialiser.
-const uint8_t size_class_table[SMALL_MOST + 1] = {
-	//                 object   least asked for   most waste of the object
-	[0 ... 8] = 1,     //    8                0        100 %
-	[9 ... 16] = 2,    //   16                9         44 %
-	[17 ... 32] = 3,   //   32               17         47 %
-	[33 ... 48] = 4,   //   48               33         31 %
-	[49 ... 64] = 5,   //   64               49         23 %
-	[65 ... 80] = 6,   //   80               65         19 %
-	[81 ... 96] = 7,   //   96               81         16 %
-	[97 ... 112] = 8,  //  112               97         13 %
-	[113 ... 128] = 9, //  128              113         12 %
-	[129 ... 160] = 10, // 160              129         19 %
-	[161 ... 192] = 11, // 192              161         16 %
-	[193 ... 224] = 12, // 224              193         14 %
-	[225 ... 256] = 13, // 256              225         12 %
-	[257 ... 320] = 14, // 320              257         20 %
-	[321 ... 384] = 15, // 384              321         16 %
-	[385 ... 448] = 16, // 448              385         14 %
-	[449 ... 512] = 17, // 512              449         12 %
-	[513 ... 640] = 18, // 640              513         20 %
-	[641 ... 768] = 19, // 768              641         17 %
-	[769 ... 896] = 20, // 896              769         14 %
-	[897 ... 1024] = 21, // 1024            897         12 %
-};
+#define SMALL_CLASS_ROWS \
+	/*                   object   least asked for   most waste of the object */ \
+	[0 ... 8] = 1,        /*     8                0        100 % */ \
+	[9 ... 16] = 2,       /*    16                9         44 % */ \
+	[17 ... 32] = 3,      /*    32               17         47 % */ \
+	[33 ... 48] = 4,      /*    48               33         31 % */ \
+	[49 ... 64] = 5,      /*    64               49         23 % */ \
+	[65 ... 80] = 6,      /*    80               65         19 % */ \
+	[81 ... 96] = 7,      /*    96               81         16 % */ \
+	[97 ... 112] = 8,     /*   112               97         13 % */ \
+	[113 ... 128] = 9,    /*   128              113         12 % */ \
+	[129 ... 160] = 10,   /*   160              129         19 % */ \
+	[161 ... 192] = 11,   /*   192              161         16 % */ \
+	[193 ... 224] = 12,   /*   224              193         14 % */ \
+	[225 ... 256] = 13,   /*   256              225         12 % */ \
+	[257 ... 320] = 14,   /*   320              257         20 % */ \
+	[321 ... 384] = 15,   /*   384              321         16 % */ \
+	[385 ... 448] = 16,   /*   448              385         14 % */ \
+	[449 ... 512] = 17,   /*   512              449         12 % */ \
+	[513 ... 640] = 18,   /*   640              513         20 % */ \
+	[641 ... 768] = 19,   /*   768              641         17 % */ \
+	[769 ... 896] = 20,   /*   896              769         14 % */ \
+	[897 ... 1024] = 21,  /*  1024              897         12 % */
+
+const uint8_t size_class_small[SMALL_MOST + 1] = { SMALL_CLASS_ROWS };
+
+// In the pages that the loader writes to and then protects: so it costs no page of its own, and nobody else can change it.
+__attribute__((aligned(64), section(".data.rel.ro"))) uint8_t size_class_table[SMALL_MOST + 1] = { SMALL_CLASS_ROWS };
+
+bool size_classes_open(bool open)
+{
+	uintptr_t start = round_down((uintptr_t)size_class_table, os_page_size());
+	uintptr_t end = round_up((uintptr_t)size_class_table + sizeof size_class_table, os_page_size());
+
+	if (open != size_classes_closed())
+		return true;
+	if (!os_pages_commit((void *)start, end - start))
+		return false;
+	for (size_t size = 0; size <= SMALL_MOST; size++)
+		__atomic_store_n(&size_class_table[size], open ? size_class_small[size] : 0, __ATOMIC_RELAXED);
+	return true;
+}
 
 const uint32_t size_class_bytes[CLASSES] = {
 	0,    8,    16,   32,   48,   64,   80,   96,    112,   128,   160,   192,   224,   256,   320,  384,

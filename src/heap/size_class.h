@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +26,17 @@ enum {
 #define LARGEST_CLASS ((size_t)7 << 60)
 
 // By bytes asked for, 0 … SMALL_MOST.
-extern const uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
+extern const uint8_t size_class_small[SMALL_MOST + 1] HIDDEN;
+
+// What the fast paths of malloc and of sized free look at: the same, or all zero, a class without magazines, so that both miss whatever
+// they are asked for, in all threads at once: so it is while sampling is on (heap/sampled.h). Any thread reads it while one writes: both
+// contents are right then. False: the kernel does not let us write to it.
+extern uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
+bool size_classes_open(bool open);
+static inline bool size_classes_closed(void)
+{
+	return __atomic_load_n(&size_class_table[0], __ATOMIC_RELAXED) == 0;
+}
 
 // Bytes of an object of a class that is kept in magazines, without a calculation.
 extern const uint32_t size_class_bytes[CLASSES] HIDDEN;
@@ -40,7 +51,7 @@ static inline unsigned size_class_large(size_t size)
 
 static inline unsigned size_class(size_t size)
 {
-	return size <= SMALL_MOST ? size_class_table[size] : size_class_large(size);
+	return size <= SMALL_MOST ? size_class_small[size] : size_class_large(size);
 }
 
 // Bytes of an object of the class.

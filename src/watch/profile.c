@@ -52,17 +52,17 @@ static uint64_t random_next(struct profile_thread *self)
 }
 
 // The distance to the next point: exponential, of mean 2^lg_sample. 0: every allocation is hit.
-static void draw(struct profile_thread *self)
+static int64_t draw(struct profile_thread *self)
 {
 	double even = (double)((random_next(self) >> 11) + 1) / (double)(1ul << 53); // in (0, 1]
 	unsigned lg = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
 
 	self->lg_sample = (uint8_t)lg;
 	self->interval = lg == 0 ? 0 : (int64_t)(-real_log(even) * (double)(1ul << lg));
-	self->until = self->interval;
+	return self->interval;
 }
 
-static void begin(struct profile_thread *self)
+static int64_t begin(struct profile_thread *self)
 {
 	static _Atomic uint64_t begun;
 
@@ -71,27 +71,26 @@ static void begin(struct profile_thread *self)
 	self->silent = !profile_settings.thread_active;
 	for (int i = 0; i < 8; i++)
 		random_next(self);
-	draw(self);
+	return draw(self);
 }
 
-void profile_thread_active(struct profile_thread *self, bool active)
+void profile_thread_active(struct profile_thread *self, int64_t *until, bool active)
 {
 	if (self->random == 0)
-		begin(self);
+		*until = begin(self);
 	self->silent = !active;
 }
 
-bool profile_draw(struct profile_thread *self, size_t bytes)
+bool profile_draw(struct profile_thread *self, int64_t *until, size_t bytes)
 {
 	if (self->random == 0) {
-		begin(self);
-		self->until -= (int64_t)bytes;
-		if (self->until >= 0)
+		*until = begin(self) - (int64_t)bytes;
+		if (*until >= 0)
 			return false;
 	}
-	atomic_fetch_add_explicit(&profile.bytes, (uint64_t)(self->interval - self->until), memory_order_relaxed);
+	atomic_fetch_add_explicit(&profile.bytes, (uint64_t)(self->interval - *until), memory_order_relaxed);
 	self->drawn_with = self->lg_sample;
-	draw(self);
+	*until = draw(self);
 	return !self->silent && !self->busy && atomic_load_explicit(&profile_settings.active, memory_order_relaxed);
 }
 

@@ -6,7 +6,7 @@
 // that. Kept are integers, n by (stack, size, thread, arena, rate): a tally. Weights are applied when they are written
 // (docs/decisions/0010-sampling.md).
 //
-// A thread counts its bytes while its door is closed for DOOR_SAMPLE (heap/sampled.h). A tally is never freed while one of
+// A thread counts its bytes while sampling is on (heap/sampled.h). A tally is never freed while one of
 // its objects lives; the object's run holds its number.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
@@ -38,22 +38,23 @@ extern struct profile_settings profile_settings;
 
 // Of one thread, which alone touches it; all zero at first.
 struct profile_thread {
-	int64_t until;    // bytes until the next point
-	int64_t interval; // until, as it was drawn
+	int64_t interval; // bytes from the last point to the next
 	uint64_t random;
 	uint32_t thread;  // its number, from 1; 0: not known yet
-	uint8_t lg_sample; // with which `until` was drawn, and
+	uint8_t lg_sample; // with which the next point was drawn, and
 	uint8_t drawn_with; // the point that was hit last
 	bool silent;      // thread.prof.active is false
 	bool busy;        // in the profiler: what it allocates itself is not sampled
 };
 
-// Whether a point falls into an allocation of `bytes`.
-bool profile_draw(struct profile_thread *self, size_t bytes);
-static inline bool profile_is_hit(struct profile_thread *self, size_t bytes)
+// Whether a point falls into an allocation of `bytes`; `until`: the thread's bytes until the next point, 0 at first. Below 0 they
+// are counted already.
+bool profile_draw(struct profile_thread *self, int64_t *until, size_t bytes);
+static inline bool profile_is_hit(struct profile_thread *self, int64_t *until, size_t bytes)
 {
-	self->until -= (int64_t)bytes;
-	return __builtin_expect(self->until < 0, 0) && profile_draw(self, bytes);
+	if (*until >= 0)
+		*until -= (int64_t)bytes;
+	return __builtin_expect(*until < 0, 0) && profile_draw(self, until, bytes);
 }
 
 // Tells an allocation with its stack. The tally's number; 0: not recorded. Takes locks, may call the operating system.
@@ -69,7 +70,7 @@ void profile_cancel(uint32_t tally);
 // Dumps that are due now: by interval, or because `mapped` bytes are a new peak. No lock is held.
 void profile_look(struct profile_thread *self, size_t mapped);
 
-void profile_thread_active(struct profile_thread *self, bool active);
+void profile_thread_active(struct profile_thread *self, int64_t *until, bool active);
 
 // Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
 void profile_reset(unsigned lg_sample);

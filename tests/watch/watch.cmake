@@ -17,3 +17,5 @@ vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/
           $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything> $<TARGET_FILE:watch_traced>)
 vmag_test(watch.report slow 180 ${PYTHON} ${WATCH}/report.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
 vmag_test(watch.probes quick 120 ${PYTHON} ${WATCH}/probes.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
+vmag_test_program(watch_pairs watch/pairs.c LIBRARIES vmag)
+vmag_test(watch.cost slow 120 ${PYTHON} ${WATCH}/cost.py $<TARGET_FILE:watch_pairs>)

@@ -40,7 +40,7 @@ static void check_every_size(void) {
     for (size_t size = 1; size <= TABLE_END; size++) {
         class += size > sizes[class];
         if (size <= SMALL_MOST)
-            CHECK_EQ(size_class_table[size], class);
+            CHECK_EQ(size_class_small[size], class);
         if (size > 128)
             CHECK_EQ(size_class_large(size), class);
         if (class_round(size) != sizes[class] || size_class(size) != class)
@@ -63,7 +63,7 @@ static void check_largest(void) {
 }
 
 static void check_borders(void) {
-    CHECK_EQ(size_class(SMALL_MOST), size_class_table[SMALL_MOST]);
+    CHECK_EQ(size_class(SMALL_MOST), size_class_small[SMALL_MOST]);
     CHECK_EQ(size_class(SLAB_MOST), SLAB_CLASSES - 1);
     CHECK_EQ(size_class(SLAB_MOST + 1), SLAB_CLASSES);
     CHECK_EQ(size_class(MAGAZINE_MOST), CLASSES - 1);

@@ -7,6 +7,7 @@
 #include "watch/profile.h"
 
 static struct profile_thread self;
+static int64_t until;
 
 // Sampled among `count` allocations of `bytes`, which must be within 5 standard deviations of the expectation.
 static size_t sample(size_t bytes, size_t count) {
@@ -14,7 +15,7 @@ static size_t sample(size_t bytes, size_t count) {
     size_t hits = 0;
 
     for (size_t i = 0; i < count; i++)
-        hits += profile_is_hit(&self, bytes);
+        hits += profile_is_hit(&self, &until, bytes);
     double off = ((double)hits - (double)count * p) / sqrt((double)count * p * (1 - p) + 1e-9);
     CHECK_SAY(fabs(off) < 5, "%zu of %zu allocations of %zu bytes: %.1f standard deviations off", hits, count, bytes, off);
     return hits;
@@ -27,10 +28,10 @@ static void points_fall_as_they_should(void) {
     sample(5000, 100000);
     sample(1 << 20, 1000);
     profile_settings.lg_sample = 19;
-    profile_is_hit(&self, 1 << 30); // the rate holds from the next point on
+    profile_is_hit(&self, &until, 1 << 30); // the rate holds from the next point on
     sample(1 << 20, 100000);
     profile_settings.lg_sample = 0;
-    profile_is_hit(&self, 1ul << 40);
+    profile_is_hit(&self, &until, 1ul << 40);
     CHECK_EQ(sample(8, 1000), 1000);
 }
 

@@ -1,0 +1,64 @@
+// The fast path while sampling is on: what fast.h does, with the bytes of each allocation counted down to the profile's next point.
+//
+// The sizes of the fast path are closed then (heap/size_class.h), so that malloc and sized free miss and come here first; the
+// thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, which no
+// magazine takes. An allocation into which a point falls is left to the slow path, as is whatever the loaded magazine does not
+// serve (docs/decisions/0010-sampling.md).
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "heap/fast.h"
+#include "heap/front.h"
+#include "pages/page_map.h"
+
+// Counts an allocation. False: a point falls into it, as heap_is_sampled will find, too.
+static inline bool sampled_passes(size_t bytes)
+{
+	return LIKELY((words.until -= (int64_t)bytes) >= 0);
+}
+
+// The object; NULL: the slow path is to do it.
+static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
+{
+	void **top = words.top[class];
+	void *next = top[-1];
+
+	if (UNLIKELY(next == NULL) || UNLIKELY(!sampled_passes(size_class_bytes[class])))
+		return NULL;
+	OPAQUE(class);
+	void *object = words.ahead[class];
+	OPAQUE(class);
+	words.ahead[class] = next;
+	READ_AGAIN;
+	words.top[class]--;
+	top[-1] = (void *)(words.word + class);
+	if (object == NULL)
+		__builtin_unreachable(); // the class is open
+	return object;
+}
+
+// The first thing that malloc misses for then, `size` ≤ SMALL_MOST; `slow` does what this does not. Of each caller a function of its own,
+// reached by a jump.
+static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, void *(*slow)(size_t))
+{
+	void *object = sampled_pop(size_class_small[size]);
+
+	return LIKELY(object != NULL) ? object : slow(size);
+}
+
+// Of a sized free. False: the slow path is to do it.
+static inline __attribute__((always_inline)) bool sampled_push(void *object)
+{
+	size_t granule = granule_of(object);
+
+	if (!size_classes_closed() || granule >= page_map_end)
+		return false;
+	uintptr_t word = page_map[granule];
+	void **top = words.top[word_class(word)];
+
+	if (UNLIKELY((uintptr_t)*top != word))
+		return false;
+	*top = object;
+	words.top[word_class(word)] = top + 1;
+	return true;
+}

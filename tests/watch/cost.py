@@ -1,0 +1,26 @@
+# What sampling adds to a pair of malloc and free, in instructions: to malloc at most 15, to free nothing, to a sized free 16.
+# `cost.py PROGRAM`.  Sampled every 2^40 bytes, so that what is counted is what operations cost that are not sampled.
+# SPDX-License-Identifier: BSD-2-Clause
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from instructions import need_valgrind, per_pair
+
+MOST = {("plain", 16): 15, ("plain", 1024): 15, ("sized", 64): 31, ("plain", 5000): 7}
+
+
+def main(program):
+    need_valgrind()
+    good = True
+    for (kind, size), most in MOST.items():
+        os.environ["VMAG_CONF"] = ""
+        off = per_pair(program, kind, size)
+        os.environ["VMAG_CONF"] = "prof:true,lg_prof_sample:40"
+        on = per_pair(program, kind, size)
+        print(f"{kind} {size} bytes: {off:.2f} instructions a pair with the loop, {on:.2f} while sampling is on")
+        good &= on - off <= most
+    sys.exit(not good)
+
+
+main(*sys.argv[1:])
