@@ -15,10 +15,16 @@ enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES };
 
 bool os_stack_has_tables(void);
 
+// Of one thread, for who finds many of its stacks: what of its own stack is known to be readable, and stays so while the thread lives.
+// All zero at first.
+struct os_stack_range {
+	uintptr_t low, top;
+};
+
 // Up to `depth` return addresses, innermost first, those of this library left out where it is a library of its own; the
 // address in the program that called the library is always there. Keeps errno. By frame pointers it takes no lock and
-// allocates nothing.
-size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder);
+// allocates nothing. `range` NULL: every page is asked for.
+size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder, struct os_stack_range *range);
 
 // The same by frame pointers.
 unsigned os_stack_trace(uintptr_t *frames, unsigned most);

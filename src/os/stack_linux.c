@@ -17,7 +17,7 @@
 #include "os/symbol.h"
 #include "util/format.h"
 
-enum { PROBE_PAGE = 4096, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
+enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_MOST = 4 * 1024 * 1024, RANGE_STEP = 1024 * 1024, FIRST_CODE = 4096 };
 #define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
 
 extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, and what is mapped behind it
@@ -25,27 +25,28 @@ extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, 
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIP
 
-// Where the library's code ends, by its own program headers.
+// Where the library's code ends, by its own program headers. Linked into a program, the library has no range of its own.
 static uintptr_t code_end(void)
 {
 	static _Atomic uintptr_t known;
 	const ElfW(Ehdr) *file = (const void *)__ehdr_start;
 	const ElfW(Phdr) *header = (const void *)(__ehdr_start + file->e_phoff);
-	uintptr_t end = atomic_load_explicit(&known, memory_order_relaxed);
+	uintptr_t start = (uintptr_t)__ehdr_start, end = atomic_load_explicit(&known, memory_order_relaxed);
 
-	for (int i = 0; end == 0 && i < file->e_phnum; i++)
+	if (LIKELY(end != 0))
+		return end;
+	for (int i = 0; i < file->e_phnum; i++)
 		if (header[i].p_type == PT_LOAD && (header[i].p_flags & PF_X) != 0)
-			end = (uintptr_t)__ehdr_start + header[i].p_vaddr + header[i].p_memsz;
+			end = start + header[i].p_vaddr + header[i].p_memsz;
+	if (getauxval(AT_PHDR) - start < end - start)
+		end = start;
 	atomic_store_explicit(&known, end, memory_order_relaxed);
 	return end;
 }
 
-// Linked into a program, the library has no range of its own.
 static bool is_ours(uintptr_t address)
 {
-	uintptr_t start = (uintptr_t)__ehdr_start, end = code_end(), program = getauxval(AT_PHDR);
-
-	return address - start < end - start && !(program - start < end - start);
+	return address >= (uintptr_t)__ehdr_start && address < code_end();
 }
 
 // The kernel reads the set before it looks at the nonsensical first argument: EFAULT or EINVAL, and nothing happens.
@@ -55,7 +56,7 @@ static bool page_is_readable(uintptr_t page)
 }
 
 // Whether two words can be read at `frame`; `*page` is the last page that was found readable.
-static bool is_readable(uintptr_t frame, uintptr_t *page)
+static __attribute__((noinline)) bool is_readable(uintptr_t frame, uintptr_t *page)
 {
 	for (uintptr_t at = frame; at <= frame + sizeof(uintptr_t); at += sizeof(uintptr_t)) {
 		uintptr_t wanted = round_down(at, PROBE_PAGE);
@@ -69,22 +70,63 @@ static bool is_readable(uintptr_t frame, uintptr_t *page)
 	return true;
 }
 
-// The chain's words may lie anywhere, also where a sanitizer sees no object.
-__attribute__((noinline, no_sanitize("address"))) static size_t by_frames(uintptr_t *frames, size_t depth)
+// The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.
+static uintptr_t stack_top(void)
 {
-	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), page = round_down(frame, PROBE_PAGE), next, code;
+	return os_thread_number() == getpid() ? getauxval(AT_RANDOM) : (uintptr_t)__errno_location();
+}
+
+// Makes the range reach down to `frame`, if all between can be read and it is not too much; else it is as it was. A stack that is
+// not the thread's own, of a coroutine, say, is not connected with it.
+static __attribute__((noinline)) void range_extend(struct os_stack_range *range, uintptr_t frame)
+{
+	uintptr_t low = round_down(frame, PROBE_PAGE), top;
+
+	if (range->top == 0) {
+		range->top = stack_top();
+		range->low = round_down(range->top, PROBE_PAGE);
+	}
+	top = range->low;
+	if (low >= top || top - low > RANGE_STEP)
+		return;
+	for (uintptr_t page = low; page < top; page += PROBE_PAGE)
+		if (!page_is_readable(page))
+			return;
+	range->low = low;
+}
+
+static inline bool is_in(const struct os_stack_range *range, uintptr_t frame)
+{
+	return frame - range->low < range->top - range->low && range->top - frame >= FRAME_BYTES;
+}
+
+// The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
+// addresses are the program's.
+__attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, struct os_stack_range *range)
+{
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), page = round_down(frame, PROBE_PAGE), next, code, readable;
+	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
 	size_t count = 0;
 
-	while (count < depth && is_readable(frame, &page)) {
-		next = ((const uintptr_t *)frame)[0];
-		code = ((const uintptr_t *)frame)[1] & ADDRESS_BITS;
-		if (code < FIRST_CODE)
+	if (UNLIKELY(frame < range->low || range->low == 0))
+		range_extend(range, frame);
+	while (count < depth) {
+		if (LIKELY(is_in(range, frame)))
+			readable = range->top - FRAME_BYTES;
+		else if (is_readable(frame, &page))
+			readable = frame;
+		else
 			break;
-		if (count > 0 || !is_ours(code))
-			frames[count++] = code;
-		if (next <= frame || next - frame > FRAME_MOST || next % sizeof(uintptr_t) != 0)
-			break;
-		frame = next;
+		do {
+			next = ((const uintptr_t *)frame)[0];
+			code = ((const uintptr_t *)frame)[1] & ADDRESS_BITS;
+			own_bytes = code - own < own_bytes ? own_bytes : 0;
+			frames[count] = code;
+			count += own_bytes == 0 && code >= FIRST_CODE;
+			if (code < FIRST_CODE || next <= frame || next - frame > FRAME_MOST || next % sizeof(uintptr_t) != 0)
+				return count;
+			frame = next;
+		} while (count < depth && frame <= readable);
 	}
 	return count;
 }
@@ -111,22 +153,23 @@ bool os_stack_has_tables(void)
 	return _Unwind_Backtrace != NULL && _Unwind_GetIP != NULL;
 }
 
-size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)
+__attribute__((no_sanitize("address"))) size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder, struct os_stack_range *range)
 {
+	struct os_stack_range none = { UINTPTR_MAX, UINTPTR_MAX };
 	struct walk walk = { frames, depth, 0 };
 	int saved = errno;
 
 	if (unwinder == OS_UNWIND_TABLES && os_stack_has_tables())
 		_Unwind_Backtrace(step, &walk);
 	else
-		walk.count = by_frames(frames, depth);
+		walk.count = by_frames(frames, depth, range != NULL ? range : &none);
 	errno = saved;
 	return walk.count;
 }
 
 unsigned os_stack_trace(uintptr_t *frames, unsigned most)
 {
-	return (unsigned)os_stack_capture(frames, most, OS_UNWIND_FRAMES);
+	return (unsigned)os_stack_capture(frames, most, OS_UNWIND_FRAMES, NULL);
 }
 
 int os_thread_number(void)

@@ -243,7 +243,7 @@ static uint32_t count_one(const struct tally *key)
 
 static void own_backtrace(void **frames, unsigned *count, unsigned most)
 {
-	*count = (unsigned)os_stack_capture((uintptr_t *)frames, most, profile_settings.unwinder);
+	*count = (unsigned)os_stack_capture((uintptr_t *)frames, most, profile_settings.unwinder, NULL);
 }
 
 profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
@@ -256,7 +256,7 @@ static size_t backtrace(uintptr_t frames[STACK_DEPTH])
 	unsigned depth = 0;
 
 	if (hook == own_backtrace)
-		return os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+		return os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder, NULL);
 	hook((void **)frames, &depth, STACK_DEPTH);
 	return min_size(depth, STACK_DEPTH);
 }

@@ -13,7 +13,7 @@
 #include "watch/stacks.h"
 #include "watch/trace_file.h"
 
-enum { EVENT_MOST = 64 };
+enum { EVENT_MOST = 64, LG_RECENT = 7, RECENT_STACKS = 1 << LG_RECENT };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
@@ -25,6 +25,8 @@ struct tracer {
 	uintptr_t address;   // of the last event of malloc
 	uintptr_t place;     // of the last other one
 	uint32_t events;
+	struct os_stack_range range;
+	struct stack *recent[RECENT_STACKS]; // by their innermost frames; NULL: none
 	_Atomic uint32_t used;
 	struct vmag_trace_chunk head;
 	uint8_t payload[VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk)];
@@ -123,6 +125,7 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
 		tracer->generation = 0;
+		tracer->range = (struct os_stack_range){ 0, 0 }; // another thread may have had it
 		*own = tracer;
 	} else
 		write_chunk(tracer, generation, false);
@@ -144,8 +147,23 @@ static inline struct tracer *ready(struct tracer **own)
 	return tracer;
 }
 
+// A thread calls from the same places again and again: most stacks are found without the table and its lock.
+static uint32_t number_of(struct tracer *tracer, const uintptr_t *frames, size_t depth)
+{
+	uint64_t key = depth == 0 ? 0 : (frames[0] ^ frames[depth / 2] << 16 ^ depth << 48) * 0x9e3779b97f4a7c15u;
+	struct stack **place = &tracer->recent[key >> (64 - LG_RECENT)], *stack = *place;
+	size_t i = 0;
+
+	if (LIKELY(stack != NULL && stack->depth == depth))
+		while (i < depth && stack->frames[i] == frames[i])
+			i++;
+	if (UNLIKELY(stack == NULL || stack->depth != depth || i < depth))
+		*place = stack = stacks_intern(frames, depth);
+	return stack->number;
+}
+
 // The number of the stack of the call; 0: not wanted, or not known.
-static uint32_t stack_number(struct tracer *tracer)
+static inline __attribute__((always_inline)) uint32_t stack_number(struct tracer *tracer)
 {
 	uintptr_t frames[STACK_DEPTH];
 	size_t depth;
@@ -153,9 +171,9 @@ static uint32_t stack_number(struct tracer *tracer)
 	if (tracer->unwinding)
 		return 0;
 	tracer->unwinding = true; // the system's unwinder may allocate
-	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder);
+	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder, &tracer->range);
 	tracer->unwinding = false;
-	return stacks_intern(frames, depth)->number;
+	return number_of(tracer, frames, depth);
 }
 
 static inline uint64_t zigzag(int64_t step)
@@ -174,7 +192,7 @@ static inline void event_done(struct tracer *tracer, const uint8_t *at)
 	atomic_store_explicit(&tracer->used, (uint32_t)(at - tracer->payload), memory_order_release);
 }
 
-static uint8_t *add_varint(uint8_t *at, uint64_t value)
+static inline uint8_t *add_varint(uint8_t *at, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
 		*at++ = (uint8_t)value | 0x80;
