@@ -49,7 +49,8 @@ def jeprof_total(program, path):
 def main(library, kind, *command):
     with tempfile.TemporaryDirectory() as folder:
         conf = f"prof:true,prof_prefix:{folder}/p," + (
-            "prof_final:true,lg_prof_sample:16" if kind == "final" else "lg_prof_sample:12,lg_prof_interval:23,prof_gdump:true")
+            "prof_final:true,lg_prof_sample:16" if kind == "final" else "lg_prof_sample:12,lg_prof_interval:23,prof_gdump:true,"
+            f"trace:{folder}/t,trace_stacks:true,trace_ring:true,trace_bytes:4194304")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
                        env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf))
         dumps = sorted(glob.glob(folder + "/p.*.heap"))
