@@ -9,6 +9,7 @@
 #include "conf/options.h"
 #include "heap/door.h"
 #include "os/clock.h"
+#include "os/memory.h"
 #include "watch/profile.h"
 #include "watch/trace.h"
 
@@ -58,6 +59,12 @@ void tracing_stop(void)
 	trace_stop();
 }
 
+void sampling_let_read(void)
+{
+	if (options.attach_any && options.publish)
+		os_memory_let_read();
+}
+
 void sampling_init(void)
 {
 	struct profile_settings *settings = &profile_settings;
@@ -78,6 +85,7 @@ void sampling_init(void)
 	if (wanted && options.prof_active)
 		sampling_set(true);
 	tracing_init();
+	sampling_let_read();
 }
 
 bool sampling_set(bool active)

@@ -17,6 +17,9 @@
 // At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
 void sampling_init(void);
 
+// Lets observers read this process, if an option asks for it; again in a child.
+void sampling_let_read(void);
+
 // For all threads; returns what it was. Takes the lock of the fronts.
 bool sampling_set(bool active);
 

@@ -51,6 +51,7 @@ static void fork_child(void)
 	background_fork_child();
 	request_fork_child();
 	black_box_fork_child();
+	sampling_let_read();
 }
 
 // VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md).

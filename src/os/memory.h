@@ -1,4 +1,4 @@
-// Memory that may not be there: reading it without a fault.
+// Memory that may not be there: reading it without a fault; and who may read ours.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -7,3 +7,7 @@
 
 // Copies `size` bytes; false when the kernel does not let us, or not all of it is mapped. Keeps errno.
 bool os_memory_peek(void *to, const void *from, size_t size);
+
+// Lets every process of the same user read this one's memory where the kernel keeps them from it (kernel.yama.ptrace_scope 1). Children
+// have to ask for themselves. Keeps errno.
+void os_memory_let_read(void);

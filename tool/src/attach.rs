@@ -120,7 +120,7 @@ fn not_on_vmag(pid: i32) -> ToolError {
 fn unreadable(pid: i32, why: &str) -> ToolError {
     let next = if why.contains("cannot be read") && ptrace_is_restricted() {
         "the kernel keeps processes from looking into each other (kernel.yama.ptrace_scope): run this as root, or start \
-         the process with the option black_box"
+         the process with the option attach_any:true, or with a black_box"
     } else {
         "`vmag explain` tells what the kernel knows of it"
     };
