@@ -211,6 +211,52 @@ def check_black_box(setting):
         assert not os.path.exists(setting.box(target.pid))
 
 
+class MemoryGroup:
+    """A cgroup with little memory, of version 2 or 1. Skips the test where none can be made."""
+
+    def __init__(self, name, most):
+        old = os.path.isdir("/sys/fs/cgroup/memory")
+        self.path = os.path.join("/sys/fs/cgroup/memory" if old else "/sys/fs/cgroup", name)
+        try:
+            os.mkdir(self.path)
+            self.write("memory.limit_in_bytes" if old else "memory.max", most)
+        except OSError as error:
+            self.end()
+            print("SKIPPED: no cgroup with a limit of memory can be made here:", error)
+            sys.exit(SKIPPED)
+        try:
+            self.write("memory.swappiness" if old else "memory.swap.max", 0)
+        except OSError:
+            pass  # there is no swap
+
+    def write(self, name, value):
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def end(self):
+        if os.path.isdir(self.path):
+            os.rmdir(self.path)
+
+
+def check_out_of_memory(setting):
+    """The kernel kills a process that wants more than its cgroup may have: its box tells what filled it."""
+    group = MemoryGroup(f"vmag-{os.getpid()}", 64 << 20)
+    try:
+        with Target(setting, setting.boxed()) as target:
+            group.write("cgroup.procs", target.pid)
+            target.do("small", 1000)
+            target.process.stdin.write("fill 1000\n")
+            target.process.stdin.flush()
+            assert target.process.wait(60) == -signal.SIGKILL, target.process.returncode
+        told = setting.json("attach", "--json", setting.box(target.pid))
+        objects, size = setting.site(setting.box(target.pid), "site_filled")
+        print(f"killed with {objects} objects of 1 MiB, {told['peak_resident']} bytes resident at its peak")
+        assert 30 <= objects <= 66 and size == objects * 2**20, (objects, size)
+        assert setting.site(setting.box(target.pid), "site_small") == (1000, 1000 * SMALL_CLASS)
+    finally:
+        group.end()
+
+
 def check_box_counters(setting):
     """Counters in the box follow, without the profile and in a process that only has large objects."""
     with Target(setting, setting.boxed("prof:false")) as target:

@@ -29,6 +29,12 @@ __attribute__((noinline)) static void site_large(size_t count)
 		large[larges++] = malloc(LARGE_BYTES);
 }
 
+__attribute__((noinline)) static void site_filled(size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		memset(large[larges++] = malloc(LARGE_BYTES), 1, LARGE_BYTES);
+}
+
 struct holder {
 	void *object;
 	char rest[40];
@@ -133,6 +139,8 @@ static void obey(const char *word, size_t count, uint32_t value)
 		site_small(count);
 	else if (strcmp(word, "large") == 0)
 		site_large(count);
+	else if (strcmp(word, "fill") == 0)
+		site_filled(count);
 	else if (strcmp(word, "lose") == 0)
 		site_lost(count);
 	else if (strcmp(word, "free") == 0)
