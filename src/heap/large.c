@@ -3,6 +3,7 @@
 #include "heap/large.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -13,6 +14,8 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 #include "watch/profile.h"
+
+enum { FENCE_BYTES = 16, FENCE = 0xbc };
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };
@@ -90,12 +93,35 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
+// Behind a sampled object, in the rest of its last page: bytes that nobody may change.
+static unsigned char *fence_of(const struct run *run, size_t *bytes)
+{
+	*bytes = min_size(run_bytes(run->bytes) - run->bytes, FENCE_BYTES);
+	return (unsigned char *)run_start(run) + run->bytes;
+}
+
+// Nothing of ours lies there: when the program's hook has been told, it may go on.
+static void check_fence(const struct run *run, const char *call)
+{
+	size_t bytes;
+	const unsigned char *fence = fence_of(run, &bytes);
+
+	for (size_t i = 0; i < bytes; i++)
+		if (fence[i] != FENCE) {
+			guard_warn(call, (void *)run_start(run), "written beyond its end: it is an object of %zu bytes", run->bytes);
+			if (guard_told == NULL)
+				abort();
+			return;
+		}
+}
+
 void large_note_freed(const struct run *run)
 {
 	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
 	if (UNLIKELY(run->sample != 0)) {
 		os_probe_free((void *)run_start(run));
 		profile_freed(run->sample);
+		check_fence(run, "free");
 	}
 }
 
@@ -180,7 +206,13 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 
 void large_set_sample(void *object, uint32_t tally)
 {
-	large_run(object)->sample = tally;
+	struct run *run = large_run(object);
+	size_t bytes;
+	unsigned char *fence = fence_of(run, &bytes);
+
+	run->sample = tally;
+	if (tally != 0)
+		memset(fence, FENCE, bytes);
 }
 
 uint32_t large_take_sample(void *object)
@@ -188,7 +220,9 @@ uint32_t large_take_sample(void *object)
 	struct run *run = large_run(object);
 	uint32_t tally = run == NULL ? 0 : run->sample;
 
-	if (tally != 0)
+	if (tally != 0) {
 		run->sample = 0;
+		check_fence(run, "realloc");
+	}
 	return tally;
 }

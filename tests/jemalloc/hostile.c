@@ -36,6 +36,15 @@ static void commit(const char *crime) {
         announce("dallocx", large);
         dallocx(large, 0);
         dallocx(large, 0);
+    } else if (strcmp(crime, "overrun") == 0 || strcmp(crime, "overrun_resized") == 0) { // sampled
+        volatile size_t end = sallocx(object, 0);
+
+        announce("free", object);
+        ((char *)object)[end] = 1;
+        if (crime[7] == '\0')
+            dallocx(object, 0);
+        else
+            object = rallocx(object, 300, 0);
     } else if (strcmp(crime, "inside") == 0) {
         announce("xallocx", (char *)large + 8);
         xallocx((char *)large + 8, 10, 0, 0);

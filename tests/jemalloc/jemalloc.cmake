@@ -25,10 +25,11 @@ set_tests_properties(jemalloc.heap_source.told PROPERTIES ENVIRONMENT "MALLOC_CO
 vmag_test_program(jemalloc_hostile jemalloc/hostile.c LIBRARIES vmag)
 target_compile_options(jemalloc_hostile PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
 if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
-  foreach(crime arena cache free_cache size size_none size_align size_large double double_large inside foreign)
+  foreach(crime arena cache free_cache size size_none size_align size_large double double_large inside foreign overrun overrun_resized)
     vmag_test(jemalloc.hostile.${crime} quick 30 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse/expect_report.py
               $<TARGET_FILE:jemalloc_hostile> ${crime})
   endforeach()
+  set_tests_properties(jemalloc.hostile.overrun jemalloc.hostile.overrun_resized PROPERTIES ENVIRONMENT "MALLOC_CONF=prof:true,lg_prof_sample:0")
 endif()
 
 # Linked with Debian's libjemalloc.so.2 where its development package is there, run on ours.
