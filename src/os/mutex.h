@@ -79,7 +79,10 @@ static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
 // Under the lock, just taken.
 static inline void mutex_count(struct mutex *mutex)
 {
-	if (UNLIKELY(++mutex->ops == 0))
+	uint32_t ops = mutex->ops + 1;
+
+	__atomic_store_n(&mutex->ops, ops, __ATOMIC_RELAXED); // others read it meanwhile
+	if (UNLIKELY(ops == 0))
 		mutex_ops_run_over(mutex);
 }
 
