@@ -23,13 +23,14 @@ static bool has_slot(size_t bytes)
 	return bytes - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST;
 }
 
-// Not in explicit arenas, whose reset knows all their runs; nor what hooks gave.
+// Only sizes of classes, lest a slot give out less than its class; not in explicit arenas, whose reset knows all their runs; nor
+// what hooks gave.
 static bool may_keep(struct arena *arena, size_t bytes)
 {
 	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed);
 
-	return !arena->is_explicit && extents_are_zero(&arena->pages.extents) && pages_decay_ms(&arena->pages) != 0 &&
-	       kept + bytes <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
+	return bytes == class_size(size_class_large(bytes)) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
+	       pages_decay_ms(&arena->pages) != 0 && kept + bytes <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
 }
 
 static void count(struct arena *arena, size_t bytes, bool more)
