@@ -205,7 +205,10 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 {
 	enum vmem_kind kind = VMEM_DIRTY;
 	bool done = vmem_extend(&pages->runs, start, size, new_size, &kind);
+	uintptr_t chunk = round_up(start + size, CHUNK_BYTES), end = start + new_size;
 
+	if (done && end > chunk && end - chunk >= CHUNK_BYTES)
+		ask_for_huge(pages, chunk, end - chunk, false);
 	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return done;
 }

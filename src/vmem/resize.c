@@ -2,6 +2,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vmem/segment.h"
 
+// Whether that much is free behind a segment: large neighbours of different kinds are two.
+static bool is_free_behind(const struct vmem_segment *segment, size_t size)
+{
+	size_t found = 0;
+
+	for (segment = segment->next; segment->type == SEGMENT_FREE && found < size; segment = segment->next)
+		found += segment->size;
+	return found >= size;
+}
+
+// Adds the first `size` bytes of the free neighbour behind to an allocated segment.
+static void take_behind(struct vmem *arena, struct vmem_segment *segment, size_t size)
+{
+	struct vmem_segment *next = segment->next;
+
+	vmem_carve(arena, next, next->start, size);
+	hash_remove(arena, hash_find(arena, next->start));
+	unlink_segment(next);
+	cursors_leave(arena, next, segment);
+	tag_return(arena, next);
+	segment->size += size;
+}
+
 bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind)
 {
 	size_t quantum = (size_t)1 << arena->lg_quantum;
@@ -12,16 +35,13 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	if (!lock_with_tags(arena, TAGS_NEEDED))
 		return false;
 	struct vmem_segment *segment = *hash_find(arena, start);
-	struct vmem_segment *next = segment == NULL ? NULL : segment->next;
 
-	if (segment != NULL && segment->size == size && next->type == SEGMENT_FREE && next->size >= new_size - size) {
-		*kind = (enum vmem_kind)next->kind;
-		vmem_carve(arena, next, next->start, new_size - size);
-		hash_remove(arena, hash_find(arena, next->start));
-		unlink_segment(next);
-		cursors_leave(arena, next, segment);
-		tag_return(arena, next);
-		segment->size = new_size;
+	if (segment != NULL && segment->size == size && is_free_behind(segment, new_size - size)) {
+		*kind = VMEM_CLEAN;
+		while (segment->size < new_size) {
+			*kind |= segment->next->kind;
+			take_behind(arena, segment, min_size(segment->next->size, new_size - segment->size));
+		}
 		done = true;
 	}
 	mutex_unlock(&arena->lock);

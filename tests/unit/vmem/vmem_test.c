@@ -89,6 +89,15 @@ static void large_neighbours(void) {
     CHECK(vmem_extend(&arena, 1, L, L + 100, &kind) && kind == VMEM_CLEAN);
     vmem_check(&arena);
 
+    three_large(&arena); // which may need both
+    CHECK(vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
+    CHECK(!vmem_extend(&arena, 1, L, 3 * L + 1, &kind));
+    CHECK(vmem_extend(&arena, 1, L, 2 * L + 10, &kind) && kind == VMEM_DIRTY);
+    vmem_check(&arena);
+    CHECK(vmem_extend(&arena, 1, 2 * L + 10, 3 * L, &kind) && kind == VMEM_DIRTY);
+    vmem_check(&arena);
+    CHECK(vmem_segment_free(&arena, 1, 3 * L, VMEM_CLEAN));
+
     three_large(&arena); // it becomes dirty by a small neighbour on its other side
     CHECK(vmem_shrink(&arena, 1, L, L - 10));
     CHECK(vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY) && vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN));
