@@ -30,14 +30,16 @@ static size_t run_bytes(size_t size)
 	return round_up(size, os_page_size());
 }
 
-static struct run *run_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+// `grown`: of an object that has outgrown its place.
+static struct run *run_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool grown, bool *zeroed)
 {
 	struct run *run = base_alloc(sizeof *run);
 	uintptr_t start;
 
 	if (run == NULL)
 		return NULL;
-	start = pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
+	start = grown ? pages_alloc_grown(&arena->pages, run_bytes(size), zeroed) :
+			pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
 	if (start == 0) {
 		base_free(run, sizeof *run);
 		return NULL;
@@ -80,7 +82,7 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	struct run *run = align > os_page_size() ? NULL : kept_take(arena, size);
 
 	if (run == NULL)
-		run = run_alloc(arena, size, align, class, &is_zero);
+		run = run_alloc(arena, size, align, class, false, &is_zero);
 	if (zeroed != NULL)
 		*zeroed = is_zero;
 	return run == NULL ? NULL : begin(arena, run);
@@ -179,11 +181,14 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 {
 	struct run *run = large_run(object);
 	size_t old_bytes = run_bytes(run->bytes);
+	struct run *to;
 	void *fresh;
+	bool zeroed;
 
 	if (old_bytes < MOVE_LEAST || new_size < run->bytes || !may_move(arena) || !may_move(arena_of(run->arena)))
 		return NULL;
-	fresh = large_alloc(arena, new_size, 0, 0, NULL);
+	to = run_alloc(arena, new_size, 0, 0, true, &zeroed);
+	fresh = to == NULL ? NULL : begin(arena, to);
 	if (fresh == NULL)
 		return NULL;
 	switch (os_pages_move(object, fresh, old_bytes)) {

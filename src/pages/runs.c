@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "pages/chunks.h"
 #include "pages/page_map.h"
@@ -18,8 +19,13 @@ enum {
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	CHUNKS_A_LOOK = 32,            // chunks of objects until one is left to small pages again, to be looked at
 	DENSE_BYTES = CHUNK_BYTES / 8 * 5, // resident in it: from there on huge pages make little more resident
-	HUGE_LEAST = 4 * 1024 * 1024, // active bytes from which on new chunks will surely be filled
+	HUGE_LEAST = 4 * 1024 * 1024,  // active bytes from which on new chunks of a heap that grows fast will surely be filled
+	HUGE_SURE = 40 * 1024 * 1024,  // and of any: what is not used yet of a chunk is beyond notice
+	FAST_US = 10000,               // processor time for a chunk, of which 512 page faults would be a tenth
 };
+
+// What is known of a request: an object may be used here and there, slabs are filled, what has outgrown its place was filled before.
+enum use { USE_OBJECT, USE_SLAB, USE_GROWN };
 
 static uintptr_t import(void *source, size_t size, int flags)
 {
@@ -146,14 +152,34 @@ static bool objects_are_dense(struct pages *pages, uintptr_t start)
 	return false;
 }
 
-static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, bool dense)
+// Whether the program is growing fast: since a chunk was begun last, by whatever thread, it took less than FAST_US. That an object begins one
+// which fills chunks by itself says nothing, unless others were allocated meanwhile. A program that grows slowly has time for page faults, and is better off
+// without the unused part of a huge page.
+static bool grows_fast(struct pages *pages, size_t size)
 {
-	size_t least = options.thp == THP_ALWAYS ? 0 : HUGE_LEAST;
+	static _Atomic uint64_t begun_at; // processor time, us
+	size_t active = pages_active_bytes(pages), from = atomic_exchange_explicit(&pages->begun_with, active, memory_order_relaxed);
+	uint64_t now = os_clock_process_us(), before = atomic_exchange_explicit(&begun_at, now, memory_order_relaxed);
 
-	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || pages_active_bytes(pages) < least ||
-	    !extents_are_ours(&pages->extents))
+	return now - before < FAST_US && (size < CHUNK_BYTES || active > from + size);
+}
+
+static bool will_be_filled(struct pages *pages, uintptr_t start, size_t size, enum use use)
+{
+	size_t active = pages_active_bytes(pages), others = active - min_size(size, active);
+	bool is_object = use == USE_OBJECT && size < CHUNK_BYTES;
+	bool fast = grows_fast(pages, size) || (is_object && atomic_load_explicit(&pages->objects_dense, memory_order_relaxed));
+
+	if (active < HUGE_SURE && (use == USE_GROWN ? active < HUGE_LEAST : others < HUGE_LEAST || !fast))
+		return false;
+	return !is_object || objects_are_dense(pages, start);
+}
+
+static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, enum use use)
+{
+	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
-	if (!dense && size < CHUNK_BYTES && options.thp != THP_ALWAYS && !objects_are_dense(pages, start))
+	if (options.thp != THP_ALWAYS && !will_be_filled(pages, start, size, use))
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
@@ -161,7 +187,7 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, bool
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size); // it will be resident with the first touch of its neighbour
 }
 
-static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, bool dense)
+static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, enum use use)
 {
 	struct vmem_constraint aligned = { .align = align };
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
@@ -171,18 +197,23 @@ static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zero
 	if (piece.start != 0 && piece.dirty < size)
 		keep_proportion(pages, size - piece.dirty);
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
-		ask_for_huge(pages, piece.start, size, dense);
+		ask_for_huge(pages, piece.start, size, use);
 	return piece.start;
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
-	return take(pages, size, align, zeroed, false);
+	return take(pages, size, align, zeroed, USE_OBJECT);
 }
 
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
-	return take(pages, size, align, zeroed, true);
+	return take(pages, size, align, zeroed, USE_SLAB);
+}
+
+uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed)
+{
+	return take(pages, size, 0, zeroed, USE_GROWN);
 }
 
 void pages_free(struct pages *pages, uintptr_t start, size_t size)
@@ -208,7 +239,7 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	uintptr_t chunk = round_up(start + size, CHUNK_BYTES), end = start + new_size;
 
 	if (done && end > chunk && end - chunk >= CHUNK_BYTES)
-		ask_for_huge(pages, chunk, end - chunk, false);
+		ask_for_huge(pages, chunk, end - chunk, USE_GROWN);
 	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return done;
 }

@@ -5,7 +5,7 @@
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
 //   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
 //                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB.
-// Huge pages: a heap that already has many active bytes will fill the chunks it imports, so these are asked for as huge
+// Huge pages: a heap that grows fast, or has many active bytes, will fill the chunks it imports, so these are asked for as huge
 // pages, for one page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the
 // kernel fill its holes (docs/decisions/0005).
 //
@@ -37,6 +37,7 @@ struct pages {
 	// Of chunks that begin with an object smaller than they are (docs/decisions/0005): how many there were, the last that was left to
 	// small pages, to be looked at, and whether the one before it turned out to be resident.
 	_Atomic uint32_t object_chunks;
+	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
 	_Atomic bool objects_dense;
 	_Atomic uintptr_t looked_at;
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
@@ -56,6 +57,8 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 // The same for slabs, whose buffers will all be written to: in a large heap the chunk that it begins is to be huge pages. Of an object
 // smaller than a chunk a program may touch a page only, as with buffers of connections: earlier chunks tell (docs/decisions/0005).
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed);
+// And for an object that has outgrown its place: it was filled, and so will be the rest.
+uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed);
 void pages_free(struct pages *pages, uintptr_t start, size_t size);
 
 // In place; false: not possible. `*zeroed`: what was added is zero.

@@ -8,6 +8,7 @@
 
 #include "conf/options.h"
 #include "heap/heap.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "unit.h"
 
@@ -345,6 +346,52 @@ static void slabs_are_dense(void) {
     options.thp = THP_NEVER;
 }
 
+static void take_time(uint64_t us) {
+    for (uint64_t from = os_clock_process_us(); os_clock_process_us() - from < us;)
+        continue;
+}
+
+// A heap that grows slowly gets small pages until the unused part of a huge one is beyond notice.
+static void slow_growth(void) {
+    enum { SLAB = 256 * 1024, SLABS = 176, SLABS_A_CHUNK = 8, SLOW_US = 12000 };
+    struct pages pages;
+    uintptr_t slabs[SLABS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    for (int i = 0; i < SLABS; i++) {
+        if (i % SLABS_A_CHUNK == 0)
+            take_time(SLOW_US);
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+        CHECK_EQ(pages.has_huge, pages_active_bytes(&pages) > 40 * 1024 * 1024);
+    }
+    for (int i = 0; i < SLABS; i++)
+        pages_free(&pages, slabs[i], SLAB);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
+// Objects of many chunks in a small heap: a table may be hardly touched; what grew and was moved was filled.
+static void large_in_small_heap(void) {
+    enum { OBJECT = 10 * 1024 * 1024 };
+    struct pages pages;
+    uintptr_t objects[3];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    CHECK((objects[0] = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
+    CHECK((objects[1] = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
+    CHECK(!pages.has_huge);
+    CHECK((objects[2] = pages_alloc_grown(&pages, OBJECT, &zeroed)) != 0);
+    CHECK(pages.has_huge);
+    for (int i = 0; i < 3; i++)
+        pages_free(&pages, objects[i], OBJECT);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
 int main(void) {
     CHECK(heap_ready());
     options.background_thread = false;
@@ -362,5 +409,7 @@ int main(void) {
     decay_of_one_run();
     sparse_objects();
     slabs_are_dense();
+    slow_growth();
+    large_in_small_heap();
     return 0;
 }
