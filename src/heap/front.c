@@ -24,6 +24,7 @@ enum {
 	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
 	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
 	MOST_CAPACITY = 252,      // rounds
+	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	TIDY_MS = 500,            // a class not used for this long is given to the depot
 	MISSES_A_LOOK = 16,       // between looks at the clock
@@ -54,6 +55,15 @@ unsigned front_most_rounds(unsigned class)
 	size_t rounds = bytes / class_size(class);
 
 	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > MOST_CAPACITY ? MOST_CAPACITY : (unsigned)rounds;
+}
+
+// Of a magazine that has grown: of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
+// share of the heap is the bound (fronts_hold_enough).
+static unsigned grown_rounds(unsigned class)
+{
+	unsigned rounds = front_most_rounds(class);
+
+	return class_size(class) <= SMALL_MOST ? rounds : (unsigned)min_size(rounds * MEDIUM_GROWTH, MOST_CAPACITY);
 }
 
 unsigned front_first_batch(unsigned class)
@@ -347,7 +357,7 @@ static void grow_capacity(struct front *front, unsigned class)
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
 	if (!fronts_hold_enough(front->arena))
-		set_capacity(front, class, min_size(more, front_most_rounds(class)));
+		set_capacity(front, class, min_size(more, grown_rounds(class)));
 }
 
 // Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.

@@ -1,0 +1,43 @@
+// Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/front.h"
+
+#include "conf/options.h"
+#include "unit.h"
+
+enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4 };
+
+static void *objects[OBJECTS];
+
+// Batches that no new magazine holds come and go, so that the depot is visited.
+static void visit_depot(void) {
+    void *batch[BATCH];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BATCH; i++)
+            CHECK((batch[i] = malloc(SIZE)) != NULL);
+        for (int i = 0; i < BATCH; i++)
+            free(batch[i]);
+    }
+}
+
+int main(void) {
+    unsigned class = size_class(SIZE);
+    size_t most = options.magazine_bytes * (size_t)2 / SIZE;
+
+    options.background_thread = false;
+    free(malloc(1));
+    CHECK(words.front != NULL);
+    words.front->arena->front_bytes = 1024 * KIB; // as if others held that much beside a heap of nothing
+    visit_depot();
+    CHECK_LE(words.front->capacity[class], most);
+    words.front->arena->front_bytes = 0;
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = malloc(SIZE)) != NULL);
+    visit_depot();
+    CHECK_EQ(words.front->capacity[class], GROWTH * most);
+    CHECK_LE(words.front->capacity[size_class(64)], front_most_rounds(size_class(64)));
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    return 0;
+}
