@@ -3,11 +3,11 @@
 #define _GNU_SOURCE
 #include "os/cpu.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/file.h"
@@ -17,13 +17,14 @@ enum { PATH_BYTES = 512 };
 unsigned os_cpus_affine(void)
 {
 	// Larger than cpu_set_t: the kernel refuses a mask shorter than its own.
-	static unsigned long mask[8192 / (8 * sizeof(unsigned long))];
+	unsigned long mask[8192 / (8 * sizeof(unsigned long))];
+	long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
 	unsigned count = 0;
 
-	if (sched_getaffinity(getpid(), sizeof mask, (cpu_set_t *)(void *)mask) != 0)
-		return 1;
-	for (size_t i = 0; i < sizeof mask / sizeof mask[0]; i++)
-		count += (unsigned)__builtin_popcountl(mask[i]);
+	// Bit by bit: a call of the compiler's library would make more of its pages resident than the loop is long.
+	for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
+		for (; mask[i] != 0; mask[i] &= mask[i] - 1)
+			count++;
 	return count == 0 ? 1 : count;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -33,7 +34,7 @@ size_t os_page_size(void)
 	size_t size = atomic_load_explicit(&known, memory_order_relaxed);
 
 	if (size == 0) {
-		size = (size_t)sysconf(_SC_PAGESIZE);
+		size = (size_t)getauxval(AT_PAGESZ);
 		atomic_store_explicit(&known, size, memory_order_relaxed);
 	}
 	return size;
@@ -268,7 +269,7 @@ size_t os_memory_bytes(void)
 {
 	struct sysinfo info;
 
-	return sysinfo(&info) == 0 ? (size_t)info.totalram * info.mem_unit : 0;
+	return syscall(SYS_sysinfo, &info) == 0 ? (size_t)info.totalram * info.mem_unit : 0;
 }
 
 size_t os_address_space_limit(void)

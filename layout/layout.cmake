@@ -1,0 +1,24 @@
+# How the shared library is laid out: what every program runs through, reads and writes lies together. The linker's own script,
+# with our lists put before its patterns; a linker that does not show its script lays the library out as it likes.
+# SPDX-License-Identifier: BSD-2-Clause
+include(CheckLinkerFlag)
+set(LAYOUT ${CMAKE_CURRENT_LIST_DIR})
+set(LAYOUT_SCRIPT ${CMAKE_BINARY_DIR}/layout.ld)
+
+# Loadable in one piece, whose windows begin where the kernel's do.
+set(LAYOUT_OPTIONS -Wl,-z,noseparate-code -Wl,-z,max-page-size=65536)
+get_target_property(options vmag LINK_OPTIONS)
+list(APPEND options ${LAYOUT_OPTIONS})
+execute_process(COMMAND ${CMAKE_C_COMPILER} -shared ${options} -Wl,--verbose -o ${CMAKE_BINARY_DIR}/CMakeFiles/layout
+  OUTPUT_VARIABLE script ERROR_QUIET)
+string(REGEX REPLACE "^.*======\n(.*)\n======.*$" "\\1" script "${script}")
+string(REGEX REPLACE "\n  \\.text +:\n  {" "\n  .rodata.first : { INCLUDE ${LAYOUT}/rodata.ld }\n  .text :\n  {\n INCLUDE ${LAYOUT}/text.ld" script "${script}")
+string(REGEX REPLACE "\n  \\.bss +:\n  {" "\n  .bss :\n  {\n INCLUDE ${LAYOUT}/bss.ld" script "${script}")
+file(WRITE ${LAYOUT_SCRIPT} "${script}")
+if(script MATCHES "rodata.ld.*text.ld.*bss.ld")
+  check_linker_flag(C "${LAYOUT_OPTIONS};-Wl,-T,${LAYOUT_SCRIPT}" VMAG_LAYOUT)
+endif()
+if(VMAG_LAYOUT)
+  target_link_options(vmag PRIVATE ${LAYOUT_OPTIONS} -Wl,-T,${LAYOUT_SCRIPT})
+  set_target_properties(vmag PROPERTIES LINK_DEPENDS "${LAYOUT_SCRIPT};${LAYOUT}/text.ld;${LAYOUT}/rodata.ld;${LAYOUT}/bss.ld")
+endif()
