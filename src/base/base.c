@@ -24,11 +24,13 @@ static struct {
 	char *end;
 	unsigned lg_growth; // of the next block: it grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
-	struct base_range ranges[RANGES_MOST]; // what was mapped; more are not noted
-	size_t range_count;
+	size_t range_count; // of mapped_ranges
 	// Atomic, for statistics.
 	_Atomic size_t mapped;
 } base = { .lock = MUTEX_INIT(RANK_BASE) };
+
+// What was mapped, under the lock; more are not noted. Apart, so that the little above shares its page with others' (layout/).
+static struct base_range mapped_ranges[RANGES_MOST];
 
 static void *list_pop(size_t size)
 {
@@ -103,7 +105,7 @@ static void range_add(uintptr_t start, size_t size)
 {
 	mutex_lock(&base.lock);
 	if (base.range_count < RANGES_MOST)
-		base.ranges[base.range_count++] = (struct base_range){ start, start + size };
+		mapped_ranges[base.range_count++] = (struct base_range){ start, start + size };
 	mutex_unlock(&base.lock);
 }
 
@@ -111,8 +113,8 @@ static void range_remove(uintptr_t start)
 {
 	mutex_lock(&base.lock);
 	for (size_t i = 0; i < base.range_count; i++)
-		if (base.ranges[i].start == start)
-			base.ranges[i] = base.ranges[--base.range_count];
+		if (mapped_ranges[i].start == start)
+			mapped_ranges[i] = mapped_ranges[--base.range_count];
 	mutex_unlock(&base.lock);
 }
 
@@ -157,7 +159,7 @@ size_t base_ranges(struct base_range *ranges, size_t most)
 	mutex_lock(&base.lock);
 	count = base.range_count;
 	for (size_t i = 0; i < count && i < most; i++)
-		ranges[i] = base.ranges[i];
+		ranges[i] = mapped_ranges[i];
 	mutex_unlock(&base.lock);
 	return count;
 }

@@ -41,12 +41,12 @@ static const struct options presets = {
 
 const struct option option_table[] = {
 #define OPTION(n, t, value, low, high, say) \
-	{ #n, #t, #value, NULL, say, (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t) },
+	{ #n, #t, "", (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t) },
 #define CLIPPED(n, t, value, low, high, say) \
-	{ #n, #t, #value, NULL, say, (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t), .clipped = true },
-#define WORDS(n, value, list, say) { #n, "word", #value, list, say, 0, 0, PLACE(n), .kind = OPTION_WORDS },
-#define RATIO(n, value, high, say) { #n, "ratio", #value, NULL, say, 0, high, PLACE(n), .kind = OPTION_RATIO },
-#define TEXT(n, value, bytes, say) { #n, "text", value, NULL, say, 0, (bytes) - 1, PLACE(n), .kind = OPTION_TEXT },
+	{ #n, #t, "", (int64_t)(low), (int64_t)(high), PLACE(n), .kind = KIND(t), .clipped = true },
+#define WORDS(n, value, list, say) { #n, "word", list, 0, 0, PLACE(n), .kind = OPTION_WORDS },
+#define RATIO(n, value, high, say) { #n, "ratio", "", 0, high, PLACE(n), .kind = OPTION_RATIO },
+#define TEXT(n, value, bytes, say) { #n, "text", "", 0, (bytes) - 1, PLACE(n), .kind = OPTION_TEXT },
 #include "conf/options.def"
 #undef OPTION
 #undef CLIPPED
@@ -56,6 +56,20 @@ const struct option option_table[] = {
 };
 
 const size_t option_count = sizeof option_table / sizeof option_table[0];
+
+const char option_meanings[] =
+#define OPTION(name, type, value, least, most, meaning) meaning "\0"
+#define CLIPPED(name, type, value, least, most, meaning) meaning "\0"
+#define WORDS(name, value, words, meaning) meaning "\0"
+#define RATIO(name, value, most, meaning) meaning "\0"
+#define TEXT(name, value, bytes, meaning) meaning "\0"
+#include "conf/options.def"
+#undef OPTION
+#undef CLIPPED
+#undef WORDS
+#undef RATIO
+#undef TEXT
+	"";
 
 static bool piece_is(struct piece piece, const char *word)
 {

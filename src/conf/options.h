@@ -46,12 +46,11 @@ void options_read(void);
 // What a row of the table says, for parsing, printing and controls.
 enum option_kind { OPTION_BOOL, OPTION_INT, OPTION_UNSIGNED, OPTION_I64, OPTION_U64, OPTION_WORDS, OPTION_RATIO, OPTION_TEXT };
 
+// Without pointers: each would cost every process a relocation in memory of its own.
 struct option {
-	const char *name;
-	const char *type; // as written in the table
-	const char *preset;
-	const char *words; // of OPTION_WORDS, separated by '|'
-	const char *meaning;
+	char name[48];
+	char type[16];     // as written in the table
+	char words[64];    // of OPTION_WORDS, separated by '|'
 	int64_t least, most; // of numbers; most + 1: bytes of OPTION_TEXT
 	uint16_t offset;     // in struct options
 	uint8_t kind;
@@ -63,6 +62,7 @@ enum { OPTIONS_MOST = 256 };
 // Rows in the order of the table.
 extern const struct option option_table[];
 extern const size_t option_count;
+extern const char option_meanings[]; // of all rows, one string behind the other
 
 // NULL: no such option.
 const struct option *option_find(const char *name, size_t length);

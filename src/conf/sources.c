@@ -352,7 +352,9 @@ static void add_limits(struct text *text, const struct option *option)
 
 void options_print(void (*put)(void *argument, const char *line), void *argument)
 {
-	for (size_t i = 0; i < option_count; i++) {
+	const char *meaning = option_meanings;
+
+	for (size_t i = 0; i < option_count; i++, meaning += strlen(meaning) + 1) {
 		const struct option *option = &option_table[i];
 		char line[1024];
 		struct text text = text_into(line, sizeof line - 2);
@@ -361,7 +363,7 @@ void options_print(void (*put)(void *argument, const char *line), void *argument
 		option_print(&text, option);
 		text_add(&text, "\t%s\t", option_source(option));
 		add_limits(&text, option);
-		text_add(&text, "\t%s", option->meaning);
+		text_add(&text, "\t%s", meaning);
 		*text.at++ = '\n';
 		*text.at = '\0';
 		put(argument, line);

@@ -39,12 +39,32 @@ enum { VOID = CONTROL_VOID, BOOL = CONTROL_BOOL, UNSIGNED = CONTROL_UNSIGNED, U3
        PAIR = CONTROL_PAIR, STRUCT = CONTROL_STRUCT };
 
 const struct control control_rows[] = {
-#define CONTROL(name, type, access, handler, argument, meaning) { name, type, CONTROL_##access, handler, argument, meaning },
+#define CONTROL(name, type, access, handler, argument, meaning) { name, type, CONTROL_##access, argument },
 #include "ctl/controls.def"
 #undef CONTROL
 };
 
 const size_t control_count = sizeof control_rows / sizeof control_rows[0];
+
+static const char meanings[] =
+#define CONTROL(name, type, access, handler, argument, meaning) meaning "\0"
+#include "ctl/controls.def"
+#undef CONTROL
+	"";
+
+enum { FIRST_ROW = __COUNTER__ + 1 };
+
+static int handle(const struct control *row, struct control_call *call)
+{
+	switch (row - control_rows) {
+#define CONTROL(name, type, access, handler, argument, meaning) \
+	case __COUNTER__ - FIRST_ROW:                          \
+		return handler(call);
+#include "ctl/controls.def"
+#undef CONTROL
+	}
+	return ENOENT;
+}
 
 static size_t size_of_type(enum control_type type)
 {
@@ -102,12 +122,12 @@ static int act(const struct control *row, struct control_call *call)
 {
 	if (control_only_read(call) != 0 || control_only_written(call) != 0)
 		return EPERM;
-	return row->handler(call);
+	return handle(row, call);
 }
 
 static int read_value(const struct control *row, struct control_call *call)
 {
-	int failure = row->handler(call);
+	int failure = handle(row, call);
 
 	return failure != 0 ? failure : control_put(call, &call->value, size_of_type(row->type));
 }
@@ -124,7 +144,7 @@ static int change(const struct control *row, struct control_call *call)
 		return failure;
 	memcpy(&call->value, call->newp, size);
 	call->writes = true;
-	return row->handler(call);
+	return handle(row, call);
 }
 
 static int perform_access(const struct control *row, struct control_call *call)
@@ -144,7 +164,7 @@ static int perform_access(const struct control *row, struct control_call *call)
 		failure = change(row, call);
 		break;
 	case CONTROL_OWN:
-		failure = row->handler(call);
+		failure = handle(row, call);
 		break;
 	}
 	return failure;
@@ -183,13 +203,14 @@ void controls_print(void (*put)(void *argument, const char *line), void *argumen
 	static const char *const types[] = { "-", "bool", "unsigned", "uint32_t", "uint64_t", "int64_t", "size_t", "ssize_t",
 					     "const char *", "pointer", "uint64_t[2]", "struct" };
 	static const char *const accesses[] = { "act", "read", "read, write", "see meaning" };
+	const char *meaning = meanings;
 
-	for (size_t i = 0; i < control_count; i++) {
+	for (size_t i = 0; i < control_count; i++, meaning += strlen(meaning) + 1) {
 		const struct control *row = &control_rows[i];
 		char line[640];
 		struct text text = text_into(line, sizeof line - 2);
 
-		text_add(&text, "%s\t%s\t%s\t%s", row->name, types[row->type], accesses[row->access], row->meaning);
+		text_add(&text, "%s\t%s\t%s\t%s", row->name, types[row->type], accesses[row->access], meaning);
 		*text.at++ = '\n';
 		*text.at = '\0';
 		put(argument, line);

@@ -66,12 +66,11 @@ struct control_call {
 
 typedef int control_handler(struct control_call *call);
 
+// Without pointers: each would cost every process a relocation in memory of its own. Handlers and meanings are in control.c.
 struct control {
-	const char *name;
+	char name[64];
 	uint8_t type, access;
-	control_handler *handler;
-	size_t argument;
-	const char *meaning;
+	uint32_t argument;
 };
 
 extern const struct control control_rows[];

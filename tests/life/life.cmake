@@ -54,6 +54,10 @@ vmag_test(life.static_program quick 60 life_static_program)
 vmag_test_program(life_footprint life/footprint.c)
 vmag_test(life.footprint quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/footprint.py $<TARGET_FILE:vmag>
           $<TARGET_FILE:life_footprint>)
+if(VMAG_LAYOUT)
+  vmag_test_program(life_fresh life/fresh.c)
+  vmag_test(life.fresh quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/fresh.py $<TARGET_FILE:vmag> $<TARGET_FILE:life_fresh>)
+endif()
 
 foreach(variant vmag vmag_static)
   vmag_test_program(life_secure_${variant} life/secure.c LIBRARIES ${variant})
