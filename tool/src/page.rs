@@ -315,8 +315,8 @@ fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     }
     if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let live = heap.sum(Measure::LiveBytes);
-        let (value, error) = (bytes(live.bytes as u64), bytes(live.bytes_error() as u64));
-        add("live in the profile", format!("{value} ± {error}"));
+        let error = bytes(live.bytes_error() as u64);
+        add(&format!("± {error}, live in the profile"), bytes(live.bytes as u64));
     }
     out
 }
