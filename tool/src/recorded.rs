@@ -30,79 +30,96 @@ impl Callers {
 /// Has the unwinder by tables.
 const LIBGCC: &str = "libgcc_s.so.1";
 
-/// A heap profile that a run is to leave in a file.
-pub struct ProfileWanted {
+/// A file that a run is to leave: a heap profile or an event trace.
+pub struct Wanted {
+    what: &'static str,
     file: PathBuf,
+    /// Where the processes of the run put theirs.
     folder: TempDir,
 }
 
-/// The profiles that came of it.
-pub struct ProfilesWritten {
+/// The files that came of it.
+pub struct Written {
     /// Of the command's own process; None when it left none.
     pub own: Option<PathBuf>,
     pub of_children: Vec<PathBuf>,
 }
 
-impl ProfileWanted {
+/// What processes call their files, with their number behind it.
+const NAME: &str = "of";
+
+impl Wanted {
     /// `sample_bytes`: the mean distance of samples, rounded to a power of two.
-    pub fn new(file: &Path, sample_bytes: u64, callers: Callers, asked: &mut Asked) -> Result<ProfileWanted> {
-        let folder = tempfile::Builder::new()
-            .prefix("vmag-profile-")
-            .tempdir()
-            .map_err(|error| {
-                ToolError::new(
-                    "cannot keep profiles",
-                    error,
-                    "make room in the temporary directory, or set TMPDIR",
-                )
-            })?;
+    pub fn profile(file: &Path, sample_bytes: u64, callers: Callers, asked: &mut Asked) -> Result<Wanted> {
+        let wanted = Wanted::beside(file, "profile")?;
         let lg = sample_bytes.max(1).ilog2();
-        let prefix = folder.path().join("p").display().to_string();
-        for option in [
+        asked.options.extend([
             "prof:true".to_string(),
             "prof_final:true".to_string(),
             "prof_accum:true".to_string(),
             format!("lg_prof_sample:{lg}"),
-            format!("prof_unwinder:{}", callers.word()),
-            format!("prof_prefix:{prefix}"),
-        ] {
-            asked.options.push(option);
+            format!("prof_prefix:{}", wanted.prefix()?),
+        ]);
+        ask_callers(callers, asked);
+        Ok(wanted)
+    }
+
+    pub fn trace(file: &Path, how: &TraceLimits, asked: &mut Asked) -> Result<Wanted> {
+        let wanted = Wanted::beside(file, "trace")?;
+        asked.options.extend([
+            format!("trace:{}", wanted.prefix()?),
+            format!("trace_bytes:{}", how.most_bytes),
+            format!("trace_seconds:{}", how.most_seconds),
+            format!("trace_ring:{}", how.ring),
+        ]);
+        if let Some(callers) = how.stacks {
+            asked.options.push("trace_stacks:true".to_string());
+            ask_callers(callers, asked);
         }
-        if callers == Callers::Tables {
-            asked.libraries.push(LIBGCC);
-        }
-        Ok(ProfileWanted {
+        Ok(wanted)
+    }
+
+    /// In the folder of the file, for traces are large and are to be moved, not copied.
+    fn beside(file: &Path, what: &'static str) -> Result<Wanted> {
+        let beside = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = tempfile::Builder::new()
+            .prefix(&format!(".vmag-{what}-"))
+            .tempdir_in(beside.unwrap_or(Path::new(".")))
+            .map_err(|error| cannot_write(what, file, error))?;
+        Ok(Wanted {
+            what,
             file: file.to_path_buf(),
             folder,
         })
     }
 
-    /// Puts the profile of process `pid` where it was wanted, and those of its children beside it, by process number.
-    pub fn collect(&self, pid: i32) -> Result<ProfilesWritten> {
-        let mut written = ProfilesWritten {
+    /// Of files; absolute, for the program may change its folder.
+    fn prefix(&self) -> Result<String> {
+        let folder = self.folder.path().canonicalize().map_err(|error| self.lost(error))?;
+        Ok(folder.join(NAME).display().to_string())
+    }
+
+    /// Puts the file of process `pid` where it was wanted, and those of its children beside it, by process number. The last
+    /// program that a process became wrote the last one.
+    pub fn collect(&self, pid: i32) -> Result<Written> {
+        let mut written = Written {
             own: None,
             of_children: Vec::new(),
         };
-        for entry in fs::read_dir(self.folder.path())
-            .map_err(|error| self.lost(error))?
-            .flatten()
-        {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(of) = name
-                .strip_prefix("p.")
-                .and_then(|rest| rest.split('.').next()?.parse::<i32>().ok())
-            else {
-                continue;
-            };
+        let entries = fs::read_dir(self.folder.path()).map_err(|error| self.lost(error))?;
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let Some(of) = process_of(&path) else { continue };
             let to = if of == pid {
                 self.file.clone()
             } else {
                 numbered(&self.file, of)
             };
-            fs::copy(entry.path(), &to).map_err(|error| self.lost(error))?;
+            fs::rename(&path, &to).map_err(|error| self.lost(error))?;
             if of == pid {
                 written.own = Some(to);
-            } else {
+            } else if !written.of_children.contains(&to) {
                 written.of_children.push(to);
             }
         }
@@ -110,11 +127,14 @@ impl ProfileWanted {
     }
 
     fn lost(&self, error: io::Error) -> ToolError {
-        ToolError::new(
-            format!("cannot write the profile {}", self.file.display()),
-            error,
-            "name a file that can be written with --profile=FILE",
-        )
+        cannot_write(self.what, &self.file, error)
+    }
+}
+
+fn ask_callers(callers: Callers, asked: &mut Asked) {
+    asked.options.push(format!("prof_unwinder:{}", callers.word()));
+    if callers == Callers::Tables && !asked.libraries.contains(&LIBGCC) {
+        asked.libraries.push(LIBGCC);
     }
 }
 
@@ -128,80 +148,17 @@ pub struct TraceLimits {
     pub stacks: Option<Callers>,
 }
 
-/// An event trace that a run is to leave in a file.
-pub struct TraceWanted {
-    file: PathBuf,
-    folder: TempDir,
+/// "of.4711.0.trace" is of process 4711.
+fn process_of(path: &Path) -> Option<i32> {
+    let rest = path.file_name()?.to_str()?.strip_prefix(NAME)?;
+    rest.split('.').nth(1)?.parse().ok()
 }
 
-impl TraceWanted {
-    /// Beside the file, for traces are large and are to be moved, not copied.
-    pub fn new(file: &Path, how: &TraceLimits, asked: &mut Asked) -> Result<TraceWanted> {
-        let beside = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let folder = tempfile::Builder::new()
-            .prefix(".vmag-trace-")
-            .tempdir_in(beside)
-            .map_err(|error| cannot_keep(file, error))?;
-        let path = folder.path().canonicalize().map_err(|error| cannot_keep(file, error))?;
-        asked.options.push(format!("trace:{}", path.join("t").display()));
-        asked.options.push(format!("trace_bytes:{}", how.most_bytes));
-        asked.options.push(format!("trace_seconds:{}", how.most_seconds));
-        asked.options.push(format!("trace_ring:{}", how.ring));
-        if let Some(callers) = how.stacks {
-            asked.options.push("trace_stacks:true".to_string());
-            asked.options.push(format!("prof_unwinder:{}", callers.word()));
-            if callers == Callers::Tables && !asked.libraries.contains(&LIBGCC) {
-                asked.libraries.push(LIBGCC);
-            }
-        }
-        Ok(TraceWanted {
-            file: file.to_path_buf(),
-            folder,
-        })
-    }
-
-    /// Puts the trace of process `pid` where it was wanted; those of its children beside it. The last program that the
-    /// process became wrote the last one.
-    pub fn collect(&self, pid: i32) -> Result<ProfilesWritten> {
-        let mut written = ProfilesWritten {
-            own: None,
-            of_children: Vec::new(),
-        };
-        let entries = fs::read_dir(self.folder.path()).map_err(|error| cannot_keep(&self.file, error))?;
-        let mut names: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        names.sort();
-        for path in names {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(of) = name
-                .strip_prefix("t.")
-                .and_then(|rest| rest.split('.').next()?.parse::<i32>().ok())
-            else {
-                continue;
-            };
-            let to = if of == pid {
-                self.file.clone()
-            } else {
-                numbered(&self.file, of)
-            };
-            fs::rename(&path, &to).map_err(|error| cannot_keep(&self.file, error))?;
-            if of == pid {
-                written.own = Some(to);
-            } else {
-                written.of_children.push(to);
-            }
-        }
-        Ok(written)
-    }
-}
-
-fn cannot_keep(file: &Path, error: io::Error) -> ToolError {
+fn cannot_write(what: &str, file: &Path, error: io::Error) -> ToolError {
     ToolError::new(
-        format!("cannot write the trace {}", file.display()),
+        format!("cannot write the {what} {}", file.display()),
         error,
-        "name a file that can be written with --trace=FILE",
+        format!("name a file that can be written with --{what}=FILE"),
     )
 }
 
@@ -230,10 +187,10 @@ mod tests {
     fn profiles_go_where_they_were_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let mut asked = Asked::default();
-        let wanted = ProfileWanted::new(&folder.path().join("x.heap"), 1 << 19, Callers::Tables, &mut asked).unwrap();
+        let wanted = Wanted::profile(&folder.path().join("x.heap"), 1 << 19, Callers::Tables, &mut asked).unwrap();
         assert!(asked.options.contains(&"lg_prof_sample:19".to_string()));
-        fs::write(wanted.folder.path().join("p.7.0.f.heap"), "seven").unwrap();
-        fs::write(wanted.folder.path().join("p.8.0.f.heap"), "eight").unwrap();
+        fs::write(wanted.folder.path().join("of.7.0.f.heap"), "seven").unwrap();
+        fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();
         let written = wanted.collect(7).unwrap();
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);

@@ -6,7 +6,7 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
 use crate::output::{json, say, text};
-use crate::recorded::{Callers, ProfileWanted, ProfilesWritten, TraceLimits, TraceWanted};
+use crate::recorded::{Callers, TraceLimits, Wanted, Written};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -104,7 +104,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status> {
     let mut subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
     let profile = match &arguments.profile {
-        Some(file) => Some(ProfileWanted::new(
+        Some(file) => Some(Wanted::profile(
             file,
             arguments.sample_bytes,
             arguments.callers,
@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         subject.asked.options.push("stats_print:true".to_string());
     }
     let trace = match &arguments.trace {
-        Some(file) => Some(TraceWanted::new(
+        Some(file) => Some(Wanted::trace(
             file,
             &TraceLimits {
                 most_bytes: arguments.trace_bytes,
@@ -134,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         &subject,
         &mut launcher,
         &mut shown,
-        &Wanted {
+        &Leavings {
             profile,
             trace,
             bundle: arguments.bundle,
@@ -143,15 +143,15 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 }
 
 /// What the run is to leave behind.
-struct Wanted {
-    profile: Option<ProfileWanted>,
-    trace: Option<TraceWanted>,
+struct Leavings {
+    profile: Option<Wanted>,
+    trace: Option<Wanted>,
     bundle: bool,
 }
 
-impl Wanted {
+impl Leavings {
     /// Puts it where it was wanted, as it was wanted.
-    fn finish(&self, written: ProfilesWritten, name: (&str, &str), shown: &Shown) -> Result<()> {
+    fn finish(&self, written: Written, name: (&str, &str), shown: &Shown) -> Result<()> {
         tell_written(&written, name, shown);
         if self.bundle {
             for path in written.own.iter().chain(&written.of_children) {
@@ -164,7 +164,7 @@ impl Wanted {
 }
 
 /// `name`: of the thing, and the command that shows it.
-fn tell_written(written: &ProfilesWritten, (name, command): (&str, &str), shown: &Shown) {
+fn tell_written(written: &Written, (name, command): (&str, &str), shown: &Shown) {
     let Some(own) = &written.own else {
         say(format_args!(
             "vmag: no {name} of the command's process: it was killed, called _exit, or became another program\n"
@@ -183,7 +183,7 @@ fn tell_written(written: &ProfilesWritten, (name, command): (&str, &str), shown:
     }
 }
 
-fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wanted: &Wanted) -> Result<Status> {
+fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wanted: &Leavings) -> Result<Status> {
     let measured = subject.run_on_vmag(launcher)?;
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
