@@ -89,6 +89,36 @@ def totals(proto, which):
     return float(re.search(r"of ([\d.]+)B total", out).group(1)), out
 
 
+PPROF_MODULE = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
+
+
+def build_validator(folder):
+    """What holds a profile to the rules of pprof, Parca and Pyroscope; None where there is no Go, or its module is not to be had."""
+    if not shutil.which("go"):
+        print("without go: profiles are not held to the rules of Parca and Pyroscope")
+        return None
+    shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "validate.go"), folder)
+    for words in (["mod", "init", "validate"], ["get", PPROF_MODULE], ["build", "-o", "validate", "."]):
+        done = subprocess.run(["go", *words], cwd=folder, env={**os.environ, "GOFLAGS": "-mod=mod"}, capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"without {PPROF_MODULE}, profiles are not held to the rules of Parca and Pyroscope: {done.stderr.strip()[-200:]}")
+            return None
+    return os.path.join(folder, "validate")
+
+
+def check_rules(server, holder, folder):
+    go = os.path.join(folder, "go")
+    os.mkdir(go)
+    validate = build_validator(go)
+    for path in ("heap?", "allocs?", "allocs?seconds=1&"):
+        proto = os.path.join(folder, "rules.pb.gz")
+        with open(proto, "wb") as file:
+            file.write(server.get(f"/debug/pprof/{path}pid={holder.pid}")[1])
+        if validate:
+            done = subprocess.run([validate, proto], capture_output=True, text=True)
+            assert done.returncode == 0 and "inuse_space" in done.stdout, (path, done)
+
+
 def check_profiles(server, holder, folder):
     proto = os.path.join(folder, "heap.pb.gz")
     body = server.get(f"/debug/pprof/heap?pid={holder.pid}")[1]
@@ -200,6 +230,7 @@ def main(vmag, library, program):
             check_metrics(server, holder)
             check_refusals(server, holder)
             check_profiles(server, holder, folder)
+            check_rules(server, holder, folder)
             check_prometheus(server, holder, folder)
     check_all_and_gone(vmag, library, program)
 
