@@ -50,6 +50,22 @@ def check(vmag, holder):
     assert json.loads(run(vmag, "--json", "--below=1", holder.pid))["nearly_empty"] < found["nearly_empty"]
 
 
+def check_live_map(vmag, holder, folder):
+    """Of the same process: the survivors' slabs are pale, the large objects' full."""
+    def picture(*words):
+        return subprocess.run([vmag, "map", "--seconds", "1", *words, holder.pid], capture_output=True, text=True, timeout=60)
+    found = json.loads(picture("--json").stdout)
+    cells = [cell for row in found["occupancy"] for cell in row]
+    print({"rows": found["rows"], "full": cells.count(255), "pale": sum(0 < cell < 20 for cell in cells)})
+    assert len(cells) == found["rows"] * found["columns"] and found["site"] == [] and found["age"] == []
+    # 16 MiB in objects of 4096 bytes and 32 MiB of slabs with two objects in a hundred.
+    assert cells.count(255) > 0.15 * len(cells) and sum(0 < cell < 20 for cell in cells) > 0.3 * len(cells)
+    path = os.path.join(folder, "live.png")
+    assert picture("-o", path).returncode == 0 and open(path, "rb").read(8) == b"\x89PNG\r\n\x1a\n"
+    refused = picture("--color", "age", "-o", path)
+    assert refused.returncode == 125 and "does not tell when" in refused.stderr, refused
+
+
 def check_trace(vmag, library, program, folder):
     path = os.path.join(folder, "t.trace")
     told = f"hold 16\ngrow 8\nthin {KEEP}\n"
@@ -77,6 +93,8 @@ def main(vmag, library, program):
         check_trace(vmag, library, program, folder)
     with Holder(library, program, "prof:true,lg_prof_sample:12") as holder:
         check(vmag, holder)
+        with tempfile.TemporaryDirectory() as folder:
+            check_live_map(vmag, holder, folder)
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
         assert "nothing was sampled" in run(vmag, holder.pid)

@@ -108,6 +108,11 @@ def check_gate(tool, sites, path):
     assert subprocess.run([*gate, "--most-live", "50000000", again]).returncode == 1
     worse = subprocess.run([*gate, "--json", "--baseline", small, path], capture_output=True, text=True)
     assert worse.returncode == 1 and "site_large" in worse.stdout, worse.stdout
+    trace = os.path.join(tool.folder, "gate.trace")
+    tool.run("run", "--quiet", "--lib", tool.library, f"--trace={trace}", "--", sites, "large")
+    assert subprocess.run([*gate, "--most-peak", "200000000", trace]).returncode == 0
+    assert subprocess.run([*gate, "--most-peak", "50000000", trace]).returncode == 1
+    assert subprocess.run([*gate, "--most-peak", "50000000", path], stderr=subprocess.DEVNULL).returncode == 125
     assert subprocess.run([*gate, "--baseline", "/nowhere", path], stderr=subprocess.DEVNULL).returncode == 125
 
 

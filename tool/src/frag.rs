@@ -9,10 +9,9 @@
 pub mod traced;
 
 use crate::attach::Process;
-use crate::error::{Result, ToolError};
-use crate::explain::areas::{self, Residency};
+use crate::error::Result;
+use crate::explain::areas::Residency;
 use crate::explain::heap::{Heap, SlabSeen};
-use crate::explain::root::{self, Found};
 use crate::heap_view::HeapView;
 use crate::process;
 use crate::profile::Estimate;
@@ -94,20 +93,8 @@ impl Frag {
 }
 
 fn slabs_of(pid: i32) -> Result<Vec<SlabSeen>> {
-    let cannot = |error: std::io::Error| process::cannot_look(pid, &error);
-    let areas = areas::read_maps(pid).map_err(cannot)?;
-    let residency = Residency::open(pid).map_err(cannot)?;
-    let heap = match root::find(pid, &areas) {
-        Found::Root(root) => Heap::open(pid, *root),
-        _ => None,
-    };
-    let mut heap = heap.ok_or_else(|| {
-        ToolError::new(
-            format!("the heap of process {pid} cannot be read"),
-            "it was not used yet, or the process has ended",
-            "`vmag doctor` tells which allocator the process has",
-        )
-    })?;
+    let (mut heap, areas) = Heap::of(pid)?;
+    let residency = Residency::open(pid).map_err(|error| process::cannot_look(pid, &error))?;
     Ok(heap.slabs(&areas, &residency))
 }
 

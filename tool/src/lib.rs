@@ -22,6 +22,7 @@ pub mod image;
 pub mod launch;
 pub mod library;
 pub mod live;
+pub mod live_map;
 pub mod measure;
 pub mod option_rows;
 pub mod output;

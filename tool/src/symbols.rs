@@ -110,6 +110,54 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
     named
 }
 
+/// Names alone, the innermost first.
+pub fn functions(frames: &[Frame]) -> Vec<&str> {
+    frames.iter().rev().map(|frame| frame.function.as_str()).collect()
+}
+
+/// A stack without the innermost functions that do nothing but allocate for their callers: by their names, or because
+/// they are the library of a language. The outermost function is the first.
+pub fn callers(frames: &[Frame]) -> &[Frame] {
+    let is_wrapper =
+        |frame: &&Frame| frame.function.to_ascii_lowercase().contains("alloc") || is_library(&frame.function);
+    let count = frames.iter().rev().take_while(is_wrapper).count();
+    if count < frames.len() {
+        &frames[..frames.len() - count]
+    } else {
+        frames
+    }
+}
+
+/// Of Rust and C++: "<alloc::vec::Vec<u8> as core::clone::Clone>::clone", "void std::vector<int>::push_back(int const&)".
+fn is_library(function: &str) -> bool {
+    const LIBRARIES: [&str; 6] = [
+        "std::",
+        "core::",
+        "alloc::",
+        "hashbrown::",
+        "__gnu_cxx::",
+        "operator new",
+    ];
+    let mut depth = 0;
+    let head: String = function
+        .chars()
+        .take_while(|letter| *letter != '(')
+        .filter(|letter| {
+            depth += i32::from(*letter == '<');
+            let outside = depth == 0;
+            depth -= i32::from(*letter == '>');
+            outside
+        })
+        .collect();
+    let of_trait = function.strip_prefix('<').and_then(|rest| rest.split_once(" as "));
+    let owner = match of_trait {
+        Some((_, of_trait)) => of_trait,
+        None if function.starts_with('<') => &function[1..],
+        None => head.rsplit(' ').next().unwrap_or(&head),
+    };
+    LIBRARIES.iter().any(|library| owner.starts_with(library))
+}
+
 fn is_allocator(function: &str) -> bool {
     ALLOCATOR.contains(&function) || function.starts_with("operator new")
 }
@@ -193,8 +241,9 @@ fn debug_file(build_id: &str) -> Option<PathBuf> {
 
 /// blazesym names the outermost function first, and gives each inlined one the place of its call.
 fn frames_of(symbol: &blazesym::symbolize::Sym, module: &str) -> Vec<Frame> {
+    const STRING: &str = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
     let frame = |name: &str, code: Option<&CodeInfo>, inlined: bool| Frame {
-        function: name.to_string(),
+        function: name.replace(STRING, "std::string"),
         module: module.to_string(),
         file: code.map(|code| code.to_path().display().to_string()),
         line: code.and_then(|code| code.line),
@@ -215,5 +264,42 @@ fn unknown(module: &str, name: &str) -> Frame {
         file: None,
         line: None,
         inlined: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap_view::tests::frame;
+
+    #[test]
+    fn libraries_of_languages_are_known() {
+        for function in [
+            "alloc::vec::from_elem",
+            "<alloc::alloc::Global>::alloc_impl",
+            "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+            "std::string::_M_construct(unsigned long, char)",
+            "void std::vector<mine::A, std::allocator<mine::A> >::push_back(mine::A const&)",
+            "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+        ] {
+            assert!(is_library(function), "{function}");
+        }
+        for function in [
+            "remember(std::string)",
+            "rs::fill",
+            "std_like",
+            "<mine::A as mine::B>::make",
+            "mine::A<std::string>::f()",
+        ] {
+            assert!(!is_library(function), "{function}");
+        }
+    }
+
+    #[test]
+    fn who_allocates_is_not_the_library() {
+        let stack = ["main", "keep", "std::vector<int>::push_back(int)", "xmalloc"].map(frame);
+        assert_eq!(callers(&stack).last().unwrap().function, "keep");
+        let library = ["std::rt::lang_start", "alloc::alloc::alloc"].map(frame);
+        assert_eq!(callers(&library).len(), 2);
     }
 }

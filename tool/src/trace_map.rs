@@ -9,7 +9,7 @@ use crate::trace_view::{COLUMNS, HeapCaches, column_of};
 use rustc_hash::FxHashMap;
 
 pub const ROWS: usize = 400;
-const LG_BLOCK: u32 = 12;
+pub const LG_BLOCK: u32 = 12;
 const LG_CHUNK: u32 = 21;
 const BLOCKS: usize = 1 << (LG_CHUNK - LG_BLOCK);
 /// The number that stands for all sites that are not among the chief ones, and for those that are not known.
@@ -28,13 +28,32 @@ pub struct Map {
     pub gap_before: Vec<bool>,
     /// How full, 0 to 255.
     pub occupancy: Vec<u8>,
-    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is.
+    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is. Empty of a process that runs.
     pub age: Vec<u8>,
     /// Which size holds most: 1 + its logarithm; 0: nothing is.
     pub class: Vec<u8>,
     /// The sites that hold most, 1 + number, and their share of what is there, of 255. Empty without stacks.
     pub sites: [Vec<u8>; SITES_A_CELL],
     pub shares: [Vec<u8>; SITES_A_CELL],
+}
+
+impl Map {
+    /// An empty picture of these blocks, in ascending order: how full and of which size.
+    pub fn of_blocks(blocks: &[u64], columns: usize) -> Map {
+        let blocks_a_row = blocks.len().div_ceil(ROWS).max(1);
+        let starts: Vec<usize> = (0..blocks.len()).step_by(blocks_a_row).collect();
+        let follows = |start: &usize| *start == 0 || blocks[*start] == blocks[start - 1] + 1;
+        Map {
+            rows: starts.len(),
+            columns,
+            row_bytes: (blocks_a_row as u64) << LG_BLOCK,
+            row_address: starts.iter().map(|start| blocks[*start] << LG_BLOCK).collect(),
+            gap_before: starts.iter().map(|start| !follows(start)).collect(),
+            occupancy: vec![0; starts.len() * columns],
+            class: vec![0; starts.len() * columns],
+            ..Map::default()
+        }
+    }
 }
 
 /// The blocks that something ever lay in.
@@ -51,7 +70,7 @@ impl Blocks {
     }
 
     /// Their numbers, ascending.
-    fn all(&self) -> Vec<u64> {
+    pub fn all(&self) -> Vec<u64> {
         let mut all = Vec::new();
         for (chunk, bits) in &self.0 {
             all.extend(
@@ -102,9 +121,8 @@ pub struct Drawing {
 impl Drawing {
     pub fn new(trace: &Trace, blocks: Blocks, site_of_stack: FxHashMap<u32, u8>, peak_bytes: u64) -> Drawing {
         let blocks = blocks.all();
-        let blocks_a_row = blocks.len().div_ceil(ROWS).max(1);
-        let starts: Vec<usize> = (0..blocks.len()).step_by(blocks_a_row).collect();
-        let rows = starts.len();
+        let mut map = Map::of_blocks(&blocks, COLUMNS);
+        let blocks_a_row = (map.row_bytes >> LG_BLOCK) as usize;
         let mut row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>> = FxHashMap::default();
         for (index, block) in blocks.iter().enumerate() {
             let chunk = row_of_block
@@ -112,11 +130,15 @@ impl Drawing {
                 .or_insert_with(|| Box::new([0; BLOCKS]));
             chunk[*block as usize % BLOCKS] = (index / blocks_a_row) as u16;
         }
-        let plane = |wanted: bool| vec![0; if wanted { rows * COLUMNS } else { 0 }];
-        let with_sites = !site_of_stack.is_empty();
+        let plane = || vec![0; map.rows * COLUMNS];
+        map.age = plane();
+        if !site_of_stack.is_empty() {
+            map.sites = std::array::from_fn(|_| plane());
+            map.shares = std::array::from_fn(|_| plane());
+        }
         Drawing {
             duration: trace.duration_ns,
-            rows: vec![Row::EMPTY; rows],
+            rows: vec![Row::EMPTY; map.rows],
             row_of_block,
             live: LiveTable::new(trace.duration_ns),
             heap_caches: HeapCaches::new(trace),
@@ -126,21 +148,7 @@ impl Drawing {
             bytes_of_stack: FxHashMap::default(),
             at_peak: FxHashMap::default(),
             column: 0,
-            map: Map {
-                rows,
-                columns: COLUMNS,
-                row_bytes: (blocks_a_row as u64) << LG_BLOCK,
-                row_address: starts.iter().map(|start| blocks[*start] << LG_BLOCK).collect(),
-                gap_before: starts
-                    .iter()
-                    .map(|start| *start > 0 && blocks[*start] != blocks[start - 1] + 1)
-                    .collect(),
-                occupancy: plane(true),
-                age: plane(true),
-                class: plane(true),
-                sites: std::array::from_fn(|_| plane(with_sites)),
-                shares: std::array::from_fn(|_| plane(with_sites)),
-            },
+            map,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
 use crate::live::{Live, LiveTable};
 use crate::profile::{Estimate, Profile, Sample};
-use crate::symbols::Frame;
+use crate::symbols::{Frame, callers};
 use crate::trace::{Event, Kind, Named, Trace};
 use crate::trace_map::{Blocks, Drawing};
 pub use crate::trace_map::{Map, OTHER_SITES};
@@ -130,6 +130,19 @@ pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
     })
 }
 
+/// Only the sums: one pass.
+pub fn summary(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Summary> {
+    Ok(sum_up(trace, progress)?.0)
+}
+
+fn sum_up(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<(Summary, Vec<StackSum>)> {
+    let mut sums = Sums::new(trace);
+    trace
+        .for_each(|event| sums.take(&event), progress)
+        .map_err(|error| cannot_read(trace, error))?;
+    Ok(sums.finish(trace))
+}
+
 /// Only what each call site allocated and still holds, as a profile in which every allocation is a sample.
 pub fn profile(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Profile> {
     if !trace.has_stacks {
@@ -139,11 +152,7 @@ pub fn profile(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Profile> 
             "record it with `vmag run --trace FILE --trace-stacks`",
         ));
     }
-    let mut sums = Sums::new(trace);
-    trace
-        .for_each(|event| sums.take(&event), progress)
-        .map_err(|error| cannot_read(trace, error))?;
-    let (_, stacks) = sums.finish(trace);
+    let (_, stacks) = sum_up(trace, progress)?;
     Ok(profile_of(trace, &stacks))
 }
 
@@ -197,18 +206,11 @@ fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
     }
 }
 
-/// How many of the innermost functions do nothing but allocate for their callers, by their names.
-fn wrappers(frames: &[Frame]) -> usize {
-    let is_wrapper = |frame: &&Frame| frame.function.to_ascii_lowercase().contains("alloc");
-    let count = frames.iter().rev().take_while(is_wrapper).count();
-    if count < frames.len() { count } else { 0 }
-}
-
 /// The sites that hold most for longest, and of each stack its place among them; a site is a function and who calls it.
 fn chief_sites(heap: &HeapView, sums: &[StackSum]) -> (Vec<Vec<Frame>>, FxHashMap<u32, u8>) {
     let key = |index: usize| {
         let frames = &heap.named.stacks[index];
-        let frames = &frames[..frames.len() - wrappers(frames)];
+        let frames = callers(frames);
         let name = |back: usize| {
             frames
                 .len()

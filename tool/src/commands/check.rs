@@ -2,16 +2,20 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::commands::heap::deliver;
-use crate::error::Result;
-use crate::heap_diff;
+use crate::error::{Result, ToolError};
+use crate::heap_diff::{self, Change};
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
-use crate::profile::Profile;
+use crate::profile::{Estimate, Profile};
+use crate::progress::Progress;
+use crate::symbols::functions;
 use crate::system::Status;
+use crate::trace::Trace;
+use crate::trace_view;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +23,8 @@ Examples:
       fails when a call site holds more at the end than in the profile that was kept
   vmag check --most-live 50000000 now.heap
       fails when more than that many bytes are alive
+  vmag run --trace=now.trace -- ./tests && vmag check --most-peak 80000000 now.trace
+      fails when more were alive at any time
 
 Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read. A site has grown when it holds more than --tolerance \
 above the baseline and more than two standard errors above it.";
@@ -29,7 +35,7 @@ const GREW: i32 = 1;
 /// Fail when a profile shows more live memory than it should.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "limit", required = true, multiple = true, args = ["baseline", "most_live"])]
+#[group(id = "limit", required = true, multiple = true, args = ["baseline", "most_live", "most_peak"])]
 pub struct Arguments {
     /// The profile of a good run
     #[arg(long, value_name = "PROFILE")]
@@ -39,6 +45,10 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES")]
     most_live: Option<u64>,
 
+    /// Most bytes that may be alive at any time, of an event trace
+    #[arg(long, value_name = "BYTES")]
+    most_peak: Option<u64>,
+
     /// With --baseline: how much more a site may hold, in percent of what it held
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     tolerance: f64,
@@ -47,7 +57,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// The profile to check
+    /// The profile to check, or an event trace
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 }
@@ -55,58 +65,117 @@ pub struct Arguments {
 const MEASURE: Measure = Measure::LiveBytes;
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let view = HeapView::new(Profile::read(&arguments.profile)?);
+    let peak = match arguments.most_peak {
+        Some(most) => Some(Peak {
+            bytes: peak_of(&arguments.profile)?,
+            most,
+        }),
+        None => None,
+    };
+    let by_site = arguments.baseline.is_some() || arguments.most_live.is_some();
+    let view = match by_site {
+        true => HeapView::new(Profile::read(&arguments.profile)?),
+        false => HeapView::new(Profile::default()),
+    };
     let live = view.sum(MEASURE);
     // Only what is beyond the limit for sure fails: its estimate less two standard errors.
-    let too_much = arguments
-        .most_live
-        .is_some_and(|most| live.bytes - 2.0 * live.bytes_error() > most as f64);
+    let is_beyond = |most: &u64| live.bytes - 2.0 * live.bytes_error() > *most as f64;
     let mut grown = Vec::new();
     if let Some(path) = &arguments.baseline {
         let baseline = HeapView::new(Profile::read(path)?);
         grown = heap_diff::compare(&baseline, &view, MEASURE).changes;
         grown.retain(|change| change.is_real && change.change > change.before * arguments.tolerance / 100.0);
     }
-    let failed = too_much || !grown.is_empty();
-    let mut out = String::new();
-    if arguments.json {
-        let sites: Vec<_> = grown
+    let verdict = Verdict {
+        live: by_site.then_some(live),
+        too_much: arguments.most_live.filter(is_beyond),
+        peak,
+        grown,
+    };
+    let out = match arguments.json {
+        true => verdict.as_json(),
+        false => verdict.as_text(),
+    };
+    deliver(out.as_bytes(), None)?;
+    Ok(Status::Exited(if verdict.failed() { GREW } else { 0 }))
+}
+
+fn peak_of(path: &Path) -> Result<u64> {
+    if path.exists() && !Trace::is_one(path) {
+        return Err(ToolError::new(
+            format!("{} does not tell the peak", path.display()),
+            "it is no event trace; a profile shows one moment",
+            "record one with `vmag run --trace FILE`",
+        ));
+    }
+    let mut progress = Progress::new("reading the trace");
+    let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
+    Ok(summary.peak_live_bytes)
+}
+
+struct Peak {
+    bytes: u64,
+    most: u64,
+}
+
+struct Verdict {
+    /// None: not asked for.
+    live: Option<Estimate>,
+    /// The limit that it is beyond.
+    too_much: Option<u64>,
+    peak: Option<Peak>,
+    grown: Vec<Change>,
+}
+
+impl Verdict {
+    fn peak_too_much(&self) -> bool {
+        self.peak.as_ref().is_some_and(|peak| peak.bytes > peak.most)
+    }
+
+    fn failed(&self) -> bool {
+        self.too_much.is_some() || self.peak_too_much() || !self.grown.is_empty()
+    }
+
+    fn as_json(&self) -> String {
+        let sites: Vec<_> = self
+            .grown
             .iter()
             .map(|change| {
-                let functions: Vec<&str> = change
-                    .frames
-                    .iter()
-                    .rev()
-                    .map(|frame| frame.function.as_str())
-                    .collect();
-                json!({"before": change.before, "after": change.after, "error": change.error, "functions": functions})
+                json!({"before": change.before, "after": change.after, "error": change.error,
+                       "functions": functions(&change.frames)})
             })
             .collect();
-        let verdict = json!({"passed": !failed, "live_bytes": live.bytes, "live_bytes_error": live.bytes_error(),
-                             "too_much": too_much, "grown": sites});
-        let _ = writeln!(out, "{verdict:#}");
-    } else {
-        let (bytes, error) = (
-            text::amount(live.bytes, MEASURE),
-            text::amount(live.bytes_error(), MEASURE),
-        );
-        let verdict = if failed { "FAILED" } else { "passed" };
-        let _ = writeln!(out, "{verdict}: {bytes} ± {error} alive");
-        if let Some(most) = arguments.most_live.filter(|_| too_much) {
+        let verdict = json!({"passed": !self.failed(), "live_bytes": self.live.map(|live| live.bytes),
+                             "live_bytes_error": self.live.map(|live| live.bytes_error()),
+                             "too_much": self.too_much.is_some(), "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes),
+                             "peak_too_much": self.peak_too_much(), "grown": sites});
+        format!("{verdict:#}\n")
+    }
+
+    fn as_text(&self) -> String {
+        let amount = |bytes: f64| text::amount(bytes, MEASURE);
+        let mut out = String::from(if self.failed() { "FAILED" } else { "passed" });
+        if let Some(live) = &self.live {
+            let _ = write!(out, ": {} ± {} alive", amount(live.bytes), amount(live.bytes_error()));
+        }
+        if let Some(peak) = &self.peak {
+            let _ = write!(out, ": {} at the peak", amount(peak.bytes as f64));
+        }
+        out.push('\n');
+        if let Some(most) = self.too_much {
+            let _ = writeln!(out, "more than the {} that --most-live allows", amount(most as f64));
+        }
+        if let Some(peak) = self.peak.as_ref().filter(|_| self.peak_too_much()) {
             let _ = writeln!(
                 out,
-                "more than the {} that --most-live allows",
-                text::amount(most as f64, MEASURE)
+                "more than the {} that --most-peak allows",
+                amount(peak.most as f64)
             );
         }
-        for change in &grown {
-            let (before, after) = (
-                text::amount(change.before, MEASURE),
-                text::amount(change.after, MEASURE),
-            );
+        for change in &self.grown {
+            let (before, after) = (amount(change.before), amount(change.after));
             let _ = writeln!(out, "grown: {before} → {after}  {}", text::place(&change.frames));
         }
+        out
     }
-    deliver(out.as_bytes(), None)?;
-    Ok(Status::Exited(if failed { GREW } else { 0 }))
 }

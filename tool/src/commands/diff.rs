@@ -7,6 +7,7 @@ use crate::heap_diff::{self, Difference};
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
 use crate::source::Source;
+use crate::symbols::functions;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
@@ -79,15 +80,9 @@ fn as_json(difference: &Difference, measure: Measure) -> String {
         .changes
         .iter()
         .map(|change| {
-            let functions: Vec<&str> = change
-                .frames
-                .iter()
-                .rev()
-                .map(|frame| frame.function.as_str())
-                .collect();
             json!({
                 "change": change.change, "error": change.error, "before": change.before, "after": change.after,
-                "more_than_chance": change.is_real, "functions": functions,
+                "more_than_chance": change.is_real, "functions": functions(&change.frames),
             })
         })
         .collect();

@@ -8,6 +8,7 @@ use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
 use crate::source::Source;
+use crate::symbols::functions;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
@@ -107,9 +108,8 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
         let rows: Vec<_> = sites
             .iter()
             .map(|site| {
-                let functions: Vec<&str> = site.frames.iter().rev().map(|frame| frame.function.as_str()).collect();
                 json!({"bytes": site.estimate.bytes, "bytes_error": site.estimate.bytes_error(),
-                       "objects": site.estimate.objects, "functions": functions})
+                       "objects": site.estimate.objects, "functions": functions(site.frames)})
             })
             .collect();
         return format!("{:#}\n", json!({"kind": kind, "sites": rows}));
@@ -167,13 +167,7 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
             .changes
             .iter()
             .map(|change| {
-                let functions: Vec<&str> = change
-                    .frames
-                    .iter()
-                    .rev()
-                    .map(|frame| frame.function.as_str())
-                    .collect();
-                json!({"first": change.before, "last": change.after, "error": change.error, "functions": functions})
+                json!({"first": change.before, "last": change.after, "error": change.error, "functions": functions(&change.frames)})
             })
             .collect();
         return format!(

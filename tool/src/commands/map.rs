@@ -2,14 +2,21 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::commands::heap::deliver;
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use crate::export::png::Picture;
+use crate::live_map;
+use crate::output::heap::place;
+use crate::output::say;
 use crate::progress::Progress;
+use crate::source::Source;
+use crate::symbols::Frame;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view::{self, Map};
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +24,9 @@ Examples:
   vmag map t.trace -o t.png                 how full each piece of memory was
   vmag map --color age t.trace -o t.png     how old what is there is
   vmag map --color class t.trace -o t.png   which sizes are where
+  vmag map --color site t.trace -o t.png    who allocated it, of a trace with stacks: names are told on the terminal
+  vmag map --seconds 30 4711 -o p.png       slabs and large objects of a process that runs, for so long
+  vmag map --json t.trace                   the numbers behind the picture
 
 Time goes to the right, addresses go up; memory that nothing ever used is left out, and where addresses are missing there \
 is a thin line. `vmag report` has the same picture to zoom into.";
@@ -30,6 +40,8 @@ pub enum Color {
     Age,
     /// Which size holds most of it
     Class,
+    /// Which call site holds most of it
+    Site,
 }
 
 /// Draw memory by address and time.
@@ -40,21 +52,89 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "occupancy")]
     color: Color,
 
-    /// The picture, PNG
-    #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    /// How long to look at a process that runs
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
 
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    /// Give the numbers of the picture as JSON, the lowest addresses first
+    #[arg(long)]
+    json: bool,
+
+    /// The picture, PNG
+    #[arg(long, short, value_name = "FILE", required_unless_present = "json")]
+    output: Option<PathBuf>,
+
+    /// The trace, or the number of a process that runs
+    #[arg(value_name = "TRACE|PID", value_parser = Source::parse)]
+    source: Source,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let trace = Trace::open(&arguments.trace)?;
-    let mut progress = Progress::new("reading the trace");
-    let view = trace_view::look(&trace, &mut |part| progress.at(part))?;
-    deliver(&draw(&view.map, arguments.color).png(), Some(&arguments.output))?;
+    let (map, sites) = match &arguments.source {
+        Source::Process(pid) => (
+            live_map::watch(*pid, Duration::from_secs(arguments.seconds))?,
+            Vec::new(),
+        ),
+        Source::File(path) => {
+            let mut progress = Progress::new("reading the trace");
+            let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;
+            (view.map, view.sites)
+        }
+    };
+    check_color(arguments, &map)?;
+    if arguments.json {
+        deliver(as_json(&map, &sites).as_bytes(), arguments.output.as_deref())?;
+        return Ok(Status::Exited(0));
+    }
+    if arguments.color == Color::Site {
+        say(legend(&sites));
+    }
+    deliver(&draw(&map, arguments.color).png(), arguments.output.as_deref())?;
     Ok(Status::Exited(0))
+}
+
+fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {
+    let missing = match arguments.color {
+        Color::Site if map.sites[0].is_empty() => "who allocated",
+        Color::Age if map.age.is_empty() => "when it was allocated",
+        _ => return Ok(()),
+    };
+    Err(ToolError::new(
+        format!("{} does not tell {missing}", arguments.source.name()),
+        "only an event trace does, for call sites one with stacks",
+        "record one with `vmag run --trace FILE --trace-stacks`",
+    ))
+}
+
+/// Sites in the order of their numbers, as far as they have colours of their own.
+fn legend(sites: &[Vec<Frame>]) -> String {
+    const NAMES: [&str; 8] = [
+        "blue",
+        "orange",
+        "red",
+        "turquoise",
+        "green",
+        "yellow",
+        "purple",
+        "brown",
+    ];
+    let line = |(name, site): (&&str, &Vec<Frame>)| format!("{name:>9}  {}\n", place(site));
+    let others = if sites.len() > NAMES.len() {
+        "     grey  others\n"
+    } else {
+        ""
+    };
+    NAMES.iter().zip(sites).map(line).collect::<String>() + others
+}
+
+fn as_json(map: &Map, sites: &[Vec<Frame>]) -> String {
+    let rows = |plane: &[u8]| -> Vec<Vec<u8>> { plane.chunks(map.columns.max(1)).map(<[u8]>::to_vec).collect() };
+    let value = json!({
+        "format": "vmag-map-1", "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,
+        "row_address": map.row_address, "occupancy": rows(&map.occupancy), "age": rows(&map.age), "class": rows(&map.class),
+        "site": rows(&map.sites[0]), "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
+    });
+    format!("{value}\n")
 }
 
 fn draw(map: &Map, color: Color) -> Picture {
@@ -78,6 +158,18 @@ fn draw(map: &Map, color: Color) -> Picture {
     picture
 }
 
+const PALETTE: [[u8; 3]; 8] = [
+    [0x4e, 0x79, 0xa7],
+    [0xf2, 0x8e, 0x2b],
+    [0xe1, 0x57, 0x59],
+    [0x76, 0xb7, 0xb2],
+    [0x59, 0xa1, 0x4f],
+    [0xed, 0xc9, 0x48],
+    [0xb0, 0x7a, 0xa1],
+    [0x9c, 0x75, 0x5f],
+];
+const OTHERS: [u8; 3] = [0xa8, 0xae, 0xb8];
+
 fn shade(map: &Map, cell: usize, color: Color) -> [u8; 3] {
     if map.occupancy[cell] == 0 {
         return [255; 3];
@@ -88,19 +180,11 @@ fn shade(map: &Map, cell: usize, color: Color) -> [u8; 3] {
             mix([0xcf, 0xe3, 0xf7], [0x08, 0x1d, 0x58], part)
         }
         Color::Age => mix([0x2c, 0x7b, 0xb6], [0xd7, 0x19, 0x1c], f64::from(map.age[cell]) / 190.0),
-        Color::Class => {
-            const PALETTE: [[u8; 3]; 8] = [
-                [0x4e, 0x79, 0xa7],
-                [0xf2, 0x8e, 0x2b],
-                [0xe1, 0x57, 0x59],
-                [0x76, 0xb7, 0xb2],
-                [0x59, 0xa1, 0x4f],
-                [0xed, 0xc9, 0x48],
-                [0xb0, 0x7a, 0xa1],
-                [0x9c, 0x75, 0x5f],
-            ];
-            PALETTE[map.class[cell] as usize % PALETTE.len()]
-        }
+        Color::Class => PALETTE[map.class[cell] as usize % PALETTE.len()],
+        // 1 is the first site; 0 and what is beyond the palette are others.
+        Color::Site => *PALETTE
+            .get(usize::from(map.sites[0][cell]).wrapping_sub(1))
+            .unwrap_or(&OTHERS),
     }
 }
 

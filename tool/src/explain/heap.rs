@@ -3,12 +3,14 @@
 
 mod slabs;
 
-pub use slabs::SlabSeen;
+pub use slabs::{Piece, SlabSeen};
 
-use super::areas::{Area, Page, Residency};
+use super::areas::{self, Area, Page, Residency};
 use super::ledger::{Counted, Row, Sums};
 use super::memory::{Memory, u16_in, u32_in, u64_in};
-use super::root::Root;
+use super::root::{self, Found, Root};
+use crate::error::{Result, ToolError};
+use crate::process;
 use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
@@ -78,6 +80,23 @@ impl Heap {
         };
         heap.read_mappings();
         Some(heap)
+    }
+
+    /// The heap of a process, and the areas of its memory.
+    pub fn of(pid: i32) -> Result<(Heap, Vec<Area>)> {
+        let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
+        let heap = match root::find(pid, &areas) {
+            Found::Root(root) => Heap::open(pid, *root),
+            _ => None,
+        };
+        let heap = heap.ok_or_else(|| {
+            ToolError::new(
+                format!("the heap of process {pid} cannot be read"),
+                "it is not on vmag, was not used yet, or the process has ended",
+                "`vmag doctor` tells which allocator the process has",
+            )
+        })?;
+        Ok((heap, areas))
     }
 
     /// Does the area lie in the heap?

@@ -4,7 +4,7 @@
 use crate::heap_diff::{Change, Difference};
 use crate::heap_view::{HeapView, Measure, Site};
 use crate::output::figures::{bytes, count};
-use crate::symbols::Frame;
+use crate::symbols::{Frame, callers};
 use std::fmt::Write;
 
 /// Callers shown of a site.
@@ -44,7 +44,8 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
         let files = view.named.nameless_in.join(", ");
         let _ = writeln!(
             out,
-            "{} addresses have no symbol: {files} is stripped or gone",
+            "{} addresses have no symbol: {files} is stripped or gone; a package of debug symbols, --debuginfod, or --bundle \
+             where it was recorded bring them",
             view.named.nameless
         );
     }
@@ -84,8 +85,9 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
     out
 }
 
-/// The innermost functions, the caller of each behind it.
+/// The innermost functions that are the program's own, the caller of each behind it.
 pub fn place(frames: &[Frame]) -> String {
+    let frames = callers(frames);
     let mut names: Vec<String> = frames
         .iter()
         .rev()

@@ -1,7 +1,7 @@
 //! Every slab of a heap with what lives in it: for who asks which slabs are nearly empty.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::{EMPTY_SLOTS_BELOW, Heap, Slab};
+use super::{EMPTY_SLOTS_BELOW, Heap, RUN_BYTES, Slab};
 use crate::explain::Row;
 use crate::explain::areas::{Area, Page, Residency};
 use crate::explain::memory::{u16_in, u64_in};
@@ -29,7 +29,58 @@ struct Found {
     word: u16,
 }
 
+/// A slab or a large object at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Piece {
+    pub start: u64,
+    pub bytes: u64,
+    /// In buffers that are taken, by the program or by magazines.
+    pub live: u64,
+    /// Bytes of an object.
+    pub size: u64,
+}
+
 impl Heap {
+    /// What malloc has in use, in the order of addresses.
+    pub fn pieces(&mut self, areas: &[Area]) -> Vec<Piece> {
+        let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
+        let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
+        let used = found.iter().filter(|found| found.word != 0);
+        let used: Vec<(bool, u64)> = used.map(|found| (self.is_slab_word(found.word), found.run)).collect();
+        used.into_iter()
+            .filter_map(|(is_slab, run)| {
+                if is_slab {
+                    self.piece_of_slab(run)
+                } else {
+                    self.piece_of_run(run)
+                }
+            })
+            .collect()
+    }
+
+    fn piece_of_slab(&mut self, run: u64) -> Option<Piece> {
+        let slab = self.slab(run)?;
+        let taken = (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)).count() as u64;
+        Some(Piece {
+            start: slab.start,
+            bytes: slab.shape.slab_bytes,
+            live: taken * slab.shape.size,
+            size: slab.shape.size,
+        })
+    }
+
+    fn piece_of_run(&self, run: u64) -> Option<Piece> {
+        let bytes = self.memory.bytes(run, RUN_BYTES)?;
+        let (start, length) = (u64_in(&bytes, self.root.run_start), u64_in(&bytes, self.root.run_bytes));
+        let is_sound = length > 0 && length < 1 << 46 && start >= self.first_chunk;
+        is_sound.then_some(Piece {
+            start,
+            bytes: length,
+            live: length,
+            size: length,
+        })
+    }
+
     pub fn slabs(&mut self, areas: &[Area], residency: &Residency) -> Vec<SlabSeen> {
         let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
         let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
