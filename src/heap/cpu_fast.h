@@ -51,13 +51,10 @@ CPU_FAST void *cpu_fast_malloc(size_t size, void *(*sampled)(size_t), void *(*sl
 	intptr_t way = words.way;
 	void *object;
 
-	if (LIKELY(way < 0)) {
-		object = tallied_pop((struct front *)-way, class);
-		return LIKELY(object != NULL) ? object : slow(size);
-	}
-	if (LIKELY(way != 0) && LIKELY(rseq_pop((void ****)way, class, &object)))
-		return object;
-	return slow(size);
+	if (LIKELY(way > 0))
+		return LIKELY(rseq_pop((void ****)way, class, &object)) ? object : slow(size);
+	object = way < 0 ? tallied_pop((struct front *)-way, class) : NULL;
+	return LIKELY(object != NULL) ? object : slow(size);
 }
 
 CPU_FAST bool cpu_fast_push(intptr_t way, void *object)

@@ -2,7 +2,8 @@
 //
 // Labels: 7 begins anew, 1 start, 2 first instruction after the commit, 3 descriptor, 4 abort. The kernel checks that the
 // four bytes before the abort address are the signature that was registered; they are part of an undefined
-// instruction, ud1 <signature>(%rip), %edi, so that nobody runs into it. A jump out of a sequence (to `miss`) needs nothing
+// instruction, ud1 <signature>(%rip), %edi, so that nobody runs into it. The commits of pop and push read and write the word in one
+// instruction, which nothing on this processor comes between. A jump out of a sequence (to `miss`) needs nothing
 // undone.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
@@ -48,8 +49,7 @@ RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
 		"movq -8(%[top]), %[taken]\n\t"
 		"testq %[taken], %[taken]\n\t"
 		"je %l[miss]\n\t"
-		"subq $8, %[top]\n\t"
-		"movq %[top], (%[tops], %[word], 8)\n" // commit
+		"subq $8, (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
 		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
 		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word)
@@ -73,8 +73,7 @@ RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
 		"cmpq $-1, (%[top])\n\t"
 		"je %l[miss]\n\t"
 		"movq %[object], (%[top])\n\t"
-		"addq $8, %[top]\n\t"
-		"movq %[top], (%[tops], %[word], 8)\n" // commit
+		"addq $8, (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
 		: [top] "=&r"(top), [tops] "=&r"(tops)
 		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word), [object] "r"(object)
