@@ -82,8 +82,11 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
-/// No process has more threads or processors; a torn list may seem to go round.
-const MOST_FRONTS: usize = 1 << 16;
+/// No machine has more; nor has a process more than a few fronts a thread: a torn list may seem to go round.
+const MOST_PROCESSORS: usize = 1 << 16;
+const FRONTS_A_THREAD: u32 = 4;
+/// As many as a page map word tells apart.
+const MOST_CLASSES: usize = 256;
 const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
 const MOST_ARENAS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
@@ -186,7 +189,7 @@ impl Process {
             mapped: u64_in(pages, root.pages_mapped),
             ..ArenaCounters::default()
         };
-        let count = self.root.slab_classes + root.arena_large_count.saturating_sub(1);
+        let count = (self.root.slab_classes + root.arena_large_count.saturating_sub(1)).min(MOST_CLASSES);
         classes.resize(count.max(classes.len()), ClassCounters::default());
         let (out_bytes, slab_bytes) = self.add_slabs(root, bytes, classes);
         self.add_large(root, bytes, classes);
@@ -244,7 +247,8 @@ impl Process {
     fn rounds(&self, root: &CounterRoot, arenas: &[u64], counters: &mut Counters) -> Rounds {
         let mut rounds = Rounds::new();
         let mut front = self.memory.u64(root.fronts).unwrap_or(0);
-        while front != 0 && (counters.threads as usize) < MOST_FRONTS {
+        let most = FRONTS_A_THREAD.saturating_mul(threads(self.pid));
+        while front != 0 && counters.threads < most {
             counters.threads += 1;
             let arena = self.memory.u64(front + root.front_arena as u64).unwrap_or(0);
             for magazines in [root.front_loaded, root.front_previous] {
@@ -260,7 +264,7 @@ impl Process {
     /// Fronts of processors, all of one arena.
     fn add_processors(&self, root: &CounterRoot, arenas: &[u64], rounds: &mut Rounds) -> Option<()> {
         let table = self.memory.u64(root.processors).filter(|table| *table != 0)?;
-        let count = (self.memory.u32(root.processors_count)? as usize).min(MOST_FRONTS);
+        let count = (self.memory.u32(root.processors_count)? as usize).min(MOST_PROCESSORS);
         let number = (self.memory.u64(root.processors_word)? >> 8).checked_sub(1)?;
         let arena = *arenas.get(number as usize)?;
         for processor in self
@@ -316,7 +320,13 @@ fn active_bytes(pages: &[u8], root: &CounterRoot) -> u64 {
 }
 
 fn large_class_size(class: usize) -> u64 {
-    (5 + (class as u64 - 10) % 4) << (5 + (class - 10) / 4)
+    let class = class.max(10) as u64 - 10;
+    (5 + class % 4).checked_shl(5 + class as u32 / 4).unwrap_or(0)
+}
+
+/// As the kernel says; many where it does not.
+fn threads(pid: i32) -> u32 {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(u32::MAX, |tasks| tasks.count() as u32)
 }
 
 fn resident(pid: i32) -> Option<u64> {

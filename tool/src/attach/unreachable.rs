@@ -61,6 +61,8 @@ struct Heap {
     start: u64,
     end: u64,
     lg_granule: u32,
+    /// While it is walked through: where the mappings that lie one behind the other end, and so any object in them.
+    mapped_end: u64,
     /// Of slabs that were copied.
     copied_bytes: usize,
 }
@@ -143,14 +145,12 @@ impl Process {
             ..Heap::default()
         };
         let mut large_end = 0;
-        for area in areas
-            .iter()
-            .filter(|area| area.start >= first && area.end <= end && area.writable)
-        {
-            let mut at = area.start;
-            while at < area.end {
-                let next = ((at >> root.lg_chunk) + 1) << root.lg_chunk;
-                let next = next.min(area.end);
+        let in_heap = |area: &&Area| area.start >= first && area.end <= end && area.writable;
+        for (start, end) in joined(areas.iter().filter(in_heap)) {
+            heap.mapped_end = end;
+            let mut at = start;
+            while at < end {
+                let next = (((at >> root.lg_chunk) + 1) << root.lg_chunk).min(end);
                 self.walk_chunk(&mut heap, page_map, tables, at, next, &mut large_end);
                 at = next;
             }
@@ -185,10 +185,10 @@ impl Process {
             };
             let bin = u64_in(&bytes, root.run_bin);
             if bin != 0 {
-                self.enter_slab(heap, run, bin, u64_in(&bytes, root.run_start));
+                self.enter_slab(heap, run, bin, u64_in(&bytes, root.run_start), at);
             } else if word != 0 && u64_in(&bytes, root.run_start) == at {
-                let length = u64_in(&bytes, root.run_bytes).next_multiple_of(granule_bytes);
-                *large_end = at.saturating_add(length);
+                let length = u64_in(&bytes, root.run_bytes).div_ceil(granule_bytes) << root.lg_granule;
+                *large_end = at.saturating_add(length).min(heap.mapped_end);
                 let tally = root.profile.as_ref().map_or(0, |root| u32_in(&bytes, root.run_sample));
                 heap.large.push(Large {
                     start: at,
@@ -199,7 +199,8 @@ impl Process {
         }
     }
 
-    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, start: u64) {
+    /// A slab is one only if the granule that led to it lies in it: what is torn might name any place.
+    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, start: u64, granule: u64) {
         let root = &self.root;
         let shape = root.bin_size.max(root.bin_slab_bytes).max(root.bin_buffers) + 8;
         let Some(bin_bytes) = self.memory.bytes(bin, shape) else {
@@ -210,7 +211,8 @@ impl Process {
             u64_in(&bin_bytes, root.bin_slab_bytes),
         );
         let buffers = u64::from(u32_in(&bin_bytes, root.bin_buffers));
-        if size == 0 || bytes > 1 << 24 || buffers.saturating_mul(size) > bytes {
+        let is_sound = size > 0 && bytes <= 1 << 24 && buffers.saturating_mul(size) <= bytes;
+        if !is_sound || start % (1 << root.lg_granule) != 0 || granule.wrapping_sub(start) >= bytes {
             return;
         }
         let words = buffers.div_ceil(64) as usize;
@@ -312,6 +314,18 @@ impl Heap {
     }
 }
 
+/// Areas in the order of addresses, those without a gap between them as one.
+fn joined<'a>(areas: impl Iterator<Item = &'a Area>) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for area in areas {
+        match ranges.last_mut().filter(|last| last.1 == area.start) {
+            Some(last) => last.1 = area.end,
+            None => ranges.push((area.start, area.end)),
+        }
+    }
+    ranges
+}
+
 /// The parts of a range whose pages are there.
 fn there(pagemap: &File, start: u64, end: u64) -> Vec<(u64, u64)> {
     const ENTRIES: u64 = 1 << 14;
@@ -382,6 +396,7 @@ mod tests {
             start: 16 << 12,
             end: 64 << 12,
             lg_granule: 12,
+            mapped_end: 0,
             copied_bytes: 0,
         };
         let base = 32 << 12;
