@@ -14,6 +14,14 @@ int os_backing_create(const char *path); // a new file; what had the name before
 int os_backing_open_memory(const char *name);
 int os_backing_duplicate(int file);
 
+// Which file it is. False: none (EBADF), or not one that can be mapped and grow (ENODEV). The program may close a descriptor that it does
+// not know, and the number may be another file's then: asked again before each use.
+struct os_backing_identity {
+	uint64_t device, number;
+};
+bool os_backing_identify(int file, struct os_backing_identity *identity);
+bool os_backing_is(int file, const struct os_backing_identity *identity);
+
 // Its size; 0 also when it cannot be told.
 uint64_t os_backing_size(int file);
 

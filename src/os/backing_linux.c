@@ -44,6 +44,24 @@ int os_backing_duplicate(int file)
 	return fcntl(file, F_DUPFD_CLOEXEC, 0);
 }
 
+bool os_backing_identify(int file, struct os_backing_identity *identity)
+{
+	struct stat status;
+
+	if (fstat(file, &status) != 0)
+		return false;
+	*identity = (struct os_backing_identity){ status.st_dev, status.st_ino };
+	errno = ENODEV;
+	return S_ISREG(status.st_mode);
+}
+
+bool os_backing_is(int file, const struct os_backing_identity *identity)
+{
+	struct os_backing_identity now;
+
+	return os_backing_identify(file, &now) && now.device == identity->device && now.number == identity->number;
+}
+
 uint64_t os_backing_size(int file)
 {
 	struct stat status;

@@ -25,6 +25,7 @@ struct source {
 	unsigned node;
 	bool strict;
 	int file; // −1: none
+	struct os_backing_identity identity; // of the file
 	bool whole_heap; // children after fork would share it, and allocate in it what their parents do
 	uintptr_t base;
 	size_t window_bytes;
@@ -90,7 +91,7 @@ static void *file_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 	void *start;
 
 	(void)align, (void)arena;
-	if (new_addr != NULL)
+	if (new_addr != NULL || !os_backing_is(source->file, &source->identity))
 		return NULL;
 	start = (void *)vmem_segment_alloc(&source->window, size).start;
 	if (start == NULL)
@@ -112,7 +113,8 @@ static bool file_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool co
 
 	(void)committed, (void)arena;
 	os_pages_unmap(start, size);
-	os_backing_punch(source->file, offset_of(source, start), size);
+	if (os_backing_is(source->file, &source->identity))
+		os_backing_punch(source->file, offset_of(source, start), size);
 	vmem_segment_free(&source->window, (uintptr_t)start, size, VMEM_CLEAN);
 	return false;
 }
@@ -122,7 +124,8 @@ static bool file_purge(extent_hooks_t *hooks, void *start, size_t size, size_t o
 	struct source *source = source_of(hooks);
 
 	(void)size, (void)arena;
-	return !os_backing_punch(source->file, offset_of(source, start) + offset, length);
+	return !os_backing_is(source->file, &source->identity) ||
+	       !os_backing_punch(source->file, offset_of(source, start) + offset, length);
 }
 
 // The highest free piece of the region of that size, at a multiple of it from the end.
@@ -154,10 +157,12 @@ static bool window_take(struct source *source)
 
 extent_hooks_t *source_of_file(int file)
 {
-	struct source *source = source_alloc();
+	struct os_backing_identity identity;
+	struct source *source = os_backing_identify(file, &identity) ? source_alloc() : NULL;
 
 	if (source != NULL && window_take(source)) {
 		source->file = file;
+		source->identity = identity;
 		source->first = round_up(os_backing_size(file), CHUNK_BYTES);
 		source->hooks.alloc = file_alloc;
 		source->hooks.dalloc = file_dalloc;
