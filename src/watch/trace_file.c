@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "cache/table.h"
 #include "os/clock.h"
+#include "os/backing.h"
 #include "os/file.h"
 #include "util/format.h"
 #include "vmem/resource.h"
@@ -46,6 +47,7 @@ static struct {
 	bool stacks;
 	// Atomic.
 	_Atomic int file;         // or one of the three above
+	struct os_backing_identity identity; // of the file, once it is there
 	_Atomic uint32_t writers; // of those who may be using it
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
@@ -93,7 +95,14 @@ static int open_file(void)
 		if (file < 0 && errno != EEXIST)
 			break;
 	}
-	return file < 0 ? NOT_TO_BE_HAD : file;
+	return file >= 0 && os_backing_identify(file, &out.identity) ? file : NOT_TO_BE_HAD;
+}
+
+// Not what the program closed, and opened as another.
+static void close_file(int file)
+{
+	if (file >= 0 && os_backing_is(file, &out.identity))
+		os_file_close(file);
 }
 
 // The file, made by the first thread that has something to write; the others wait for it, lest a second one lies beside it.
@@ -117,7 +126,8 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 	head->version = VMAG_TRACE_VERSION;
 	head->checksum = checksum((uint8_t *)(head + 1), head->bytes);
 	head->pid = (uint32_t)getpid();
-	return os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK);
+	return os_backing_is(file, &out.identity) &&
+	       os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK);
 }
 
 static uint8_t *add_varint(uint8_t *at, uint64_t value)
@@ -369,7 +379,7 @@ void trace_file_end(void)
 	if (file < 0)
 		return;
 	write_facts(file, true);
-	os_file_close(file);
+	close_file(file);
 }
 
 void trace_file_ledger(const char *fields, size_t length)
@@ -380,10 +390,7 @@ void trace_file_ledger(const char *fields, size_t length)
 
 void trace_file_fork_child(void)
 {
-	int file = atomic_exchange(&out.file, NO_FILE);
-
-	if (file >= 0)
-		os_file_close(file);
+	close_file(atomic_exchange(&out.file, NO_FILE));
 	atomic_store(&out.writers, 0);
 	atomic_store(&out.chunks, 0);
 	atomic_store(&out.facts_taken, false);

@@ -30,6 +30,13 @@ foreach(name before_main fork_handlers)
   endforeach()
 endforeach()
 
+vmag_test_program(life_closed_descriptors life/closed_descriptors.c LIBRARIES vmag)
+foreach(option heap_source:memory_file=heap trace:${CMAKE_CURRENT_BINARY_DIR}/closed)
+  string(REGEX REPLACE ":.*" "" name ${option})
+  vmag_test(life.closed_descriptors.${name} quick 60 life_closed_descriptors)
+  set_tests_properties(life.closed_descriptors.${name} PROPERTIES ENVIRONMENT "VMAG_CONF=${option}")
+endforeach()
+
 vmag_test_program(life_dlopened life/dlopened.c)
 vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
 

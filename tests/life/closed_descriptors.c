@@ -1,5 +1,5 @@
-// A program that runs on a heap in a file and closes all descriptors, as daemons do, opens a file of its own, which then may have the
-// heap's number: nothing is written to it, and no hole is made in it.
+// A program that closes all descriptors, as daemons do, opens a file of its own, which then may have the number of the heap's file (option
+// heap_source) or of the trace's: nothing is written to it, and no hole is made in it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/pattern.h"
@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { OBJECTS = 3000, OBJECT_BYTES = 3000, OWN = 20, OWN_BYTES = 20 << 20, MOST_DESCRIPTORS = 256 };
+enum { EVENTS = 200000, OBJECTS = 3000, OBJECT_BYTES = 3000, OWN = 20, OWN_BYTES = 20 << 20, MOST_DESCRIPTORS = 256 };
 
 static char content[OWN_BYTES];
 
@@ -31,6 +31,8 @@ static void check_own(int file) {
 int main(void) {
     static void *objects[OBJECTS];
     int own[OWN], count = 0;
+    for (int i = 0; i < EVENTS; i++)
+        free(malloc((size_t)i % OBJECT_BYTES));
     for (int i = 0; i < OBJECTS / 2; i++)
         CHECK((objects[count++] = malloc(OBJECT_BYTES)) != NULL);
     for (int file = STDERR_FILENO + 1; file < MOST_DESCRIPTORS; file++)
