@@ -187,11 +187,12 @@ EXPORT int malloc_trim(size_t pad)
 	return given;
 }
 
-// The parameters tune glibc's mechanisms, which are not ours: known ones are accepted, unknown ones refused.
+// The parameters tune glibc's mechanisms, which are not ours: what glibc takes is accepted, the rest refused.
 EXPORT int mallopt(int parameter, int value)
 {
-	(void)value;
-	return parameter == M_MXFAST || (parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX);
+	if (parameter == M_MXFAST)
+		return value >= 0 && (size_t)value <= 80 * sizeof(size_t) / 4;
+	return parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX;
 }
 
 EXPORT struct mallinfo2 mallinfo2(void)
