@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "os/file.h"
+#include "os/pages.h"
 
 enum { BYTES_A_READ = 4096, ALLOWED_BY_DEFAULT = 65530 };
 
@@ -43,4 +45,16 @@ bool os_maps_are_scarce(void)
 		os_file_close(file);
 	errno = saved;
 	return scarce;
+}
+
+// A shared page never becomes one with its neighbours.
+bool os_maps_are_used_up(void)
+{
+	int saved = errno;
+	void *page = mmap(NULL, os_page_size(), PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED)
+		munmap(page, os_page_size());
+	errno = saved;
+	return page == MAP_FAILED;
 }

@@ -1,4 +1,4 @@
-// Pages from the operating system: map, unmap, purge, move. Beside os/backing.h the only one that calls mmap and its family.
+// Pages from the operating system: map, unmap, purge, move. Beside os/backing.h and os/map_count.h the only one that calls mmap and its family.
 //
 // All sizes and addresses are multiples of os_page_size(). No function takes a lock or touches errno's caller-visible
 // value beyond what the system call does; callers that must keep errno save it.

@@ -19,12 +19,12 @@ bool chunks_init(void)
 	return vmem_span_add(&heap_arena, page_map_first_chunk(), page_map_chunk_bytes());
 }
 
-// Where the process has about all mappings that it may have, those of huge and of small pages become one.
+// Where the process has all mappings that it may have, those of huge and of small pages become one.
 static bool merge_mappings(void)
 {
 	uintptr_t first = page_map_first_chunk();
 
-	if (!os_maps_are_scarce())
+	if (!os_maps_are_used_up())
 		return false;
 	os_pages_huge((void *)first, page_map_last_chunk_end() - first, false);
 	return true;
