@@ -382,7 +382,7 @@ size_t arena_depot_bytes(const struct arena *arena)
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
 	size_t held = arena_depot_bytes(arena);
-	size_t limit = options.depot_bytes / arenas_created() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+	size_t limit = options.depot_bytes / arenas_end() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
 	return held + rounds * class_size(class) > (scattered ? limit / 4 : limit);
 }

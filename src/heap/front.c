@@ -740,9 +740,11 @@ void front_note_miss(struct front *front)
 void front_end(void *value)
 {
 	struct front *front = value;
+	struct arena *arena;
 
 	if (words.front != front)
 		return;
+	arena = front->arena;
 	front_flush(front);
 	forget_capacities(front);
 	front_close_words(front);
@@ -752,8 +754,9 @@ void front_end(void *value)
 	words.way = 0;
 	words.front = NULL;
 	front_unlink(front);
-	arena_unbind(front->arena);
+	arena_unbind(arena);
 	base_free(front, sizeof *front);
+	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
 }
 
 void front_destroy_cache(struct front *front)

@@ -65,6 +65,12 @@ static void wake_if_worth(size_t garbage)
 		wake(words.caller);
 }
 
+// What one arena holds speaks for all of them: threads that do the same leave as much behind in each.
+static void wake_if_worth_in_all(size_t garbage)
+{
+	wake_if_worth(garbage * arenas_end());
+}
+
 void reclaim_expect_bytes(size_t garbage)
 {
 	if (options.dirty_decay_ms >= 0)
@@ -85,7 +91,7 @@ void reclaim_set_background(bool wanted)
 void reclaim_expect(struct arena *arena, size_t more)
 {
 	if (may_wake() && pages_decay_ms(&arena->pages) >= 0)
-		wake_if_worth(reclaim_garbage(arena) + more);
+		wake_if_worth_in_all(reclaim_garbage(arena) + more);
 }
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
