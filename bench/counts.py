@@ -24,15 +24,12 @@ KINDS = ("malloc", "free", "free_foreign", "other")
 # What is counted, and the bars: read-modify-writes per operation of patterns that stay within the front, and per magazine of
 # objects that go home to another arena.
 HOT = ("pair16", "pair64", "pair1000", "pair20k", "lifo100", "fifo100", "rnd100", "pair64x2")
-FOREIGN = ("prodcons", "xmalloc2", "xmalloc8")
-SCATTERED = ("swap8",)  # whose objects go home to many arenas, a few at a time
+FOREIGN = ("prodcons", "xmalloc2", "xmalloc8", "swap8")  # swap8's objects are of many arenas; what is not used again goes home sorted
 OTHERS = ("rnd1k", "rnd100k", "repl1k", "repl100k", "repl1kx2", "many8", "server2")
 HOT_MOST = 1e-5  # per operation: none, but for the growth of a magazine that the warm-up did not see
-FOREIGN_MOST = 2
-SLACK = 0.02  # per magazine: slabs that empty
-SLACK_SCATTERED = 0.3  # the same
-TIDY = 256  # per thread at the beginning and in each second: 16 outbound magazines are made, and twice a second they go
-LEAST_ROUNDS = 30  # of a magazine that goes home: the mean over sizes from 16 to 512 bytes, however small the run
+FOREIGN_MOST = 2  # per magazine
+ROUNDS = 90  # of a magazine that goes home: the mean over sizes from 16 to 512 bytes, the first ones being smaller
+TIDY = 256  # per thread at the beginning and in each second: an outbound magazine a class is made, and twice a second they go
 
 EXAMPLES = """examples:
   bench/counts.py                      all patterns, about a minute
@@ -81,28 +78,19 @@ def total(result, cell, kinds=KINDS):
     return sum(sum(value.values()) if isinstance(value, dict) else value for value in values)
 
 
-def sent_home(result, times):
-    """Read-modify-writes of objects going home to other arenas, for each of so many times, without what the beginning and time bring about."""
+def sent_home(result):
+    """Read-modify-writes of a free of another arena's object, without what the beginning and time bring about. Each operation is one such free."""
     by_time = TIDY * result["threads"] * (1 + result["wall_ns"] / 1e9)
-    return (result["counts"]["free_foreign"]["atomics"] - by_time) / times
+    return (result["counts"]["free_foreign"]["atomics"] - by_time) / result["operations"]
 
 
 def broken_bars(results):
     for pattern, result in results.items():
         atomics = total(result, "atomics", ("malloc", "free", "free_foreign"))
-        home = result["counts"]["free_foreign"]
         if pattern in HOT and atomics > HOT_MOST * result["operations"]:
             yield f"{pattern}: {atomics} read-modify-writes in {result['operations']} operations"
-        if pattern in FOREIGN:
-            each, rounds = sent_home(result, home["exchanges"]), result["operations"] / home["exchanges"]  # each operation is such a free
-            if each > FOREIGN_MOST + SLACK:
-                yield f"{pattern}: {each:.2f} read-modify-writes for each magazine sent home, {FOREIGN_MOST} are allowed"
-            if rounds < LEAST_ROUNDS:
-                yield f"{pattern}: {rounds:.0f} rounds in a magazine sent home, {LEAST_ROUNDS} are the least"
-        if pattern in SCATTERED:
-            each = sent_home(result, home["misses"])
-            if each > FOREIGN_MOST + SLACK_SCATTERED:
-                yield f"{pattern}: {each:.2f} read-modify-writes for each time that objects are sent home, {FOREIGN_MOST} are allowed"
+        if pattern in FOREIGN and sent_home(result) > FOREIGN_MOST / ROUNDS:
+            yield f"{pattern}: {sent_home(result):.4f} read-modify-writes for each object that another arena owns, {FOREIGN_MOST} in {ROUNDS} are allowed"
 
 
 COLUMNS = [
@@ -139,7 +127,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="else counts.json in that folder")
     arguments = parser.parse_args()
     library = build(arguments.build)
-    names = arguments.patterns.split(",") if arguments.patterns else HOT + FOREIGN + SCATTERED + (() if arguments.check else OTHERS)
+    names = arguments.patterns.split(",") if arguments.patterns else HOT + FOREIGN + (() if arguments.check else OTHERS)
     results = {name: run(library, name, arguments.scale, arguments.options) for name in names}
     show(results)
     (arguments.json or arguments.build / "counts.json").write_text(json.dumps(results, indent=1))

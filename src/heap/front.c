@@ -10,6 +10,7 @@
 #include "heap/cpu_front.h"
 #include "heap/door.h"
 #include "heap/heap.h"
+#include "heap/outbound.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "os/rseq.h"
@@ -35,10 +36,10 @@ enum {
 };
 
 // Closed one slot further down, too: a thread that takes a round while its word is closed from outside counts down what it finds.
-static void *const closed_magazine[3] = { NULL, NULL, MAGAZINE_FULL };
-#define CLOSED ((void **)(uintptr_t)&closed_magazine[2])
+void *const front_closed_magazine[3] = { NULL, NULL, MAGAZINE_FULL };
+#define CLOSED FRONT_CLOSED
 
-__thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&closed_magazine[2] } };
+__thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&front_closed_magazine[2] } };
 
 static struct {
 	struct mutex lock;
@@ -99,13 +100,15 @@ static void front_unlink(struct front *front)
 	mutex_unlock(&fronts.lock);
 }
 
+void front_count_bytes(struct front *front, size_t more)
+{
+	if (more != 0)
+		atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+}
+
 static void set_capacity(struct front *front, unsigned class, size_t rounds)
 {
-	size_t more = (rounds - front->capacity[class]) * 2 * class_size(class);
-
-	if (more == 0)
-		return;
-	atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+	front_count_bytes(front, (rounds - front->capacity[class]) * 2 * class_size(class));
 	front->capacity[class] = (uint8_t)rounds;
 }
 
@@ -113,6 +116,7 @@ static void forget_capacities(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
 		set_capacity(front, class, 0);
+	outbound_forget(front);
 }
 
 // A thread has magazines of its own although those of processors serve: when the C library could not register it, and when
@@ -135,6 +139,8 @@ void front_move(struct front *front, struct arena *arena)
 		forget_capacities(front);
 	front->arena = arena;
 	front->word = arena_word(arena->id, 0);
+	front->takes_back = front->words != NULL && !arena->is_explicit;
+	memset(front->homes, 0, sizeof front->homes);
 	if (front->words != NULL) {
 		front->words->word = front->word;
 		choose_magazines(front);
@@ -153,10 +159,8 @@ struct front *front_create_cache(struct arena *arena)
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
-	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
-		front->outbound[i].top = CLOSED;
 	for (unsigned class = 0; class < CLASSES; class++)
-		front->kept[class] = CLOSED;
+		front->kept[class] = front->outbound[class].top = CLOSED;
 	front->top = front->kept;
 	return front;
 }
@@ -328,7 +332,7 @@ static void exchange(struct front *front, unsigned class, struct magazine *loade
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
 // plus a floor: beyond that none grows and new ones are small, so that many threads do not hold more than the program does.
-static bool fronts_hold_enough(const struct arena *arena)
+bool fronts_hold_enough(const struct arena *arena)
 {
 	return atomic_load_explicit(&arena->front_bytes, memory_order_relaxed) >
 	       FRONTS_FLOOR + (pages_active_bytes(&arena->pages) >> LG_FRONTS_PROPORTION);
@@ -336,7 +340,7 @@ static bool fronts_hold_enough(const struct arena *arena)
 
 static size_t capacity_bytes(const struct front *front)
 {
-	size_t bytes = 0;
+	size_t bytes = outbound_bytes(front);
 
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += front->capacity[class] * 2 * class_size(class);
@@ -420,6 +424,11 @@ bool front_refill(struct front *front, unsigned class)
 		exchange(front, class, outgrown(front, class, loaded));
 		return true;
 	}
+	full = outbound_exchange(front, class, loaded);
+	if (full != NULL) {
+		load(front, class, full);
+		return true;
+	}
 	full = arena_exchange_empty(front->arena, class, front->previous[class]);
 	if (full != NULL) {
 		keep_previous(front, class, loaded);
@@ -449,25 +458,26 @@ static bool looks_pure(const struct magazine *full, uintptr_t word)
 	return true;
 }
 
+static void drain(struct arena *arena, unsigned class, struct magazine *magazine)
+{
+	if (LIKELY(looks_pure(magazine, arena_word(arena->id, class))))
+		arena_drain(arena, class, magazine->round, magazine->rounds, "free");
+	else
+		rounds_go_home(arena, class, magazine->round, magazine->rounds, "free");
+}
+
 // Before a magazine leaves the front, what does not belong is sorted out.
 static void verify(struct arena *arena, unsigned class, struct magazine *full)
 {
 	uintptr_t word = arena_word(arena->id, class);
-	uint32_t kept = 0;
+	uint32_t kept;
 
 	if (LIKELY(looks_pure(full, word)))
 		return;
-	for (uint32_t i = 0; i < full->rounds; i++) {
-		void *object = full->round[i];
-
-		if (page_map_word(object) == word)
-			full->round[kept++] = object;
-		else if (object != NULL)
-			arena_drain(arena, class, &object, 1, "free_sized");
-	}
-	for (uint32_t i = kept; i < full->rounds; i++)
-		full->round[i] = (void *)word;
+	kept = (uint32_t)rounds_gather(full->round, full->rounds, word);
+	rounds_go_home(arena, class, full->round + kept, full->rounds - kept, "free_sized");
 	full->rounds = kept;
+	magazine_clear_rest(full, word);
 }
 
 // Whether most rounds lie in another granule than the one before, by a few of them. Rounds that are scattered over many
@@ -486,7 +496,7 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 {
 	if (loaded == NULL)
 		return false;
-	arena_drain(front->arena, class, loaded->round, loaded->rounds, "free");
+	drain(front->arena, class, loaded);
 	magazine_clear(loaded, front->word | class);
 	load(front, class, loaded);
 	return true;
@@ -523,7 +533,7 @@ bool front_make_room(struct front *front, unsigned class)
 		return true;
 	}
 	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(previous))) {
-		arena_drain(front->arena, class, previous->round, previous->rounds, "free");
+		drain(front->arena, class, previous);
 		magazine_clear(previous, front->word | class);
 		empty = previous;
 	} else {
@@ -555,86 +565,14 @@ void front_put_away(struct arena *arena, unsigned class, struct magazine *magazi
 		verify(arena, class, magazine);
 		arena_put(arena, class, magazine);
 	} else {
-		arena_drain(arena, class, magazine->round, magazine->rounds, "free");
+		drain(arena, class, magazine);
 		magazine_destroy(magazine);
 	}
-}
-
-static struct arena *outbound_owner(const struct outbound *outbound)
-{
-	return arena_of((unsigned)(outbound->word >> 8) - 1);
-}
-
-static void outbound_load(struct outbound *outbound, struct magazine *magazine)
-{
-	outbound->magazine = magazine;
-	outbound->top = magazine == NULL ? CLOSED : magazine->round + magazine->rounds;
-}
-
-// The magazine, its rounds counted; NULL: there is none.
-static struct magazine *outbound_unload(struct outbound *outbound)
-{
-	struct magazine *magazine = outbound->magazine;
-
-	if (magazine != NULL)
-		magazine->rounds = (uint32_t)(outbound->top - magazine->round);
-	outbound_load(outbound, NULL);
-	return magazine;
-}
-
-static void outbound_flush(struct outbound *outbound)
-{
-	struct magazine *magazine = outbound_unload(outbound);
-
-	if (magazine != NULL)
-		front_put_away(outbound_owner(outbound), word_class(outbound->word), magazine);
-}
-
-// Sends home what the magazine has, and turns it to another word; NULL: there is none that could be. To make a new one each time
-// would take the lock that all threads' magazines share.
-static struct magazine *outbound_turn(struct outbound *outbound, uintptr_t word)
-{
-	struct magazine *magazine = outbound->magazine;
-
-	if (magazine == NULL || *outbound->top == MAGAZINE_FULL) {
-		outbound_flush(outbound);
-		return NULL;
-	}
-	outbound_unload(outbound);
-	arena_drain(outbound_owner(outbound), word_class(outbound->word), magazine->round, magazine->rounds, "free");
-	if (magazine_change(magazine, front_most_rounds(word_class(word)), word))
-		return magazine;
-	magazine_destroy(magazine);
-	return NULL;
-}
-
-// Makes room: hands the full magazine to the owner's depot, or begins with another word. False: no memory.
-static bool outbound_make_room(struct outbound *outbound, uintptr_t word)
-{
-	unsigned class = word_class(word);
-	struct magazine *full = NULL, *empty = NULL;
-
-	if (outbound->word == word)
-		full = outbound_unload(outbound);
-	else
-		empty = outbound_turn(outbound, word);
-	outbound->word = word;
-	if (full != NULL && arena_depot_is_full(outbound_owner(outbound), class, full->rounds, false)) {
-		arena_drain(outbound_owner(outbound), class, full->round, full->rounds, "free");
-		magazine_clear(full, word);
-		empty = full;
-	} else if (full != NULL)
-		empty = arena_exchange_full(outbound_owner(outbound), class, full);
-	if (empty == NULL)
-		empty = magazine_create(front_most_rounds(class), word);
-	outbound_load(outbound, empty);
-	return empty != NULL;
 }
 
 void front_send(struct front *front, uintptr_t word, void *object)
 {
 	COUNT_SERVES(COUNT_FREE_FOREIGN);
-	struct outbound *outbound = front_outbound(front, word);
 	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
 
 	if (UNLIKELY(owner->is_explicit)) { // at home at once, lest it be on its way when the arena is reset
@@ -642,9 +580,10 @@ void front_send(struct front *front, uintptr_t word, void *object)
 		return;
 	}
 	front_note_miss(front);
+	front->homes[word >> 14] |= 1ull << (word >> 8 & 63);
 	while (!front_send_at_once(front, word, object))
-		if (!outbound_make_room(outbound, word)) {
-			arena_drain(outbound_owner(outbound), word_class(word), &object, 1, "free");
+		if (!outbound_make_room(front, word_class(word))) {
+			arena_drain(owner, word_class(word), &object, 1, "free");
 			return;
 		}
 }
@@ -658,8 +597,7 @@ void front_flush(struct front *front)
 		front_put_away(front->arena, class, unload_all(front, class));
 		front_put_away(front->arena, class, previous);
 	}
-	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
-		outbound_flush(&front->outbound[i]);
+	outbound_flush(front);
 }
 
 // False: there is no room.
@@ -696,7 +634,7 @@ void front_drain(struct front *front)
 		keep_previous(front, class, NULL);
 		for (int i = 0; i < 2; i++)
 			if (both[i] != NULL) {
-				arena_drain(front->arena, class, both[i]->round, both[i]->rounds, "free");
+				drain(front->arena, class, both[i]);
 				magazine_destroy(both[i]);
 			}
 	}
@@ -719,8 +657,7 @@ static void front_tidy(struct front *front)
 		front->seen[class] = front->top[class];
 		front_put_away(front->arena, class, idle);
 	}
-	for (unsigned i = 0; i < OUTBOUND_SLOTS; i++)
-		outbound_flush(&front->outbound[i]);
+	outbound_flush(front);
 }
 
 void front_note_miss(struct front *front)

@@ -17,8 +17,6 @@
 #include "pages/page_map.h"
 #include "watch/profile.h"
 
-enum { OUTBOUND_SLOTS = 16 };
-
 // The thread-local part: 592 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
@@ -35,11 +33,10 @@ struct front_words {
 
 extern __thread struct front_words words __attribute__((tls_model("initial-exec"))) HIDDEN;
 
-// Objects of another arena on their way home, in a magazine of their own whose top works as that of a loaded one.
+// Objects of other arenas, in a magazine whose top works as that of a loaded one (heap/outbound.h).
 struct outbound {
 	void **top; // the closed magazine's when there is no magazine
 	struct magazine *magazine;
-	uintptr_t word;
 };
 
 // Of one thread, nobody else writes it; or an explicit cache (heap/explicit.h), which has no words.
@@ -67,8 +64,16 @@ struct front {
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
-	struct outbound outbound[OUTBOUND_SLOTS];
+	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
+	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
+	bool takes_back; // it may hand out what it freed of other arenas
+	uint64_t homes[(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number
+	struct outbound outbound[CLASSES];
 };
+
+// The closed magazine, in which both allocating and freeing miss.
+extern void *const front_closed_magazine[3] HIDDEN;
+#define FRONT_CLOSED ((void **)(uintptr_t)&front_closed_magazine[2])
 
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);
@@ -116,18 +121,19 @@ void front_push(struct front *front, unsigned class, void *object);
 // The last round that the class has, when there is no memory to reload; NULL: none.
 void *front_last(struct front *front, unsigned class);
 
-static inline struct outbound *front_outbound(struct front *front, uintptr_t word)
+// Whether objects with that word may travel: not those of the front's own arena, and none of explicit ones.
+static inline bool front_is_home(const struct front *front, uintptr_t word)
 {
-	return &front->outbound[(word ^ word >> 8) % OUTBOUND_SLOTS];
+	return front->homes[word >> 14] >> (word >> 8 & 63) & 1;
 }
 
-// Sends an object to the arena that owns it. The first only if its outbound magazine has room.
+// Sends an object to the arena that owns it. The first only if the outbound magazine has room.
 static inline bool front_send_at_once(struct front *front, uintptr_t word, void *object)
 {
-	struct outbound *outbound = front_outbound(front, word);
+	struct outbound *outbound = &front->outbound[word_class(word)];
 	void **top = outbound->top;
 
-	if ((uintptr_t)*top != word)
+	if (*top == MAGAZINE_FULL || !front_is_home(front, word))
 		return false;
 	*top = object;
 	outbound->top = top + 1;
@@ -163,6 +169,11 @@ void fronts_close_words(uint8_t set, uint8_t clear);
 bool fronts_watch_sizes(void);
 
 uint8_t fronts_door(void); // what the doors of all threads are closed for
+
+// Bytes that the magazines of the front may come to hold more than so far; and whether those of an arena's fronts do hold as much
+// as they may.
+void front_count_bytes(struct front *front, size_t more);
+bool fronts_hold_enough(const struct arena *arena);
 
 // What fronts of threads and of processors have in common: the capacity of magazines, their first fill, and where they go.
 unsigned front_most_rounds(unsigned class);

@@ -73,6 +73,13 @@ bool magazine_change(struct magazine *magazine, unsigned capacity, uintptr_t wor
 // Makes all slots empty ones.
 void magazine_clear(struct magazine *magazine, uintptr_t word);
 
+// Makes the slots beyond its rounds empty ones.
+static inline void magazine_clear_rest(struct magazine *magazine, uintptr_t word)
+{
+	for (uint32_t i = magazine->rounds; i < magazine->capacity; i++)
+		magazine->round[i] = (void *)word;
+}
+
 // Whether a bin is one of magazines, and where these bins and their pages lie, for readers in other processes (include/vmag/format.h).
 struct bin;
 bool magazines_own(const struct bin *bin);

@@ -1,0 +1,192 @@
+// Outbound magazines: filling, sending home, taking back.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/outbound.h"
+
+#include <stdatomic.h>
+
+#include "pages/page_map.h"
+
+enum {
+	FIRST_CAPACITY = 60,   // rounds of the first outbound magazine of a class
+	CROWDED_CAPACITY = 12, // the same while the fronts hold what they may
+	STREAM = 200,          // rounds sent home in full magazines that tell a steady stream
+	LG_WORTH_TAKING = 2,   // the part of a magazine that must be exceeded for it to be taken back
+};
+
+static void load(struct outbound *outbound, struct magazine *magazine)
+{
+	outbound->magazine = magazine;
+	outbound->top = magazine == NULL ? FRONT_CLOSED : magazine->round + magazine->rounds;
+}
+
+// The magazine, its rounds counted; NULL: there is none.
+static struct magazine *unload(struct outbound *outbound)
+{
+	struct magazine *magazine = outbound->magazine;
+
+	if (magazine != NULL)
+		magazine->rounds = (uint32_t)(outbound->top - magazine->round);
+	load(outbound, NULL);
+	return magazine;
+}
+
+static struct arena *owner_of(unsigned word)
+{
+	return arena_of((word >> 8) - 1);
+}
+
+size_t rounds_gather(void **rounds, size_t count, uintptr_t word)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (page_map_word(rounds[i]) == word) {
+			void *round = rounds[i];
+
+			rounds[i] = rounds[same];
+			rounds[same++] = round;
+		}
+	return same;
+}
+
+void rounds_go_home(struct arena *arena, unsigned class, void **rounds, size_t count, const char *call)
+{
+	while (count > 0) {
+		unsigned word = page_map_word(rounds[0]);
+		struct arena *owner = word_class(word) == class ? owner_of(word) : NULL;
+		size_t same = rounds_gather(rounds, count, word);
+
+		arena_drain(owner != NULL ? owner : arena, class, rounds, same, call);
+		rounds += same;
+		count -= same;
+	}
+}
+
+// The word of all rounds, 0: they have several.
+static unsigned common_word(const struct magazine *full)
+{
+	unsigned word = page_map_word(full->round[0]);
+
+	for (uint32_t i = 1; i < full->rounds; i++)
+		if (page_map_word(full->round[i]) != word)
+			return 0;
+	return word;
+}
+
+// Sends home what a magazine holds. Returns an empty one, NULL: there is none.
+static struct magazine *send_home(struct front *front, unsigned class, struct magazine *magazine)
+{
+	bool full = magazine->rounds == magazine->capacity;
+	unsigned word = full ? common_word(magazine) : 0;
+	struct arena *owner = word_class(word) == class ? owner_of(word) : NULL;
+
+	if (owner != NULL && !arena_depot_is_full(owner, class, magazine->rounds, false))
+		return arena_exchange_full(owner, class, magazine);
+	rounds_go_home(front->arena, class, magazine->round, magazine->rounds, "free");
+	magazine->rounds = 0;
+	return magazine;
+}
+
+static void set_capacity(struct front *front, unsigned class, size_t rounds)
+{
+	front_count_bytes(front, (rounds - front->outbound_capacity[class]) * class_size(class));
+	front->outbound_capacity[class] = (uint8_t)rounds;
+}
+
+// One that was full shall be larger the next time, unless the fronts hold enough.
+static void grow_capacity(struct front *front, unsigned class)
+{
+	size_t now = front->outbound_capacity[class], wanted = now * 2 + MAGAZINE_OVERHEAD;
+	bool crowded = fronts_hold_enough(front->arena);
+
+	if (now == 0)
+		wanted = crowded ? CROWDED_CAPACITY : FIRST_CAPACITY;
+	if (now == 0 || !crowded)
+		set_capacity(front, class, min_size(wanted, front_most_rounds(class)));
+}
+
+// An empty magazine that others had may have half the rounds, lest many be made anew.
+static struct magazine *fit(struct front *front, unsigned class, struct magazine *empty)
+{
+	unsigned capacity = front->outbound_capacity[class];
+
+	if (empty != NULL && (empty->capacity >= capacity / 2 || magazine_change(empty, capacity, front->word | class)))
+		return empty;
+	if (empty != NULL)
+		magazine_destroy(empty);
+	return magazine_create(capacity, front->word | class);
+}
+
+bool outbound_make_room(struct front *front, unsigned class)
+{
+	struct outbound *outbound = &front->outbound[class];
+	struct magazine *magazine = unload(outbound);
+
+	if (magazine != NULL) {
+		front->outbound_sent[class] = (uint8_t)min_size(front->outbound_sent[class] + magazine->rounds, STREAM);
+		magazine = send_home(front, class, magazine);
+	}
+	grow_capacity(front, class);
+	magazine = fit(front, class, magazine);
+	load(outbound, magazine);
+	return magazine != NULL;
+}
+
+// A few objects of others are better sent home once than freed the slow way again and again; a steady stream is not.
+static bool worth_taking(const struct front *front, unsigned class)
+{
+	const struct outbound *outbound = &front->outbound[class];
+
+	return front->outbound_sent[class] == STREAM && outbound->magazine != NULL && front->takes_back &&
+	       class_size(class) >= CACHE_LINE &&
+	       outbound->top - outbound->magazine->round > outbound->magazine->capacity >> LG_WORTH_TAKING;
+}
+
+struct magazine *outbound_exchange(struct front *front, unsigned class, struct magazine *empty)
+{
+	struct outbound *outbound = &front->outbound[class];
+	struct magazine *magazine;
+
+	if (LIKELY(!worth_taking(front, class)))
+		return NULL;
+	magazine = unload(outbound);
+	load(outbound, empty);
+	magazine_clear_rest(magazine, front->word | class);
+	return magazine;
+}
+
+static void flush_class(struct front *front, unsigned class)
+{
+	struct magazine *magazine = unload(&front->outbound[class]);
+
+	if (magazine == NULL || magazine->rounds == 0) {
+		set_capacity(front, class, 0);
+		front->outbound_sent[class] = 0;
+	}
+	if (magazine != NULL)
+		magazine = send_home(front, class, magazine);
+	if (magazine != NULL)
+		magazine_destroy(magazine);
+}
+
+void outbound_flush(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		if (front->outbound_capacity[class] != 0 || front->outbound[class].magazine != NULL)
+			flush_class(front, class);
+}
+
+size_t outbound_bytes(const struct front *front)
+{
+	size_t bytes = 0;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes += front->outbound_capacity[class] * class_size(class);
+	return bytes;
+}
+
+void outbound_forget(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		set_capacity(front, class, 0);
+}
