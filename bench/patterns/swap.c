@@ -38,5 +38,6 @@ void run_swap(struct bench *bench) {
     static void *states[most_threads];
     void *const table = own_memory(bench, bench->pattern->slots * sizeof(void *));
     for (unsigned i = 0; i < bench->pattern->threads; i++) states[i] = table;
+    bench->live_end = bench->live_peak = bench->pattern->slots * (uint64_t)(bench->pattern->smallest + bench->pattern->largest) / 2; // the table, on average
     crew_run(bench, &(struct crew_work){.prepare = warm_up, .work = work}, states);
 }

@@ -33,6 +33,9 @@ enum {
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 	FRONTS_FLOOR = 512 * 1024, // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2,  // and of its active bytes
+	DRAINS_OF_A_RUN = 3,       // visits to the slabs to free, none to allocate, that tell that a heap is being taken down
+	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that was made smaller then
+	LG_LEFT_PROPORTION = 3,    // and of the objects that are left
 };
 
 // Closed one slot further down, too: a thread that takes a round while its word is closed from outside counts down what it finds.
@@ -364,15 +367,22 @@ static void grow_capacity(struct front *front, unsigned class)
 		set_capacity(front, class, min_size(more, grown_rounds(class)));
 }
 
+// An empty magazine made as large as the next one shall be; NULL: it has not that many slots, and is gone.
+static struct magazine *grown(struct front *front, unsigned class, struct magazine *empty)
+{
+	if (empty == NULL || empty->capacity >= front->capacity[class] ||
+	    magazine_change(empty, front->capacity[class], front->word | class))
+		return empty;
+	magazine_destroy(empty);
+	return NULL;
+}
+
 // Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.
 static struct magazine *outgrown(struct front *front, unsigned class, struct magazine *empty)
 {
 	if (++front->exchanges[class] % EXCHANGES_A_STEP == 0)
 		grow_capacity(front, class);
-	if (empty == NULL || empty->capacity >= front->capacity[class])
-		return empty;
-	magazine_destroy(empty);
-	return NULL;
+	return grown(front, class, empty);
 }
 
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
@@ -424,6 +434,7 @@ bool front_refill(struct front *front, unsigned class)
 		exchange(front, class, outgrown(front, class, loaded));
 		return true;
 	}
+	front->drains[class] = 0;
 	full = outbound_exchange(front, class, loaded);
 	if (full != NULL) {
 		load(front, class, full);
@@ -436,7 +447,8 @@ bool front_refill(struct front *front, unsigned class)
 		prefetch_objects(full);
 		return true;
 	}
-	if (loaded == NULL || loaded->capacity < front->capacity[class]) {
+	if (loaded == NULL ||
+	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front->word | class))) {
 		struct magazine *fresh = new_magazine(front, class);
 
 		grow_capacity(front, class);
@@ -502,6 +514,35 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 	return true;
 }
 
+// Whether the class went to its slabs again and again and nothing was wanted meanwhile.
+static bool is_run_of_frees(struct front *front, unsigned class)
+{
+	if (class >= SLAB_CLASSES || front->drains[class] == DRAINS_OF_A_RUN)
+		return class < SLAB_CLASSES;
+	front->drains[class]++;
+	return false;
+}
+
+// A heap that is being taken down: both magazines begin anew, the smaller the fewer objects of the class are left. For each round
+// that they hold in the end may keep a page of its own.
+static void shrink(struct front *front, unsigned class, struct magazine *loaded, struct magazine *previous)
+{
+	struct arena *arena = front->arena;
+	size_t left, cached = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed);
+	unsigned rounds;
+
+	drain(arena, class, loaded);
+	left = bin_used(&arena->bins[class]);
+	left = left > cached ? (left - cached) >> LG_LEFT_PROPORTION : 0;
+	rounds = (unsigned)max_size(LEAST_AFTER_A_RUN, min_size(left, front->capacity[class]));
+	if (rounds >= loaded->capacity || !magazine_change(loaded, rounds, front->word | class))
+		magazine_clear(loaded, front->word | class);
+	if (rounds < previous->capacity)
+		magazine_change(previous, rounds, front->word | class);
+	keep_previous(front, class, previous);
+	load(front, class, loaded);
+}
+
 // The free side of Figure 3.1b.
 bool front_make_room(struct front *front, unsigned class)
 {
@@ -535,15 +576,16 @@ bool front_make_room(struct front *front, unsigned class)
 	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(previous))) {
 		drain(front->arena, class, previous);
 		magazine_clear(previous, front->word | class);
+		if (is_run_of_frees(front, class)) {
+			shrink(front, class, loaded, previous);
+			return true;
+		}
 		empty = previous;
 	} else {
 		verify(front->arena, class, previous);
 		empty = arena_exchange_full(front->arena, class, previous);
 	}
-	if (empty != NULL && empty->capacity < front->capacity[class]) {
-		magazine_destroy(empty);
-		empty = NULL;
-	}
+	empty = grown(front, class, empty);
 	if (empty == NULL)
 		empty = new_magazine(front, class);
 	grow_capacity(front, class);

@@ -63,6 +63,12 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count);
 // Adds a slab. False: no memory. Calls the operating system.
 bool bin_grow(struct bin *bin);
 
+// Buffers handed out, those in magazines among them; an estimate while others run.
+static inline size_t bin_used(const struct bin *bin)
+{
+	return __atomic_load_n(&bin->slabs, __ATOMIC_RELAXED) * bin->shape.buffers - __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED);
+}
+
 enum bin_finding { BIN_OK, BIN_NOT_HERE, BIN_NOT_A_START, BIN_FREE_ALREADY };
 
 // Puts buffers back into their slabs. Stops at the first that is not a live buffer of this bin and tells which; nothing

@@ -1,0 +1,78 @@
+// Tests heap/front.h: how many rounds a thread keeps after a heap was taken down, and that its magazines grow again.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/front.h"
+
+#include "conf/options.h"
+#include "heap/heap.h"
+#include "heap/reclaim.h"
+#include "unit.h"
+
+enum { OBJECTS = 60000, ROUNDS_LEFT = 800 };
+
+static void *objects[OBJECTS];
+static struct random numbers = {1};
+
+static void shuffle(void) {
+    for (uint32_t i = OBJECTS - 1; i > 0; i--) {
+        size_t other = random_below(&numbers, i + 1);
+        void *object = objects[i];
+
+        objects[i] = objects[other];
+        objects[other] = object;
+    }
+}
+
+static size_t pages_pinned(void) {
+    return pages_active_bytes(&words.front->arena->pages);
+}
+
+// Each round may keep a slab: only a few are left in the front when all objects are freed, where 2,900 would have room. Those of a class
+// that the depot had room for to the end are more.
+static void build_and_take_down(void) {
+    size_t rounds[CLASSES] = {0}, all = 0;
+
+    for (int i = 0; i < OBJECTS; i++) {
+        objects[i] = malloc(16 + random_below(&numbers, 497));
+        CHECK(objects[i] != NULL);
+    }
+    shuffle();
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    fronts_count(rounds);
+    for (unsigned class = size_class(16); class <= size_class(512); class++) {
+        say("%zu bytes: %zu rounds", class_size(class), rounds[class]);
+        all += rounds[class];
+    }
+    say("%zu rounds, %zu bytes of pages", all, pages_pinned());
+    CHECK_LE(all, ROUNDS_LEFT);
+}
+
+// One class, 400 objects at a time: after two turns all comes from magazines and the depot again.
+static void grow_again(void) {
+    unsigned class = size_class(64);
+    const struct bin *bin = &words.front->arena->bins[class];
+    uint64_t fills = 0;
+
+    options.depot_bytes = 1 << 20;
+    for (int turn = 0; turn < 20; turn++) {
+        if (turn == 10)
+            fills = bin->fills;
+        for (int i = 0; i < 400; i++)
+            objects[i] = malloc(64);
+        for (int i = 0; i < 400; i++)
+            free(objects[i]);
+    }
+    CHECK_EQ(bin->fills, fills);
+    CHECK_GE(words.front->loaded[class]->capacity, 60);
+}
+
+int main(void) {
+    CHECK(heap_ready());
+    options.background_thread = false;
+    options.depot_bytes = 0;
+    free(malloc(24));
+    for (int i = 0; i < 3; i++)
+        build_and_take_down();
+    grow_again();
+    return 0;
+}
