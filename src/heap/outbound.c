@@ -9,7 +9,9 @@
 enum {
 	FIRST_CAPACITY = 60,   // rounds of the first outbound magazine of a class
 	CROWDED_CAPACITY = 12, // the same while the fronts hold what they may
+	MOST_CAPACITY = 124,   // of any
 	STREAM = 200,          // rounds sent home in full magazines that tell a steady stream
+	UNTAKEN = 3,           // full magazines after that, none taken back in between, that tell that larger ones are worth it
 	LG_WORTH_TAKING = 2,   // the part of a magazine that must be exceeded for it to be taken back
 };
 
@@ -93,7 +95,7 @@ static void set_capacity(struct front *front, unsigned class, size_t rounds)
 	front->outbound_capacity[class] = (uint8_t)rounds;
 }
 
-// One that was full shall be larger the next time, unless the fronts hold enough.
+// Those that are full again and again shall be larger, unless the fronts hold enough.
 static void grow_capacity(struct front *front, unsigned class)
 {
 	size_t now = front->outbound_capacity[class], wanted = now * 2 + MAGAZINE_OVERHEAD;
@@ -101,8 +103,8 @@ static void grow_capacity(struct front *front, unsigned class)
 
 	if (now == 0)
 		wanted = crowded ? CROWDED_CAPACITY : FIRST_CAPACITY;
-	if (now == 0 || !crowded)
-		set_capacity(front, class, min_size(wanted, front_most_rounds(class)));
+	if (now == 0 || (!crowded && front->outbound_sent[class] == STREAM + UNTAKEN))
+		set_capacity(front, class, min_size(min_size(wanted, MOST_CAPACITY), front_most_rounds(class)));
 }
 
 // An empty magazine that others had may have half the rounds, lest many be made anew.
@@ -117,13 +119,21 @@ static struct magazine *fit(struct front *front, unsigned class, struct magazine
 	return magazine_create(capacity, front->word | class);
 }
 
+static void note_full(struct front *front, unsigned class, size_t rounds)
+{
+	size_t sent = front->outbound_sent[class];
+
+	sent = sent < STREAM ? min_size(sent + rounds, STREAM) : min_size(sent + 1, STREAM + UNTAKEN);
+	front->outbound_sent[class] = (uint8_t)sent;
+}
+
 bool outbound_make_room(struct front *front, unsigned class)
 {
 	struct outbound *outbound = &front->outbound[class];
 	struct magazine *magazine = unload(outbound);
 
 	if (magazine != NULL) {
-		front->outbound_sent[class] = (uint8_t)min_size(front->outbound_sent[class] + magazine->rounds, STREAM);
+		note_full(front, class, magazine->rounds);
 		magazine = send_home(front, class, magazine);
 	}
 	grow_capacity(front, class);
@@ -137,7 +147,7 @@ static bool worth_taking(const struct front *front, unsigned class)
 {
 	const struct outbound *outbound = &front->outbound[class];
 
-	return front->outbound_sent[class] == STREAM && outbound->magazine != NULL && front->takes_back &&
+	return front->outbound_sent[class] >= STREAM && outbound->magazine != NULL && front->takes_back &&
 	       class_size(class) >= CACHE_LINE &&
 	       outbound->top - outbound->magazine->round > outbound->magazine->capacity >> LG_WORTH_TAKING;
 }
@@ -151,6 +161,7 @@ struct magazine *outbound_exchange(struct front *front, unsigned class, struct m
 		return NULL;
 	magazine = unload(outbound);
 	load(outbound, empty);
+	front->outbound_sent[class] = STREAM;
 	magazine_clear_rest(magazine, front->word | class);
 	return magazine;
 }
