@@ -131,7 +131,7 @@ static uint32_t find(const struct tally *key)
 // By thread, falling, so that writers meet a thread's tallies one after the other.
 static void link_to_stack(struct tally *tally, uint32_t number)
 {
-	uint32_t *at = &tally->stack->first_tally;
+	_Atomic uint32_t *at = &tally->stack->first_tally;
 
 	while (*at != 0 && profile_tally(*at)->thread > tally->thread)
 		at = &profile_tally(*at)->next_of_stack;

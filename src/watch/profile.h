@@ -101,8 +101,8 @@ struct tally {
 	uint8_t lg_sample;
 	bool retired; // forgotten, but objects of it live
 	uint32_t next;          // of the same hash
-	uint32_t next_of_stack; // by thread, falling
-	// Atomic.
+	// Atomic; the first is written under the lock, after all else of the tally that it leads to.
+	_Atomic uint32_t next_of_stack; // by thread, falling
 	_Atomic uint64_t live, total;
 };
 

@@ -19,8 +19,8 @@ struct stack {
 	uint64_t hash;
 	uint32_t number; // 1, 2, 3 …; 0: the stack without frames
 	uint32_t depth;
-	// Of the profile, under its lock.
-	uint32_t first_tally;
+	// Of the profile, under its lock; the first may be read without.
+	_Atomic uint32_t first_tally;
 	uint32_t boxed; // where it is in the black box; 0: not there
 	// Of whoever has the right to dump.
 	uint32_t dump; // number of the last dump in which it is
