@@ -9,7 +9,7 @@ use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{bytes, count};
 use crate::output::heap::place;
-use crate::symbols::Frame;
+use crate::symbols::{Frame, callers};
 use crate::trace_view::{Ledger, Source, TraceView};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -85,7 +85,7 @@ fn map(trace: &TraceView, names: &mut Names) -> Value {
     let map = &trace.map;
     let addresses: Vec<String> = map.row_address.iter().map(|address| format!("{address:#x}")).collect();
     let planes = |planes: &[Vec<u8>]| -> Vec<String> { planes.iter().map(|plane| base64(plane)).collect() };
-    let sites: Vec<Value> = trace.sites.iter().map(|frames| stack(frames, names)).collect();
+    let sites: Vec<Value> = trace.sites.iter().map(|frames| stack(callers(frames), names)).collect();
     json!({
         "rows": map.rows, "columns": map.columns, "row_bytes": map.row_bytes,
         "row_address": addresses, "gap_before": map.gap_before,

@@ -73,14 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         Some(pid) => pid,
         None => only_process()?,
     })?;
-    let grouping = arguments.view.unwrap_or(match watch.is_profiled() {
-        true => Grouping::Sites,
-        false => Grouping::Classes,
-    });
     let interval = Duration::from_secs_f64(arguments.interval);
     if arguments.once || arguments.json || !io::stdout().is_terminal() {
         std::thread::sleep(interval);
         watch.look()?;
+        let grouping = grouping(arguments, &watch);
         let rows = rows::of(&watch, grouping, arguments.sort);
         let text = match arguments.json {
             true => as_json(&watch, grouping, &rows),
@@ -89,12 +86,19 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         deliver(text.as_bytes(), None)?;
         return Ok(Status::Exited(0));
     }
-    let state = State::new(grouping, arguments.sort, interval);
+    let state = State::new(grouping(arguments, &watch), arguments.sort, interval);
     let mut terminal = ratatui::try_init().map_err(no_terminal)?;
     let result = live(&mut terminal, &mut watch, state);
     ratatui::restore();
     result.map_err(no_terminal)?;
     Ok(Status::Exited(0))
+}
+
+fn grouping(arguments: &Arguments, watch: &Watch) -> Grouping {
+    arguments.view.unwrap_or(match watch.is_profiled() {
+        true => Grouping::Sites,
+        false => Grouping::Classes,
+    })
 }
 
 fn only_process() -> Result<i32> {
