@@ -21,7 +21,7 @@ static __attribute__((noinline)) void dallocx_miss(void *object)
 
 EXPORT void *mallocx(size_t size, int flags)
 {
-	return flags == 0 ? fast_malloc(size, mallocx_miss) : heap_mallocx(size, flags);
+	return flags == 0 ? fast_malloc_last(size, mallocx_miss) : heap_mallocx(size, flags);
 }
 
 EXPORT void *rallocx(void *object, size_t size, int flags)
