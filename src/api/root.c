@@ -13,6 +13,7 @@
 #include "heap/arena.h"
 #include "heap/cpu_front.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "heap/size_class.h"
 #include "magazine/magazine.h"
 #include "os/pages.h"

@@ -11,6 +11,7 @@
 
 #include "heap/arena.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "os/areas.h"
 #include "os/pages.h"

@@ -9,6 +9,7 @@
 #include "ctl/control.h"
 #include "heap/explicit.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
 #include "magazine/magazine.h"

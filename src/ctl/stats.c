@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
 #include "os/clock.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "heap/fronts.h"
 #include "heap/interval.h"
 #include "magazine/processors.h"
 #include "watch/trace.h"

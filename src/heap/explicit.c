@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "conf/options.h"
 #include "heap/door.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/reclaim.h"

@@ -9,6 +9,7 @@
 #include "conf/options.h"
 #include "heap/cpu_front.h"
 #include "heap/door.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/outbound.h"
 #include "heap/reclaim.h"
@@ -44,14 +45,6 @@ void *const front_closed_magazine[3] = { NULL, NULL, MAGAZINE_FULL };
 
 __thread struct front_words words = { .top = { [0 ... CLASSES - 1] = (void **)&front_closed_magazine[2] } };
 
-static struct {
-	struct mutex lock;
-	// Under lock.
-	struct front *first;
-	unsigned count;
-	uint8_t door; // what the doors of all threads are closed for
-} fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
-
 // Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
 unsigned front_most_rounds(unsigned class)
 {
@@ -75,32 +68,6 @@ unsigned front_first_batch(unsigned class)
 	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
 
 	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : (unsigned)rounds;
-}
-
-static void front_link(struct front *front)
-{
-	mutex_lock(&fronts.lock);
-	front->prev = NULL;
-	front->next = fronts.first;
-	if (fronts.first != NULL)
-		fronts.first->prev = front;
-	fronts.first = front;
-	fronts.count++;
-	front->door_wanted = fronts.door;
-	mutex_unlock(&fronts.lock);
-}
-
-static void front_unlink(struct front *front)
-{
-	mutex_lock(&fronts.lock);
-	if (front->prev != NULL)
-		front->prev->next = front->next;
-	else
-		fronts.first = front->next;
-	if (front->next != NULL)
-		front->next->prev = front->prev;
-	fronts.count--;
-	mutex_unlock(&fronts.lock);
 }
 
 void front_count_bytes(struct front *front, size_t more)
@@ -185,7 +152,7 @@ static struct front *front_create(void)
 	front->words = &words;
 	front->top = words.top;
 	front_move(front, arena);
-	front_link(front);
+	fronts_join(front);
 	choose_magazines(front);
 	words.front = front;
 	if (!os_thread_exit_value(OS_THREAD_END_HEAP, front))
@@ -263,6 +230,11 @@ static uint32_t rounds_loaded(const struct front *front, unsigned class)
 	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)(front->word | class))
 		rounds++;
 	return rounds;
+}
+
+size_t front_rounds(const struct front *front, unsigned class)
+{
+	return front_has_ahead(front, class) + (front->loaded[class] != NULL ? rounds_loaded(front, class) : (size_t)0);
 }
 
 // The loaded magazine, its rounds counted; the class is closed.
@@ -732,7 +704,7 @@ void front_end(void *value)
 	words.door = 0;
 	words.way = 0;
 	words.front = NULL;
-	front_unlink(front);
+	fronts_leave(front);
 	arena_unbind(arena);
 	base_free(front, sizeof *front);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
@@ -748,130 +720,4 @@ void front_destroy_cache(struct front *front)
 void front_count_again(struct front *front)
 {
 	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
-}
-
-static bool has_ahead(const struct front *front, unsigned class)
-{
-	return class < SMALL_CLASSES && front->words != NULL && front->words->ahead[class] != NULL;
-}
-
-static bool has_magazines(const struct front *front)
-{
-	bool has = false;
-
-	for (unsigned class = 1; class < CLASSES; class++)
-		has |= front->loaded[class] != NULL || front->previous[class] != NULL || has_ahead(front, class);
-	return has;
-}
-
-bool fronts_hold(const struct arena *arena)
-{
-	bool hold = false;
-
-	mutex_lock(&fronts.lock);
-	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		hold |= front != words.front && front->arena == arena && has_magazines(front);
-	mutex_unlock(&fronts.lock);
-	return hold;
-}
-
-// Another thread's words and magazines are out of reach: its loaded magazines count as half full.
-static size_t rounds_held(const struct front *front, unsigned class)
-{
-	size_t previous = front->previous_rounds[class];
-
-	if (front != words.front)
-		return previous + front->loaded_capacity[class] / 2u;
-	return previous + has_ahead(front, class) + (front->loaded[class] != NULL ? rounds_loaded(front, class) : 0);
-}
-
-void fronts_count(size_t rounds[CLASSES])
-{
-	cpu_fronts_count(rounds);
-	mutex_lock(&fronts.lock);
-	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		for (unsigned class = 1; class < CLASSES; class++)
-			rounds[class] += rounds_held(front, class);
-	mutex_unlock(&fronts.lock);
-}
-
-void fronts_cached(size_t bytes[ARENAS_MOST][2])
-{
-	size_t rounds[CLASSES] = { 0 };
-
-	cpu_fronts_count(rounds);
-	for (unsigned class = 1; class < CLASSES; class++)
-		bytes[0][class >= SLAB_CLASSES] += rounds[class] * class_size(class);
-	mutex_lock(&fronts.lock);
-	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		for (unsigned class = 1; class < CLASSES; class++)
-			bytes[front->arena->id][class >= SLAB_CLASSES] += rounds_held(front, class) * class_size(class);
-	mutex_unlock(&fronts.lock);
-}
-
-void fronts_close_words(uint8_t set, uint8_t clear)
-{
-	mutex_lock(&fronts.lock);
-	fronts.door = (uint8_t)((fronts.door | set) & ~clear);
-	for (struct front *front = fronts.first; front != NULL; front = front->next) {
-		atomic_fetch_or(&front->door_wanted, set);
-		atomic_fetch_and(&front->door_wanted, (uint8_t)~clear);
-		for (unsigned class = 1; class < CLASSES; class++)
-			__atomic_store_n(&front->words->top[class], CLOSED, __ATOMIC_RELAXED);
-	}
-	mutex_unlock(&fronts.lock);
-}
-
-// The system call under the lock is made when sampling is switched, and at no other time.
-bool fronts_watch_sizes(void)
-{
-	bool done;
-
-	mutex_lock(&fronts.lock);
-	done = size_classes_open(!atomic_load(&profile_settings.active));
-	mutex_unlock(&fronts.lock);
-	return done;
-}
-
-uint8_t fronts_door(void)
-{
-	return fronts.door;
-}
-
-unsigned fronts_live(void)
-{
-	return fronts.count;
-}
-
-void fronts_tell(struct vmag_root *root)
-{
-	root->fronts = (uintptr_t)&fronts.first;
-}
-
-struct mutex *fronts_mutex(void)
-{
-	return &fronts.lock;
-}
-
-void fronts_fork_prepare(void)
-{
-	mutex_fork_lock(&fronts.lock);
-}
-
-// In the child the other threads are gone; what their magazines held when the pages were copied cannot be trusted and stays
-// unused: at most two magazines a class and thread.
-void fronts_fork_done(bool child)
-{
-	struct front *own = words.front;
-
-	if (child) {
-		fronts.first = own;
-		fronts.count = own != NULL;
-		if (own != NULL) {
-			own->next = own->prev = NULL;
-			atomic_store(&own->arena->threads, 1);
-			atomic_store(&own->arena->front_bytes, capacity_bytes(own));
-		}
-	}
-	mutex_fork_unlock(&fronts.lock);
 }

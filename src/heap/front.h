@@ -86,11 +86,16 @@ void front_destroy_cache(struct front *front);
 // Adds what its magazines may hold to its arena, whose sum was cleared.
 void front_count_again(struct front *front);
 
+// Of the loaded magazine and ahead of it, of the calling thread's front.
+size_t front_rounds(const struct front *front, unsigned class);
+
+static inline bool front_has_ahead(const struct front *front, unsigned class)
+{
+	return class < SMALL_CLASSES && front->words != NULL && front->words->ahead[class] != NULL;
+}
+
 // Gives an empty front another arena.
 void front_move(struct front *front, struct arena *arena);
-
-// Whether a thread other than the caller is bound to the arena and has magazines.
-bool fronts_hold(const struct arena *arena);
 
 // After a miss: makes rounds available, or empty slots. False: no memory.
 bool front_refill(struct front *front, unsigned class);
@@ -157,20 +162,6 @@ void front_flush(struct front *front);
 // Puts all rounds back into slabs and page runs, where misuse is noticed; the front stays usable.
 void front_drain(struct front *front);
 
-// Rounds held by all fronts, by class, read without stopping anyone: an estimate while others run.
-void fronts_count(size_t rounds[CLASSES]);
-// The same in bytes, by the number of the arena: of small objects, and of large ones.
-void fronts_cached(size_t bytes[ARENAS_MOST][2]);
-unsigned fronts_live(void);
-
-// Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
-// opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
-void fronts_close_words(uint8_t set, uint8_t clear);
-// The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/size_class.h). False: not possible.
-bool fronts_watch_sizes(void);
-
-uint8_t fronts_door(void); // what the doors of all threads are closed for
-
 // Bytes that the magazines of the front may come to hold more than so far; and whether those of an arena's fronts do hold as much
 // as they may.
 void front_count_bytes(struct front *front, size_t more);
@@ -181,12 +172,3 @@ unsigned front_most_rounds(unsigned class);
 unsigned front_first_batch(unsigned class);
 bool front_is_scattered(const struct magazine *full);
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do
-
-// Tells readers in other processes where the list of fronts is.
-void fronts_tell(struct vmag_root *root);
-
-// The mutex of the list of fronts, for its figures.
-struct mutex *fronts_mutex(void);
-
-void fronts_fork_prepare(void);
-void fronts_fork_done(bool child);

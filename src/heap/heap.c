@@ -19,6 +19,7 @@
 #include "heap/explicit.h"
 #include "heap/fast.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "heap/interval.h"
 #include "heap/kept.h"
 #include "heap/large.h"

@@ -8,6 +8,7 @@
 
 #include "conf/options.h"
 #include "heap/door.h"
+#include "heap/fronts.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "watch/profile.h"

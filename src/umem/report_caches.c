@@ -8,6 +8,7 @@
 #include "ctl/stats.h"
 #include "heap/debug.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "umem/report.h"
 

@@ -1,6 +1,7 @@
 // Tests heap/front.h: how many rounds a thread keeps after a heap was taken down, and that its magazines grow again.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
+#include "heap/fronts.h"
 
 #include "conf/options.h"
 #include "heap/heap.h"

@@ -1,0 +1,167 @@
+// Fronts: the list of all of them, what they hold together, closing their words from outside, fork.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/fronts.h"
+
+#include <stdatomic.h>
+
+#include "heap/cpu_front.h"
+#include "heap/front.h"
+#include "os/mutex.h"
+#include "vmag/format.h"
+#include "watch/profile.h"
+
+static struct {
+	struct mutex lock;
+	// Under lock.
+	struct front *first;
+	unsigned count;
+	uint8_t door; // what the doors of all threads are closed for
+} fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
+
+void fronts_join(struct front *front)
+{
+	mutex_lock(&fronts.lock);
+	front->prev = NULL;
+	front->next = fronts.first;
+	if (fronts.first != NULL)
+		fronts.first->prev = front;
+	fronts.first = front;
+	fronts.count++;
+	front->door_wanted = fronts.door;
+	mutex_unlock(&fronts.lock);
+}
+
+void fronts_leave(struct front *front)
+{
+	mutex_lock(&fronts.lock);
+	if (front->prev != NULL)
+		front->prev->next = front->next;
+	else
+		fronts.first = front->next;
+	if (front->next != NULL)
+		front->next->prev = front->prev;
+	fronts.count--;
+	mutex_unlock(&fronts.lock);
+}
+
+static bool has_magazines(const struct front *front)
+{
+	bool has = false;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		has |= front->loaded[class] != NULL || front->previous[class] != NULL || front_has_ahead(front, class);
+	return has;
+}
+
+bool fronts_hold(const struct arena *arena)
+{
+	bool hold = false;
+
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		hold |= front != words.front && front->arena == arena && has_magazines(front);
+	mutex_unlock(&fronts.lock);
+	return hold;
+}
+
+// Another thread's words and magazines are out of reach: its loaded magazines count as half full.
+static size_t rounds_held(const struct front *front, unsigned class)
+{
+	size_t previous = front->previous_rounds[class];
+
+	if (front != words.front)
+		return previous + front->loaded_capacity[class] / 2u;
+	return previous + front_rounds(front, class);
+}
+
+void fronts_count(size_t rounds[CLASSES])
+{
+	cpu_fronts_count(rounds);
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		for (unsigned class = 1; class < CLASSES; class++)
+			rounds[class] += rounds_held(front, class);
+	mutex_unlock(&fronts.lock);
+}
+
+void fronts_cached(size_t bytes[ARENAS_MOST][2])
+{
+	size_t rounds[CLASSES] = { 0 };
+
+	cpu_fronts_count(rounds);
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes[0][class >= SLAB_CLASSES] += rounds[class] * class_size(class);
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next)
+		for (unsigned class = 1; class < CLASSES; class++)
+			bytes[front->arena->id][class >= SLAB_CLASSES] += rounds_held(front, class) * class_size(class);
+	mutex_unlock(&fronts.lock);
+}
+
+void fronts_close_words(uint8_t set, uint8_t clear)
+{
+	mutex_lock(&fronts.lock);
+	fronts.door = (uint8_t)((fronts.door | set) & ~clear);
+	for (struct front *front = fronts.first; front != NULL; front = front->next) {
+		atomic_fetch_or(&front->door_wanted, set);
+		atomic_fetch_and(&front->door_wanted, (uint8_t)~clear);
+		for (unsigned class = 1; class < CLASSES; class++)
+			__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
+	}
+	mutex_unlock(&fronts.lock);
+}
+
+// The system call under the lock is made when sampling is switched, and at no other time.
+bool fronts_watch_sizes(void)
+{
+	bool done;
+
+	mutex_lock(&fronts.lock);
+	done = size_classes_open(!atomic_load(&profile_settings.active));
+	mutex_unlock(&fronts.lock);
+	return done;
+}
+
+uint8_t fronts_door(void)
+{
+	return fronts.door;
+}
+
+unsigned fronts_live(void)
+{
+	return fronts.count;
+}
+
+void fronts_tell(struct vmag_root *root)
+{
+	root->fronts = (uintptr_t)&fronts.first;
+}
+
+struct mutex *fronts_mutex(void)
+{
+	return &fronts.lock;
+}
+
+void fronts_fork_prepare(void)
+{
+	mutex_fork_lock(&fronts.lock);
+}
+
+// In the child the other threads are gone; what their magazines held when the pages were copied cannot be trusted and stays
+// unused: at most two magazines a class and thread.
+void fronts_fork_done(bool child)
+{
+	struct front *own = words.front;
+
+	if (child) {
+		fronts.first = own;
+		fronts.count = own != NULL;
+		if (own != NULL) {
+			own->next = own->prev = NULL;
+			atomic_store(&own->arena->threads, 1);
+			atomic_store(&own->arena->front_bytes, 0);
+			front_count_again(own);
+		}
+	}
+	mutex_fork_unlock(&fronts.lock);
+}

@@ -1,0 +1,43 @@
+// Fronts: the list of all threads' fronts, under its lock.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/arena.h"
+#include "heap/size_class.h"
+
+struct front;
+struct vmag_root;
+
+// A front begins, its door as all doors are; and ends.
+void fronts_join(struct front *front);
+void fronts_leave(struct front *front);
+
+// Whether a thread other than the caller is bound to the arena and has magazines.
+bool fronts_hold(const struct arena *arena);
+
+// Rounds held by all fronts, by class, read without stopping anyone: an estimate while others run.
+void fronts_count(size_t rounds[CLASSES]);
+// The same in bytes, by the number of the arena: of small objects, and of large ones.
+void fronts_cached(size_t bytes[ARENAS_MOST][2]);
+unsigned fronts_live(void);
+
+// Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
+// opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
+void fronts_close_words(uint8_t set, uint8_t clear);
+uint8_t fronts_door(void); // what the doors of all threads are closed for
+
+// The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/size_class.h). False: not possible.
+bool fronts_watch_sizes(void);
+
+// Tells readers in other processes where the list is.
+void fronts_tell(struct vmag_root *root);
+
+// The mutex of the list, for its figures.
+struct mutex *fronts_mutex(void);
+
+void fronts_fork_prepare(void);
+void fronts_fork_done(bool child);
