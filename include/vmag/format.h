@@ -92,6 +92,10 @@ struct vmag_root {
 
 	// Appended: kept runs.
 	uint32_t pages_kept; // uint64_t: bytes of freed runs that are neither in pages_free nor in pages_dirty
+
+	// Appended: one free object of a small class that a thread has beside its magazines.
+	uint32_t front_words;                // pointer, NULL: it has none; to
+	uint32_t words_ahead, ahead_classes; // an array by class of pointers, NULL: none; its length
 };
 
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.

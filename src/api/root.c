@@ -94,6 +94,9 @@ static void tell_counters(struct vmag_root *root)
 	root->front_loaded = offsetof(struct front, loaded);
 	root->front_previous = offsetof(struct front, previous);
 	root->pages_kept = offsetof(struct pages, kept_bytes);
+	root->front_words = offsetof(struct front, words);
+	root->words_ahead = offsetof(struct front_words, ahead);
+	root->ahead_classes = SMALL_CLASSES;
 	arenas_tell(root);
 	fronts_tell(root);
 	caches_tell(root);

@@ -126,6 +126,8 @@ static void note_source(struct piece name, const char *source)
 {
 	const struct option *option = option_find(name.start, name.length);
 
+	if (name.length == 13 && memcmp(name.start, "lg_tcache_max", 13) == 0)
+		option = option_find("tcache_max", 10);
 	if (option != NULL && (size_t)(option - option_table) < OPTIONS_MOST)
 		option_sources[option - option_table] = source;
 }

@@ -80,6 +80,8 @@ void report_print(report_put *put, void *argument, const char *letters)
 	report.bins = !is_left_out(letters, 'b');
 	report.large = !is_left_out(letters, 'l');
 	report.mutexes = !is_left_out(letters, 'x');
+	report.extents = !is_left_out(letters, 'e');
+	report.huge_pages = !is_left_out(letters, 'h');
 	snapshot_take();
 	if (is_left_out(letters, 'J'))
 		report_json(&report);

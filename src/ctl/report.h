@@ -1,7 +1,7 @@
 // Report: all statistics as text for people or as JSON with jemalloc's keys, written in pieces; nothing is allocated.
 //
 // The letters are jemalloc's: J JSON; the others leave something out: g general, m merged, d destroyed, a each arena, b bins,
-// l large objects, x mutexes, e extents (there are none to tell), h (the same). Before, a new snapshot is taken.
+// l large objects, x mutexes, e extents and h huge pages (of which the JSON has zeros). Before, a new snapshot is taken.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -26,7 +26,7 @@ enum { REPORT_BYTES = 4096, REPORT_LINE = 512 };
 struct report {
 	report_put *put;
 	void *argument;
-	bool general, merged, destroyed, each, bins, large, mutexes;
+	bool general, merged, destroyed, each, bins, large, mutexes, extents, huge_pages;
 	bool first; // of JSON: nothing stands in the open object yet
 	struct text text;
 	char buffer[REPORT_BYTES];

@@ -10,6 +10,11 @@
 #include "heap/heap.h"
 #include "jemalloc/jemalloc.h"
 
+enum {
+	EXTENT_SIZES = LARGE_CLASSES + 3, // of whole pages of 4 KiB
+	HUGE_PAGE_SLABS = 64,             // kinds of partly used ones
+};
+
 static void comma(struct report *report)
 {
 	if (!report->first)
@@ -248,6 +253,48 @@ static void decay(struct report *report, const struct arena_figures *figures)
 	number(report, "muzzy_purged", figures->muzzy_purged);
 }
 
+static void rows(struct report *report, const char *name, const char *row, unsigned count)
+{
+	key(report, name);
+	report_add(report, "[");
+	for (unsigned i = 0; i < count; i++)
+		report_add(report, "%s%s", i > 0 ? "," : "", row);
+	report_add(report, "]");
+}
+
+// What jemalloc tells of its unused extents by size, and of its allocator of huge pages, which are not here.
+static void extents(struct report *report)
+{
+	rows(report, "extents", "{\"ndirty\":0,\"nmuzzy\":0,\"nretained\":0,\"dirty_bytes\":0,\"muzzy_bytes\":0,\"retained_bytes\":0}", EXTENT_SIZES);
+}
+
+static void huge_page_slabs(struct report *report, const char *name)
+{
+	open_object(report, name);
+	number(report, "npageslabs_huge", 0);
+	number(report, "nactive_huge", 0);
+	number(report, "npageslabs_nonhuge", 0);
+	number(report, "nactive_nonhuge", 0);
+	number(report, "ndirty_nonhuge", 0);
+	close_object(report);
+}
+
+static void huge_page_shard(struct report *report)
+{
+	number(report, "sec_bytes", 0);
+	open_object(report, "hpa_shard");
+	number(report, "npurge_passes", 0);
+	number(report, "npurges", 0);
+	number(report, "nhugifies", 0);
+	number(report, "ndehugifies", 0);
+	huge_page_slabs(report, "full_slabs");
+	huge_page_slabs(report, "empty_slabs");
+	rows(report, "nonfull_slabs",
+	     "{\"npageslabs_huge\":0,\"nactive_huge\":0,\"ndirty_huge\":0,\"npageslabs_nonhuge\":0,\"nactive_nonhuge\":0,\"ndirty_nonhuge\":0}",
+	     HUGE_PAGE_SLABS);
+	close_object(report);
+}
+
 static void arena(struct report *report, const char *name, const struct arena_figures *figures)
 {
 	open_object(report, name);
@@ -278,6 +325,10 @@ static void arena(struct report *report, const char *name, const struct arena_fi
 		bins(report, figures);
 	if (report->large)
 		lextents(report, figures);
+	if (report->extents)
+		extents(report);
+	if (report->huge_pages)
+		huge_page_shard(report);
 	close_object(report);
 }
 

@@ -338,8 +338,9 @@ static void drain_stray(unsigned class, void *object, enum bin_finding finding, 
 			guard_report(call, object, "freed as another size, it is an object of %zu bytes", run->bin->shape.size);
 		finding = bin_drain(run->bin, &object, 1, &done);
 	}
-	if (finding == BIN_NOT_HERE && run != NULL && run->bin == NULL && run->sample != 0 && run->bytes == class_size(class)) {
-		large_free(object, call); // a sampled object, freed with its size
+	if (finding == BIN_NOT_HERE && run != NULL && run->bin == NULL && run->size_class == 0 && class < SLAB_CLASSES &&
+	    run->bytes == class_size(class)) {
+		large_free(object, call); // a sampled object, freed with its size; it may have no tally
 		return;
 	}
 	if (finding == BIN_FREE_ALREADY)

@@ -30,6 +30,7 @@ static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void
 	words.top[class]--; // first: who is left in between, by a handler's longjmp, loses a round and has none twice
 	READ_AGAIN;
 	words.ahead[class] = next;
+	READ_AGAIN;
 	top[-1] = (void *)(words.word + class);
 	OPAQUE(object);
 	if (object == NULL)

@@ -229,6 +229,8 @@ static uint32_t rounds_loaded(const struct front *front, unsigned class)
 		return (uint32_t)(top - magazine->round);
 	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)(front->word | class))
 		rounds++;
+	if (rounds > 0 && front_has_ahead(front, class) && magazine->round[rounds - 1] == front->words->ahead[class])
+		rounds--; // a handler's longjmp left a hit before its last step
 	return rounds;
 }
 

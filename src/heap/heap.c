@@ -242,12 +242,12 @@ void *heap_plain_malloc(size_t size)
 	return allocated(object, class_size(class));
 }
 
-// While the door is open and nobody has asked for it to be closed.
+// While the door is open and nobody has asked for it to be closed, nor samples.
 void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
 
-	if (size > KEPT_MOST || front == NULL ||
+	if (size > KEPT_MOST || front == NULL || size_classes_closed() ||
 	    (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0)
 		return NULL;
 	return large_alloc_kept(front->arena, size);
@@ -329,8 +329,10 @@ static __attribute__((noinline)) void free_large(void *object, const char *call)
 	struct arena *arena = arena_of(run->arena);
 
 	if (kept_put(arena, run)) {
-		if (words.front != NULL)
+		if (words.front != NULL && words.front->arena == arena)
 			front_note_miss(words.front);
+		else
+			reclaim_look(arena, os_clock_ms());
 		return;
 	}
 	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
@@ -604,6 +606,8 @@ void heap_fork_done(bool child)
 	trace_fork_done(child, words.front == NULL ? NULL : words.front->tracer);
 	processors_fork_done(child);
 	fronts_fork_done(child);
+	if (child)
+		fronts_watch_sizes(); // sampling may just have been switched
 	explicit_caches_fork_done(child);
 	guard_fork_done();
 	mutex_fork_end();

@@ -9,7 +9,7 @@
 enum {
 	FIRST_CAPACITY = 60,   // rounds of the first outbound magazine of a class
 	CROWDED_CAPACITY = 12, // the same while the fronts hold what they may
-	MOST_CAPACITY = 124,   // of any
+	MOST_CAPACITY = 252,   // of any
 	STREAM = 200,          // rounds sent home in full magazines that tell a steady stream
 	UNTAKEN = 3,           // full magazines after that, none taken back in between, that tell that larger ones are worth it
 	LG_WORTH_TAKING = 2,   // the part of a magazine that must be exceeded for it to be taken back

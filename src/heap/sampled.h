@@ -27,10 +27,12 @@ static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
 		return NULL;
 	OPAQUE(class);
 	void *object = words.ahead[class];
+	READ_AGAIN;
 	OPAQUE(class);
+	words.top[class]--;
+	READ_AGAIN;
 	words.ahead[class] = next;
 	READ_AGAIN;
-	words.top[class]--;
 	top[-1] = (void *)(words.word + class);
 	if (object == NULL)
 		__builtin_unreachable(); // the class is open

@@ -93,7 +93,7 @@ bool sampling_set(bool active)
 {
 	bool before = atomic_exchange(&profile_settings.active, active);
 
-	if (active != before && !fronts_watch_sizes())
+	if (!fronts_watch_sizes())
 		atomic_store(&profile_settings.active, false);
 	return before;
 }

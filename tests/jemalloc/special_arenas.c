@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <vmag/arenas.h>
@@ -117,12 +118,17 @@ static void named_file(void) {
 
 // A file that cannot grow gives no memory, and no signal.
 static void full(void) {
-    int readonly = open("/dev/null", O_RDWR), arena = vmag_arena_create_fd(readonly);
+    int sealed = memfd_create("sealed", MFD_ALLOW_SEALING), device = open("/dev/null", O_RDWR), arena;
 
+    CHECK_EQ(fcntl(sealed, F_ADD_SEALS, F_SEAL_GROW), 0);
+    arena = vmag_arena_create_fd(sealed);
     CHECK_GE(arena, 0);
     CHECK(mallocx(100, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE) == NULL);
     CHECK_EQ(control("arena.%d.destroy", arena), 0);
-    close(readonly);
+    close(sealed);
+    CHECK_EQ(vmag_arena_create_fd(device), -1);
+    CHECK_EQ(errno, ENODEV);
+    close(device);
 }
 
 static void thread_in_it(void) {

@@ -53,7 +53,7 @@ static void magazines_stay(void) {
     free(second);
 }
 
-enum { STEPS = 5, NEVER = STEPS + 1, OBJECTS = 40 };
+enum { STEPS = 5, NEVER = STEPS + 1, AFTERWARDS, OBJECTS = 40 };
 
 // The hit of fast_malloc in steps. Before one of them all words are closed from outside, as another thread does it; before another
 // the thread leaves, by a longjmp out of a handler. NULL: it left, or missed.
@@ -92,6 +92,8 @@ static void disturb_a_hit(unsigned closed, unsigned left, unsigned held) {
     for (unsigned i = 0; i < held; i++)
         free(objects[i]);
     objects[0] = malloc_in_steps(class, closed, left);
+    if (closed == AFTERWARDS)
+        doors_close(DOOR_COUNT);
     free(other);
     if (objects[0] == NULL)
         objects[0] = malloc(80);
@@ -117,6 +119,7 @@ static void a_hit_is_disturbed_at_every_step(void) {
         for (unsigned held = 1; held < OBJECTS; held++) {
             disturb_a_hit(step, NEVER, held);
             disturb_a_hit(NEVER, step, held);
+            disturb_a_hit(AFTERWARDS, step, held);
         }
 }
 

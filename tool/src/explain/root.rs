@@ -45,6 +45,7 @@ pub struct Root {
     pub caches: Option<CacheRoot>,
     /// Where pages count what is freed and kept at hand; None in a library that keeps nothing.
     pub pages_kept: Option<usize>,
+    pub ahead: Option<AheadRoot>,
 }
 
 /// Object caches: their table, and offsets in each.
@@ -57,6 +58,14 @@ pub struct CacheRoot {
     pub object_bytes: usize,
     pub bin: usize,
     pub depot: usize,
+}
+
+/// Free objects that threads have beside their magazines.
+#[derive(Debug, Clone)]
+pub struct AheadRoot {
+    pub front_words: usize,
+    pub words_ahead: usize,
+    pub classes: usize,
 }
 
 #[derive(Debug)]
@@ -262,6 +271,15 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         options: parse_options(f),
         caches: parse_caches(f),
         pages_kept: f.offset().filter(|at| *at != 0), // older libraries end with padding here
+        ahead: parse_ahead(f),
+    })
+}
+
+fn parse_ahead(f: &mut Fields) -> Option<AheadRoot> {
+    Some(AheadRoot {
+        front_words: f.offset().filter(|at| *at != 0)?,
+        words_ahead: f.offset()?,
+        classes: f.offset()?,
     })
 }
 
