@@ -1,7 +1,7 @@
 /* The interface of jemalloc 5.3, as vmag offers it: include it, link with -lvmag (or -ljemalloc), and all is as it was.
  *
- * docs/jemalloc.md says what is the same, better or absent. Names need no prefix; JEMALLOC_MANGLE, JEMALLOC_NO_DEMANGLE and
- * JEMALLOC_NO_RENAME are without effect, for nothing is renamed.
+ * docs/jemalloc.md says what is the same, better or absent. Names need no prefix; JEMALLOC_MANGLE and JEMALLOC_NO_RENAME are
+ * without effect, for nothing is renamed. With JEMALLOC_NO_DEMANGLE the names that begin with je_ stand for the functions, too.
  * SPDX-License-Identifier: BSD-2-Clause
  */
 #ifndef JEMALLOC_H
@@ -101,7 +101,7 @@ JEMALLOC_EXPORT void malloc_stats_print(void (*write)(void *, const char *), voi
 extern JEMALLOC_EXPORT const char *malloc_conf;
 extern JEMALLOC_EXPORT const char *malloc_conf_2_conf_harder;
 
-/* Set by the program: where messages go; NULL: to the standard error. */
+/* Set by the program: where malloc_stats_print writes that is given no function; NULL: to the standard error. */
 extern JEMALLOC_EXPORT void (*malloc_message)(void *argument, const char *text);
 
 /*
@@ -136,6 +136,32 @@ struct extent_hooks_s {
 	extent_split_t *split;
 	extent_merge_t *merge;
 };
+
+#ifdef JEMALLOC_NO_DEMANGLE
+#define je_malloc_conf malloc_conf
+#define je_malloc_conf_2_conf_harder malloc_conf_2_conf_harder
+#define je_malloc_message malloc_message
+#define je_malloc malloc
+#define je_calloc calloc
+#define je_posix_memalign posix_memalign
+#define je_aligned_alloc aligned_alloc
+#define je_realloc realloc
+#define je_free free
+#define je_mallocx mallocx
+#define je_rallocx rallocx
+#define je_xallocx xallocx
+#define je_sallocx sallocx
+#define je_dallocx dallocx
+#define je_sdallocx sdallocx
+#define je_nallocx nallocx
+#define je_mallctl mallctl
+#define je_mallctlnametomib mallctlnametomib
+#define je_mallctlbymib mallctlbymib
+#define je_malloc_stats_print malloc_stats_print
+#define je_malloc_usable_size malloc_usable_size
+#define je_memalign memalign
+#define je_valloc valloc
+#endif
 
 #ifdef __cplusplus
 }

@@ -244,7 +244,7 @@ int read_page(struct control_call *call)
 
 static size_t largest_kept(void)
 {
-	return min_size(options.tcache_max, MAGAZINE_MOST);
+	return min_size(class_round(options.tcache_max), MAGAZINE_MOST);
 }
 
 int read_tcache_max(struct control_call *call)

@@ -151,7 +151,7 @@ void *cpu_front_alloc(unsigned class)
 	struct arena *arena = cpu_front_arena();
 	void *object;
 
-	if (UNLIKELY(arena == NULL || class_size(class) > options.tcache_max))
+	if (UNLIKELY(arena == NULL || class > size_class(options.tcache_max)))
 		return NULL;
 	while (!rseq_pop(cpu_table, class, &object)) {
 		struct processor *processor = processor_enter();
@@ -205,7 +205,7 @@ bool cpu_front_free(uintptr_t word, void *object)
 	unsigned class = word_class(word);
 	struct arena *arena = cpu_front_arena();
 
-	if (UNLIKELY(arena == NULL || word - class != cpu_word || class_size(class) > options.tcache_max))
+	if (UNLIKELY(arena == NULL || word - class != cpu_word || class > size_class(options.tcache_max)))
 		return false;
 	while (!rseq_push(cpu_table, class, object)) {
 		struct processor *processor = processor_enter();

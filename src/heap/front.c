@@ -395,7 +395,7 @@ bool front_refill(struct front *front, unsigned class)
 	enum reload reload;
 
 	front_note_miss(front);
-	if (UNLIKELY(class_size(class) > options.tcache_max))
+	if (UNLIKELY(class > size_class(options.tcache_max)))
 		return false;
 	loaded = unload(front, class);
 	drop_null_rounds(loaded, front->word | class);
@@ -524,7 +524,7 @@ bool front_make_room(struct front *front, unsigned class)
 	enum reload reload;
 
 	front_note_miss(front);
-	if (UNLIKELY(class_size(class) > options.tcache_max))
+	if (UNLIKELY(class > size_class(options.tcache_max)))
 		return false;
 	loaded = unload(front, class);
 	previous = front->previous[class];

@@ -1,5 +1,6 @@
 // The *x functions: every flag with sizes and alignments; nallocx, sallocx and malloc_usable_size agree; resizing, zeroing, limits.
 // SPDX-License-Identifier: BSD-2-Clause
+#define JEMALLOC_NO_DEMANGLE
 #include <jemalloc/jemalloc.h>
 
 #include "../check.h"
@@ -141,5 +142,6 @@ int main(void) {
     check_resizes();
     check_xallocx();
     check_limits();
+    CHECK_EQ(je_sallocx(je_mallocx(100, 0), 0), je_nallocx(100, 0));
     return 0;
 }
