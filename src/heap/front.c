@@ -18,7 +18,6 @@
 #include "os/thread.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
-#include "vmag/format.h"
 #include "watch/trace.h"
 
 enum {
