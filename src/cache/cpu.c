@@ -110,7 +110,7 @@ void cache_cpu_flush(struct vmag_cache *cache)
 {
 	unsigned slot = processor_slot_of_cache(cache->id);
 
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		processors_collect(slot, slot + 1, true, give, NULL);
 }
 
@@ -121,7 +121,7 @@ static bool collect(bool everything)
 
 void caches_cpu_flush(void)
 {
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		collect(true);
 }
 
@@ -131,7 +131,7 @@ bool caches_cpu_tidy(uint64_t now_ms)
 	static _Atomic bool more;          // something idle was left then
 	uint64_t last = atomic_load_explicit(&tidied_at, memory_order_relaxed);
 
-	if (cpu_table == NULL)
+	if (cpu_nowhere == NULL)
 		return false;
 	if ((int64_t)(now_ms - last) >= TIDY_MS && atomic_compare_exchange_strong(&tidied_at, &last, now_ms))
 		atomic_store_explicit(&more, collect(false), memory_order_relaxed);
@@ -140,7 +140,7 @@ bool caches_cpu_tidy(uint64_t now_ms)
 
 struct magazine *cache_cpu_collect(struct vmag_cache *cache)
 {
-	return cpu_table != NULL ? processors_take(processor_slot_of_cache(cache->id)) : NULL;
+	return cpu_nowhere != NULL ? processors_take(processor_slot_of_cache(cache->id)) : NULL;
 }
 
 struct copy {
@@ -164,7 +164,7 @@ size_t cache_cpu_rounds(struct vmag_cache *cache, void **out, size_t most)
 	struct copy copy = { out, most, 0 };
 	unsigned slot = processor_slot_of_cache(cache->id);
 
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		processors_look(slot, slot + 1, look, &copy);
 	return copy.count;
 }

@@ -24,12 +24,21 @@ unsigned cache_first_batch(const struct vmag_cache *cache)
 	return (unsigned)max_size(min_size(rounds, cache->least_rounds), 1);
 }
 
+// The tops of the processor that this thread runs on now, which the fast path finds from now on.
+static void ***tops_here(void)
+{
+	cache_words.cpu = processor_tops_of_caches();
+	if (cache_words.fast_cpu != NULL)
+		cache_words.fast_cpu = cache_words.cpu;
+	return cache_words.cpu;
+}
+
 void *cache_front_take(const struct vmag_cache *cache)
 {
 	void **top, *object;
 
 	if (cache_words.cpu != NULL)
-		return rseq_pop(cache_words.cpu, cache->id, &object) ? object : NULL;
+		return rseq_pop(tops_here(), cache->id, &object) ? object : NULL;
 	if (cache->id >= cache_words.count)
 		return NULL;
 	top = cache_words.tops[cache->id];
@@ -44,7 +53,7 @@ bool cache_front_put(const struct vmag_cache *cache, void *object)
 	void **top;
 
 	if (cache_words.cpu != NULL)
-		return rseq_push(cache_words.cpu, cache->id, object);
+		return rseq_push(tops_here(), cache->id, object);
 	if (cache->id >= cache_words.count)
 		return false;
 	top = cache_words.tops[cache->id];
@@ -284,8 +293,8 @@ static void look(struct vmag_cache *cache)
 // Fronts of processors serve the threads that are registered, from their first miss on.
 static bool is_served_by_cpu(void)
 {
-	if (UNLIKELY(cpu_table != NULL && cache_words.cpu == NULL && cache_words.count == 0 && rseq_number() >= 0))
-		cache_words.cpu = cpu_table_of_caches;
+	if (UNLIKELY(cpu_nowhere != NULL && cache_words.cpu == NULL && cache_words.count == 0 && rseq_number() >= 0))
+		cache_words.cpu = cpu_nowhere;
 	return cache_words.cpu != NULL;
 }
 

@@ -22,9 +22,10 @@ struct cache_words {
 	// For the fast paths: the two below while the thread's door is open; closed tops and NULL while it is closed, so that whoever
 	// watches meets every operation, and after the two have changed, until the next miss.
 	void ***fast_tops;
-	void ****fast_cpu;
+	void ***fast_cpu;
 	void ***tops;
-	void ****cpu; // cpu_table_of_caches, where processors serve this thread (cache/cpu.h), which has no tops of its own; else NULL
+	void ***cpu; // the tops of its processor, or of the one it was on last, where processors serve this thread (cache/cpu.h), which
+		     // has no tops of its own; else NULL
 	uint32_t count; // of its own tops
 	uint32_t misses;
 	bool ended; // the thread is past its end: it gets no tops again

@@ -69,7 +69,7 @@ bool caches_enter(struct vmag_cache *cache)
 			atomic_store_explicit(&table.end, id + 1, memory_order_release);
 	}
 	mutex_unlock(&table.lock);
-	if (cpu_table != NULL && id < CACHES_MOST)
+	if (cpu_nowhere != NULL && id < CACHES_MOST)
 		processors_open(processor_slot_of_cache(id));
 	return id < CACHES_MOST;
 }

@@ -52,7 +52,7 @@ CPU_FAST void *cpu_fast_malloc(size_t size, void *(*sampled)(size_t), void *(*sl
 	void *object;
 
 	if (LIKELY(way > 0))
-		return LIKELY(rseq_pop((void ****)way, class, &object)) ? object : slow(size);
+		return LIKELY(rseq_pop((void ***)way, class, &object)) ? object : slow(size);
 	object = way < 0 ? tallied_pop((struct front *)-way, class) : NULL;
 	return LIKELY(object != NULL) ? object : slow(size);
 }
@@ -62,7 +62,7 @@ CPU_FAST bool cpu_fast_push(intptr_t way, void *object)
 	uintptr_t word = page_map_word(object);
 
 	if (LIKELY(way > 0))
-		return LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ****)way, word - cpu_word, object));
+		return LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ***)way, word - cpu_word, object));
 	return way < 0 && tallied_push((struct front *)-way, word, object);
 }
 

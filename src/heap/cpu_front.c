@@ -12,7 +12,7 @@
 
 enum { FIRST_CAPACITY = 12, TIDY_MS = 500, MISSES_A_LOOK = 16, EXCHANGES_A_STEP = 8 };
 
-_Static_assert((int)CLASSES <= (int)PROCESSOR_CLASSES, "a slot for each class");
+_Static_assert((int)CLASSES < (int)PROCESSOR_CLASSES, "a slot for each class, and the number before the object caches");
 
 uintptr_t cpu_word;
 
@@ -120,11 +120,21 @@ static struct magazine *fetch_full(struct arena *arena, unsigned class, struct m
 	return full;
 }
 
+// The tops of the processor that this thread runs on now, which the fast path finds from now on.
+static void ***tops_here(void)
+{
+	void ***tops = processor_tops();
+
+	if (LIKELY(words.way > 0))
+		words.way = (intptr_t)tops;
+	return tops;
+}
+
 void *cpu_front_take(unsigned class)
 {
 	void *object;
 
-	return rseq_pop(cpu_table, class, &object) ? object : NULL;
+	return rseq_pop(tops_here(), class, &object) ? object : NULL;
 }
 
 // The alloc side, up to the front's own magazines.
@@ -153,7 +163,7 @@ void *cpu_front_alloc(unsigned class)
 
 	if (UNLIKELY(arena == NULL || class > size_class(options.tcache_max)))
 		return NULL;
-	while (!rseq_pop(cpu_table, class, &object)) {
+	while (!rseq_pop(tops_here(), class, &object)) {
 		struct processor *processor = processor_enter();
 		struct magazine *hand;
 		struct wanted wanted;
@@ -207,7 +217,7 @@ bool cpu_front_free(uintptr_t word, void *object)
 
 	if (UNLIKELY(arena == NULL || word - class != cpu_word || class > size_class(options.tcache_max)))
 		return false;
-	while (!rseq_push(cpu_table, class, object)) {
+	while (!rseq_push(tops_here(), class, object)) {
 		struct processor *processor = processor_enter();
 		struct magazine *hand;
 
@@ -271,7 +281,7 @@ bool cpu_fronts_tidy(uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&tidied_at, memory_order_relaxed);
 
-	if (cpu_table == NULL)
+	if (cpu_nowhere == NULL)
 		return false;
 	if ((int64_t)(now_ms - last) >= TIDY_MS && atomic_compare_exchange_strong(&tidied_at, &last, now_ms))
 		atomic_store_explicit(&left, collect(false, false), memory_order_relaxed);
@@ -280,13 +290,13 @@ bool cpu_fronts_tidy(uint64_t now_ms)
 
 void cpu_fronts_flush(void)
 {
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		collect(true, false);
 }
 
 void cpu_fronts_drain(void)
 {
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		collect(true, true);
 }
 
@@ -298,6 +308,6 @@ static void count(void *rounds, unsigned class, const struct magazine *magazine,
 
 void cpu_fronts_count(size_t rounds[CLASSES])
 {
-	if (cpu_table != NULL)
+	if (cpu_nowhere != NULL)
 		processors_look(1, CLASSES, count, rounds);
 }

@@ -17,7 +17,7 @@ void door_change(struct front *front)
 	uint8_t before = front->words->door, wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
 
 	front->words->door = wanted;
-	front->words->way = wanted == DOOR_CPU ? (intptr_t)cpu_table : wanted == DOOR_COUNT ? -(intptr_t)front : 0;
+	front->words->way = wanted == DOOR_CPU ? (intptr_t)cpu_nowhere : wanted == DOOR_COUNT ? -(intptr_t)front : 0;
 	if (before == 0 && wanted != 0)
 		front_close_words(front);
 	else if (before != 0 && wanted == 0)

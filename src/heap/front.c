@@ -92,7 +92,7 @@ static void forget_capacities(struct front *front)
 // the program bound it to an arena.
 static void choose_magazines(struct front *front)
 {
-	if (cpu_table == NULL)
+	if (cpu_nowhere == NULL)
 		return;
 	if (front->arena->is_explicit || rseq_number() < 0)
 		front->door_wanted &= (uint8_t)~DOOR_CPU;
@@ -136,7 +136,7 @@ struct front *front_create_cache(struct arena *arena)
 
 static struct arena *arena_for_front(void)
 {
-	return cpu_table != NULL ? cpu_front_arena() : arena_for_thread();
+	return cpu_nowhere != NULL ? cpu_front_arena() : arena_for_thread();
 }
 
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.

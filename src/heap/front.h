@@ -23,8 +23,8 @@ struct front_words {
 	void *ahead[SMALL_CLASSES]; // NULL: the class is closed
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
-	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): the table of
-		      // processors' tops, or, negated, the front of a thread whose exact counters are on; else 0
+	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): its
+		      // processor's tops, or of the one it was on last, or, negated, the front of a thread whose exact counters are on; else 0
 	int64_t until;      // bytes until the profile's next point, while sampling is on
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again

@@ -11,14 +11,17 @@
 static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
 #define CLOSED ((void **)(uintptr_t)&closed_magazine[1])
 
-void ****cpu_table, ****cpu_table_of_caches;
+// No processor has that number, and the kernel gives it to no thread that is not registered.
+enum { NO_NUMBER = INT32_MIN };
+static const int64_t no_number = NO_NUMBER;
+
+void ***cpu_nowhere;
 
 static struct {
 	struct mutex lock;
 	// Constant after init.
 	unsigned numbers;
 	struct processor *_Atomic *of; // by number; NULL: not made yet. Written under lock.
-	void ***closed; // tops of what has no front, or is stopped
 	// Under lock.
 	unsigned slots; // that may be in use: those below
 	bool stopped;   // all of them, for fork
@@ -26,37 +29,31 @@ static struct {
 
 // ---- making
 
-static void point(unsigned number, void ***tops)
+static void set_number(struct processor *processor, int64_t number)
 {
-	__atomic_store_n(&cpu_table[number], tops, __ATOMIC_RELEASE);
-	__atomic_store_n(&cpu_table_of_caches[number], tops + PROCESSOR_CLASSES, __ATOMIC_RELEASE);
+	__atomic_store_n((int64_t *)(void *)&processor->tops[-1], number, __ATOMIC_RELEASE);
+	__atomic_store_n((int64_t *)(void *)&processor->tops[PROCESSOR_CLASSES - 1], number, __ATOMIC_RELEASE);
 }
 
 static void close_slots(void ***tops, unsigned first, unsigned end)
 {
 	for (unsigned slot = first; slot < end; slot++)
-		tops[slot] = CLOSED;
+		if (slot != PROCESSOR_CLASSES - 1)
+			tops[slot] = CLOSED;
 }
 
 bool processors_init(void)
 {
 	unsigned numbers = os_rseq_numbers();
-	void ****table;
 
 	if (!os_rseq_init() || rseq_number() >= (int)numbers)
 		return false;
-	table = base_alloc_pages(3 * numbers * sizeof *table);
-	processors.closed = base_alloc_pages(PROCESSOR_SLOTS * sizeof *processors.closed);
-	if (table == NULL || processors.closed == NULL)
+	processors.of = base_alloc_pages(numbers * sizeof *processors.of);
+	if (processors.of == NULL)
 		return false;
 	processors.numbers = numbers;
-	processors.of = (struct processor *_Atomic *)(void *)(table + 2 * numbers);
 	processors.slots = PROCESSOR_CLASSES;
-	close_slots(processors.closed, 0, PROCESSOR_CLASSES);
-	cpu_table = table;
-	cpu_table_of_caches = table + numbers;
-	for (unsigned number = 0; number < numbers; number++)
-		point(number, processors.closed);
+	cpu_nowhere = (void ***)(uintptr_t)(&no_number + 1);
 	return true;
 }
 
@@ -73,12 +70,11 @@ void processors_open(unsigned slot)
 	for (unsigned number = 0; number < processors.numbers; number++)
 		if (processor_of(number) != NULL)
 			close_slots(processor_of(number)->tops, processors.slots, end);
-	close_slots(processors.closed, processors.slots, end);
 	processors.slots = end;
 	mutex_unlock(&processors.lock);
 }
 
-enum { TOPS_BYTES = PROCESSOR_SLOTS * (sizeof(void **) + sizeof(struct processor_slot)) };
+enum { TOPS_BYTES = sizeof(void **) + PROCESSOR_SLOTS * (sizeof(void **) + sizeof(struct processor_slot)) };
 
 static struct processor *create(unsigned number)
 {
@@ -92,8 +88,8 @@ static struct processor *create(unsigned number)
 	}
 	memset(processor, 0, sizeof *processor);
 	processor->number = (int)number;
-	processor->tops = tops;
-	processor->slots = (struct processor_slot *)(void *)(tops + PROCESSOR_SLOTS);
+	processor->tops = tops + 1;
+	processor->slots = (struct processor_slot *)(void *)(processor->tops + PROCESSOR_SLOTS);
 	mutex_init(&processor->lock, RANK_CPU_FRONT);
 	return processor;
 }
@@ -103,9 +99,8 @@ static void publish(struct processor *processor, unsigned number)
 {
 	close_slots(processor->tops, 0, processors.slots);
 	processor->stopped = processors.stopped;
+	set_number(processor, processor->stopped ? NO_NUMBER : (int64_t)number);
 	atomic_store_explicit(&processors.of[number], processor, memory_order_release);
-	if (!processor->stopped)
-		point(number, processor->tops);
 }
 
 static struct processor *make(unsigned number)
@@ -120,7 +115,7 @@ static struct processor *make(unsigned number)
 		publish(fresh, number);
 	mutex_unlock(&processors.lock);
 	if (late) {
-		base_free_table(fresh->tops, TOPS_BYTES);
+		base_free_table(fresh->tops - 1, TOPS_BYTES);
 		base_free(fresh, sizeof *fresh);
 	}
 	return processor_of(number);
@@ -135,6 +130,20 @@ static struct processor *processor_here(void)
 		return NULL;
 	processor = processor_of((unsigned)number);
 	return LIKELY(processor != NULL) ? processor : make((unsigned)number);
+}
+
+void ***processor_tops(void)
+{
+	struct processor *processor = processor_here();
+
+	return LIKELY(processor != NULL) ? processor->tops : cpu_nowhere;
+}
+
+void ***processor_tops_of_caches(void)
+{
+	struct processor *processor = processor_here();
+
+	return LIKELY(processor != NULL) ? processor->tops + PROCESSOR_CLASSES : cpu_nowhere;
 }
 
 // ---- reloading
@@ -260,7 +269,7 @@ static void set_stopped(unsigned number, bool stopped)
 		return;
 	mutex_lock(&processor->lock);
 	processor->stopped = stopped;
-	point(number, stopped ? processors.closed : processor->tops);
+	set_number(processor, stopped ? NO_NUMBER : (int64_t)number);
 	mutex_unlock(&processor->lock);
 }
 
@@ -450,7 +459,7 @@ static bool whole; // the fronts were stopped before the fork
 
 void processors_fork_prepare(void)
 {
-	if (cpu_table == NULL)
+	if (cpu_nowhere == NULL)
 		return;
 	mutex_fork_lock(&processors.lock);
 	processors.stopped = true;
@@ -470,7 +479,7 @@ static void forget(struct processor *processor)
 
 void processors_fork_done(bool child)
 {
-	if (cpu_table == NULL)
+	if (cpu_nowhere == NULL)
 		return;
 	for (unsigned number = 0; number < processors.numbers; number++)
 		if (processor_of(number) != NULL) {

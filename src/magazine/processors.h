@@ -11,7 +11,7 @@
 // What may take long (the depot, slabs, the system) is done with the magazine in hand and no lock; when it comes back
 // and somebody else was faster, it becomes the previous one or goes to the depot.
 //
-// Magazines of all processors are reached by stopping: the table's entries are exchanged for closed words, a fence ends
+// Magazines of all processors are reached by stopping: the number before each front's words becomes that of no processor, a fence ends
 // the sequences under way, and until the fronts are started again all threads go to the slabs. So idle processors' magazines
 // are given back, malloc_trim empties all of them, and a fork finds them whole.
 //
@@ -30,6 +30,7 @@
 #include "util/bits.h"
 
 // Slots: classes of malloc by their numbers, then object caches by their ids.
+// Before each of the two kinds lies the processor's number, for sequences.
 enum { PROCESSOR_CLASSES = 64, PROCESSOR_CACHES = 16384, PROCESSOR_SLOTS = PROCESSOR_CLASSES + PROCESSOR_CACHES };
 
 static inline unsigned processor_slot_of_cache(unsigned id)
@@ -50,6 +51,7 @@ struct processor {
 	// Constant after creation.
 	int number;
 	void ***tops; // by slot; written by sequences on the processor, and by the holder of the lock where they cannot commit
+		      // tops[−1] and the last one of malloc's are no tops: the number, while the front is not stopped
 	// Under lock.
 	struct mutex lock __attribute__((aligned(CACHE_LINE)));
 	bool stopped;
@@ -57,8 +59,13 @@ struct processor {
 	struct processor_slot *slots;
 };
 
-// By number of processor: its tops, or closed ones; the same from the tops of object caches on. NULL: fronts of threads serve.
-extern void ****cpu_table HIDDEN, ****cpu_table_of_caches HIDDEN;
+// Words of no processor. NULL: fronts of threads serve.
+extern void ***cpu_nowhere HIDDEN;
+
+// The tops of malloc's classes, or of object caches, on the processor that this thread runs on; of no processor when there
+// is no memory for a front. For sequences, which notice when the thread has come elsewhere.
+void ***processor_tops(void);
+void ***processor_tops_of_caches(void);
 
 // False: there are no restartable sequences here, or no memory. Once, before any other call.
 bool processors_init(void);

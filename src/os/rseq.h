@@ -6,10 +6,13 @@
 // with one store, its commit; whatever it wrote before that (a slot above the top) means nothing without it. (2001, the
 // footnote of §6.1, asked for the processor's number in the thread; the restart is more than it asked for.)
 //
-// Each processor has an array of words. `table[number]` leads to it, so that one store exchanges or stops all of them:
+// Each processor has an array of tops, and before it its number; the number of none stops all of them with one store:
 //
-//   words:  [ top 0 ][ top 1 ] …       each top points into a stack: [ NULL ][ r1 ] … [ empty ] … [ FULL ]
-//             ▲ table[number]                                                         ▲ top
+//   [ number ][ top 0 ][ top 1 ] …       each top points into a stack: [ NULL ][ r1 ] … [ empty ] … [ FULL ]
+//               ▲ tops                                                                  ▲ top
+//
+// A thread keeps the address of its processor's tops, and a sequence compares the numbers: nothing that follows waits for the
+// processor's number.
 //
 // The area is the one that glibc registers (2.35 on); we never write its processor numbers, never make a system call inside
 // a sequence, and commit by one store: what the kernel promises to every registration. rseq_cs stays set after a
@@ -54,11 +57,12 @@ bool os_rseq_fence(void);
 // void *rseq_field(ptrdiff_t distance)
 //     Of this thread, what lies at that distance from its thread pointer.
 //
-// bool rseq_pop(void ***const *table, size_t word, void **object)
-//     Takes the object below the top of the stack of word `word`; false: there is NULL, the stack is empty.
+// bool rseq_pop(void ***tops, size_t word, void **object)
+//     Takes the object below the top of stack `word`; false: there is NULL, the stack is empty, or the tops are not those of
+//     this thread's processor.
 //
-// bool rseq_push(void ***const *table, size_t word, void *object)
-//     Puts an object at the top; false: there is FULL, no slot is empty.
+// bool rseq_push(void ***tops, size_t word, void *object)
+//     Puts an object at the top; false: there is FULL, no slot is empty, or likewise.
 //
 // bool rseq_exchange(int number, void ***at, void **fresh, void ***old)
 //     Exchanges a word of processor `number`; false: this thread runs on another one.

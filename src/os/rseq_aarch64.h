@@ -32,22 +32,24 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 	return (char *)__builtin_thread_pointer() + distance;
 }
 
-RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
+RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 {
-	void *taken, **top, ***tops;
+	void *taken, **top;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[tops], [%[area], #4]\n\t"
-		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
+		"ldr %w[top], [%[area], #4]\n\t"
+		"ldur %w[taken], [%[tops], #-8]\n\t"
+		"cmp %w[top], %w[taken]\n\t"
+		"b.ne %l[miss]\n\t"
 		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[taken], [%[top], #-8]\n\t"
 		"cbz %[taken], %l[miss]\n\t"
 		"sub %[top], %[top], #8\n\t"
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [word] "r"(word)
+		: [taken] "=&r"(taken), [top] "=&r"(top)
+		: [area] "r"(rseq_field(os_rseq_area)), [tops] "r"(tops), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
 	*object = taken;
@@ -56,15 +58,16 @@ miss:
 	return false;
 }
 
-RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
+RSEQ_INLINE bool rseq_push(void ***tops, size_t word, void *object)
 {
-	void **top, ***tops;
-	void *seen;
+	void **top, *seen;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"ldr %w[tops], [%[area], #4]\n\t"
-		"ldr %[tops], [%[table], %[tops], lsl #3]\n\t"
+		"ldr %w[top], [%[area], #4]\n\t"
+		"ldur %w[seen], [%[tops], #-8]\n\t"
+		"cmp %w[top], %w[seen]\n\t"
+		"b.ne %l[miss]\n\t"
 		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[seen], [%[top]]\n\t"
 		"cmn %[seen], #1\n\t"
@@ -72,8 +75,8 @@ RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
 		"str %[object], [%[top]], #8\n\t"
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
-		: [top] "=&r"(top), [tops] "=&r"(tops), [seen] "=&r"(seen)
-		: [area] "r"(rseq_field(os_rseq_area)), [table] "r"(table), [word] "r"(word),
+		: [top] "=&r"(top), [seen] "=&r"(seen)
+		: [area] "r"(rseq_field(os_rseq_area)), [tops] "r"(tops), [word] "r"(word),
 		  [object] "r"(object)
 		: "memory", "cc"
 		: miss);

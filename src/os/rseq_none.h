@@ -8,15 +8,15 @@ static inline void *rseq_field(ptrdiff_t distance)
 	return NULL;
 }
 
-static inline bool rseq_pop(void ***const *table, size_t word, void **object)
+static inline bool rseq_pop(void ***tops, size_t word, void **object)
 {
-	(void)table, (void)word, (void)object;
+	(void)tops, (void)word, (void)object;
 	return false;
 }
 
-static inline bool rseq_push(void ***const *table, size_t word, void *object)
+static inline bool rseq_push(void ***tops, size_t word, void *object)
 {
-	(void)table, (void)word, (void)object;
+	(void)tops, (void)word, (void)object;
 	return false;
 }
 

@@ -37,22 +37,23 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 	return thread + distance;
 }
 
-RSEQ_INLINE bool rseq_pop(void ***const *table, size_t word, void **object)
+RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 {
-	void *taken, **top, ***tops;
+	void *taken, **top;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:4(%[area]), %k[tops]\n\t"
-		"movq (%[table], %[tops], 8), %[tops]\n\t"
+		"movl %%fs:4(%[area]), %k[top]\n\t"
+		"cmpl %k[top], -8(%[tops])\n\t"
+		"jne %l[miss]\n\t"
 		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"movq -8(%[top]), %[taken]\n\t"
 		"testq %[taken], %[taken]\n\t"
 		"je %l[miss]\n\t"
 		"subq $8, (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word)
+		: [taken] "=&r"(taken), [top] "=&r"(top)
+		: [area] "r"(os_rseq_area), [tops] "r"(tops), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
 	*object = taken;
@@ -61,22 +62,23 @@ miss:
 	return false;
 }
 
-RSEQ_INLINE bool rseq_push(void ***const *table, size_t word, void *object)
+RSEQ_INLINE bool rseq_push(void ***tops, size_t word, void *object)
 {
-	void **top, ***tops;
+	void **top;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
-		"movl %%fs:4(%[area]), %k[tops]\n\t"
-		"movq (%[table], %[tops], 8), %[tops]\n\t"
+		"movl %%fs:4(%[area]), %k[top]\n\t"
+		"cmpl %k[top], -8(%[tops])\n\t"
+		"jne %l[miss]\n\t"
 		"movq (%[tops], %[word], 8), %[top]\n\t"
 		"cmpq $-1, (%[top])\n\t"
 		"je %l[miss]\n\t"
 		"movq %[object], (%[top])\n\t"
 		"addq $8, (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
-		: [top] "=&r"(top), [tops] "=&r"(tops)
-		: [area] "r"(os_rseq_area), [table] "r"(table), [word] "r"(word), [object] "r"(object)
+		: [top] "=&r"(top)
+		: [area] "r"(os_rseq_area), [tops] "r"(tops), [word] "r"(word), [object] "r"(object)
 		: "memory", "cc"
 		: miss);
 	return true;

@@ -1,7 +1,7 @@
 // Tests every point at which a sequence can be interrupted: a debugger stops it before each of its instructions in turn.
 //
 // The traced child runs one operation on stacks in shared memory. A debug register stops it at an address inside of the sequence; while
-// it stands there, we do what another thread of the same processor could do: take an object, put one, close the word. Then it goes on:
+// it stands there, we do what another thread could do: take an object, put one, close the word, stop the processor's front. Then it goes on:
 // the kernel must have sent it to the abort address, and what it returns must be true for the stacks as they are now. Control: when
 // rseq_cs is cleared while it stands there, so that it is not sent back, the outcome must be wrong somewhere.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -47,6 +47,7 @@ static pid_t start_child(enum operation operation) {
         CPU_ZERO(&here);
         CPU_SET(sched_getcpu(), &here);
         CHECK_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+        shared->here = rseq_number();
         CHECK_EQ(ptrace(PTRACE_TRACEME, 0, 0, 0), 0);
         for (;;) {
             raise(SIGSTOP);

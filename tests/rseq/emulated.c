@@ -38,6 +38,7 @@ int main(void) {
     tell(", \"area\": %lu", (uintptr_t)&area);
     tell(", \"task\": %lu", (uintptr_t)&task);
     tell(", \"top\": %lu", (uintptr_t)&shared->top[1]);
+    tell(", \"number\": %lu", (uintptr_t)&shared->number);
     tell(", \"closed\": %lu, \"sequences\": {", (uintptr_t)&shared->closed[1]);
     for (enum operation operation = 0; operation < OPERATIONS; operation++) {
         const struct descriptor *at = descriptor_of(operation);

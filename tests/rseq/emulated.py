@@ -21,7 +21,8 @@ PROCESSORS = {
     "x86_64": (["qemu-x86_64"], 16, 0x53053053),
 }
 OPERATIONS = ("pop", "push", "exchange")
-TAKE, PUT, CLOSE = range(3)
+TAKE, PUT, CLOSE, STOP = range(4)
+NO_NUMBER = 1 << 31
 OBJECT = 0x1000
 SECONDS = 60
 
@@ -108,8 +109,10 @@ def meddle(debugger, where, what):
     elif what == PUT:
         debugger.write(top, OBJECT + 200)
         debugger.write(where["top"], top + 8)
-    else:
+    elif what == CLOSE:
         debugger.write(where["top"], where["closed"])
+    else:
+        debugger.write(where["number"], NO_NUMBER)
 
 
 def send_back(debugger, number, signature, where, sequence):
@@ -140,7 +143,7 @@ def test(debugger, number, signature, where):
         found = instructions(debugger, number, where, operation)
         wrong = 0
         for at in found:
-            for what in (TAKE, PUT, CLOSE):
+            for what in (TAKE, PUT, CLOSE, STOP):
                 assert is_right(debugger, where, operation, at, what, (number, signature)), \
                     f"{operation}+{at - found[0]}: wrong after meddling {what}"
                 wrong += not is_right(debugger, where, operation, at, what, None)

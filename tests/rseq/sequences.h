@@ -7,9 +7,9 @@
 #include "os/rseq.h"
 #include "unit.h"
 
-enum { SLOTS = 8, AT_FIRST = 4, LONGEST = 128, NUMBERS = 64 };
+enum { SLOTS = 8, AT_FIRST = 4, LONGEST = 128, NO_NUMBER = INT32_MIN };
 enum operation { POP, PUSH, EXCHANGE, OPERATIONS };
-enum meddling { TAKE, PUT, CLOSE, MEDDLINGS }; // by another thread of the same processor
+enum meddling { TAKE, PUT, CLOSE, STOP, MEDDLINGS }; // by another thread of the same processor; the last: of any
 
 struct descriptor {
     uint32_t version, flags;
@@ -17,25 +17,25 @@ struct descriptor {
 };
 
 static struct shared {
-    void **top[2]; // word 1 is in use
+    int64_t number; // before the tops
+    void **top[2];  // word 1 is in use
     void *stack[SLOTS + 2];
     void *closed[2];
-    void **const *table[NUMBERS];
     bool done;   // what the operation said
     void *taken; // by pop
     void **old;  // of exchange
+    int here;    // the processor of who operates
 } *shared;
 
-#define TABLE ((void ***const *)(uintptr_t)shared->table)
 #define OBJECT(i) ((void *)(uintptr_t)(0x1000 + (i)))
 
 // Each in a function of its own, so that its descriptor can be told from the others'.
 static __attribute__((noinline)) void operate_pop(void) {
-    shared->done = rseq_pop(TABLE, 1, &shared->taken);
+    shared->done = rseq_pop(shared->top, 1, &shared->taken);
 }
 
 static __attribute__((noinline)) void operate_push(void) {
-    shared->done = rseq_push(TABLE, 1, OBJECT(100));
+    shared->done = rseq_push(shared->top, 1, OBJECT(100));
 }
 
 static __attribute__((noinline)) void operate_exchange(void) {
@@ -50,8 +50,7 @@ static void reset(void) {
     for (int i = 0; i < SLOTS; i++)
         shared->stack[1 + i] = i < AT_FIRST ? OBJECT(i) : NULL;
     shared->top[1] = &shared->stack[1 + AT_FIRST];
-    for (int i = 0; i < NUMBERS; i++)
-        shared->table[i] = shared->top;
+    shared->number = shared->here;
     shared->done = false;
     shared->taken = shared->old = NULL;
 }
@@ -61,8 +60,10 @@ static inline void meddle(enum meddling what) {
         shared->top[1]--;
     else if (what == PUT)
         *shared->top[1]++ = OBJECT(200);
-    else
+    else if (what == CLOSE)
         shared->top[1] = &shared->closed[1];
+    else
+        shared->number = NO_NUMBER;
 }
 
 // Whether the outcome is that of the operation after the meddling.
@@ -71,6 +72,8 @@ static bool right(enum operation operation, enum meddling what) {
 
     if (what == CLOSE && operation != EXCHANGE)
         return !shared->done && shared->top[1] == &shared->closed[1];
+    if (what == STOP && operation != EXCHANGE)
+        return !shared->done && shared->top[1] == expected;
     if (!shared->done)
         return false;
     if (operation == POP)

@@ -25,13 +25,13 @@ enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJ
 enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
 
 struct processor {
-    void **top[2]; // word 1 is in use
+    int64_t number; // before the tops
+    void **top[2];  // word 1 is in use
     void *stack[SLOTS + 2];
 } __attribute__((aligned(128)));
 
 static struct processor processors[STACKS_MOST];
-static void **const *table_of[STACKS_MOST];
-#define TABLE ((void ***const *)(uintptr_t)table_of)
+static __thread struct processor *mine = &processors[0]; // where this thread was last
 
 static struct object {
     _Atomic int owned;
@@ -52,14 +52,28 @@ static void set_up(void) {
         for (unsigned k = 0; k < OBJECTS_EACH; k++)
             processor->stack[1 + k] = &objects[i * OBJECTS_EACH + k];
         processor->top[1] = &processor->stack[1 + OBJECTS_EACH];
-        table_of[i] = processor->top;
+        processor->number = i;
     }
+}
+
+static bool pop(void **taken) {
+    if (rseq_pop(mine->top, 1, taken))
+        return true;
+    mine = &processors[rseq_number()];
+    return rseq_pop(mine->top, 1, taken);
+}
+
+static bool push(void *object) {
+    if (rseq_push(mine->top, 1, object))
+        return true;
+    mine = &processors[rseq_number()];
+    return rseq_push(mine->top, 1, object);
 }
 
 static bool take(struct object **object) {
     void *taken;
 
-    if (!rseq_pop(TABLE, 1, &taken))
+    if (!pop(&taken))
         return false;
     *object = taken;
     CHECK(*object >= objects && *object < objects + STACKS_MOST * OBJECTS_EACH);
@@ -71,7 +85,7 @@ static bool take(struct object **object) {
 static void put_back(struct object *object) {
     CHECK_EQ(atomic_load_explicit(&object->owned, memory_order_relaxed), 1);
     atomic_store_explicit(&object->owned, 0, memory_order_relaxed);
-    while (!rseq_push(TABLE, 1, object)) { // full here; the thread will be moved
+    while (!push(object)) { // full here; the thread will be moved
         if (over) {
             atomic_fetch_add(&left_over, 1);
             return;

@@ -18,11 +18,10 @@ static void *stack[ROUNDS + 2] = { [0] = NULL, [ROUNDS + 1] = (void *)UINTPTR_MA
 static void *closed[2] = { NULL, (void *)UINTPTR_MAX };
 
 static struct {
+    int64_t number;
     void **top[WORDS];
 } words[2];
-
-static void **const *table_of[2];
-#define TABLE ((void ***const *)(uintptr_t)table_of)
+#define TOPS words[HERE].top
 
 static void set_up(void) {
     os_rseq_area = (char *)&own_area - (char *)rseq_field(0);
@@ -30,7 +29,7 @@ static void set_up(void) {
     for (int cpu = 0; cpu < 2; cpu++) {
         for (int word = 0; word < WORDS; word++)
             words[cpu].top[word] = &closed[1];
-        table_of[cpu] = words[cpu].top;
+        words[cpu].number = cpu;
     }
     words[HERE].top[2] = &stack[1];
 }
@@ -47,16 +46,16 @@ static void test_pop_and_push(void) {
     void *object = NULL;
 
     set_up();
-    CHECK(!rseq_pop(TABLE, 2, &object));
+    CHECK(!rseq_pop(TOPS, 2, &object));
     for (int i = 0; i < ROUNDS; i++)
-        CHECK(rseq_push(TABLE, 2, &objects[i]));
-    CHECK(!rseq_push(TABLE, 2, &objects[0])); // full
+        CHECK(rseq_push(TOPS, 2, &objects[i]));
+    CHECK(!rseq_push(TOPS, 2, &objects[0])); // full
     CHECK(words[HERE].top[2] == &stack[ROUNDS + 1]);
     for (int i = ROUNDS - 1; i >= 0; i--) {
-        CHECK(rseq_pop(TABLE, 2, &object));
+        CHECK(rseq_pop(TOPS, 2, &object));
         CHECK(object == &objects[i]);
     }
-    CHECK(!rseq_pop(TABLE, 2, &object));
+    CHECK(!rseq_pop(TOPS, 2, &object));
     CHECK(words[HERE].top[2] == &stack[1]);
     CHECK(own_area.rseq_cs != 0);
 }
@@ -67,12 +66,14 @@ static void test_closed(void) {
     set_up();
     for (size_t word = 0; word < WORDS; word++)
         if (word != 2) {
-            CHECK(!rseq_pop(TABLE, word, &object));
-            CHECK(!rseq_push(TABLE, word, &object));
+            CHECK(!rseq_pop(TOPS, word, &object));
+            CHECK(!rseq_push(TOPS, word, &object));
         }
+    CHECK(rseq_push(TOPS, 2, &object));
     own_area.cpu_id = 0; // its stack is another
-    CHECK(!rseq_push(TABLE, 2, &object));
-    CHECK(words[HERE].top[2] == &stack[1]);
+    CHECK(!rseq_push(TOPS, 2, &object));
+    CHECK(!rseq_pop(TOPS, 2, &object));
+    CHECK(words[HERE].top[2] == &stack[2]);
 }
 
 static void test_exchange(void) {
