@@ -26,6 +26,25 @@ struct os_stack_range {
 // allocates nothing. `range` NULL: every page is asked for.
 size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder, struct os_stack_range *range);
 
+// A walk along the frame pointers of the thread's own stack: every word that it read. `first` 0: none.
+enum { OS_WALK_MOST = 40 };
+struct os_walk {
+	uintptr_t first;
+	uint32_t count;
+	struct {
+		uintptr_t next, code;
+	} link[OS_WALK_MOST];
+};
+
+// The frame that returns into the program, out of this library: `frame` or one further out. `frame` is one of this library's functions.
+uintptr_t os_stack_outside(uintptr_t frame);
+
+// As os_stack_capture by frame pointers, from that frame on. `walk` is what it read; none if it was too long, or left the range.
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk);
+
+// Whether those words are as they were, so that a walk would find the same. `frame` is in the same thread, and the same one.
+bool os_walk_holds(const struct os_walk *walk, uintptr_t frame);
+
 // The same by frame pointers.
 unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 

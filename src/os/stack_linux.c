@@ -26,25 +26,31 @@ extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, 
 #pragma weak _Unwind_GetIP
 
 // Where the library's code ends, by its own program headers. Linked into a program, the library has no range of its own.
-static uintptr_t code_end(void)
+static _Atomic uintptr_t code_end_known;
+
+static __attribute__((noinline)) uintptr_t find_code_end(void)
 {
-	static _Atomic uintptr_t known;
 	const ElfW(Ehdr) *file = (const void *)__ehdr_start;
 	const ElfW(Phdr) *header = (const void *)(__ehdr_start + file->e_phoff);
-	uintptr_t start = (uintptr_t)__ehdr_start, end = atomic_load_explicit(&known, memory_order_relaxed);
+	uintptr_t start = (uintptr_t)__ehdr_start, end = start;
 
-	if (LIKELY(end != 0))
-		return end;
 	for (int i = 0; i < file->e_phnum; i++)
 		if (header[i].p_type == PT_LOAD && (header[i].p_flags & PF_X) != 0)
 			end = start + header[i].p_vaddr + header[i].p_memsz;
 	if (getauxval(AT_PHDR) - start < end - start)
 		end = start;
-	atomic_store_explicit(&known, end, memory_order_relaxed);
+	atomic_store_explicit(&code_end_known, end, memory_order_relaxed);
 	return end;
 }
 
-static bool is_ours(uintptr_t address)
+static inline uintptr_t code_end(void)
+{
+	uintptr_t end = atomic_load_explicit(&code_end_known, memory_order_relaxed);
+
+	return LIKELY(end != 0) ? end : find_code_end();
+}
+
+static inline bool is_ours(uintptr_t address)
 {
 	return address >= (uintptr_t)__ehdr_start && address < code_end();
 }
@@ -100,11 +106,22 @@ static inline bool is_in(const struct os_stack_range *range, uintptr_t frame)
 	return frame - range->low < range->top - range->low && range->top - frame >= FRAME_BYTES;
 }
 
+static void note(struct os_walk *walk, uintptr_t next, uintptr_t code)
+{
+	if (walk->count == OS_WALK_MOST) {
+		walk->first = 0;
+		return;
+	}
+	walk->link[walk->count].next = next;
+	walk->link[walk->count++].code = code;
+}
+
 // The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
 // addresses are the program's.
-__attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, struct os_stack_range *range)
+__attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, uintptr_t frame,
+								       struct os_stack_range *range, struct os_walk *walk)
 {
-	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), page = round_down(frame, PROBE_PAGE), next, code, readable;
+	uintptr_t page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), next, code, readable;
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
 	size_t count = 0;
 
@@ -113,13 +130,18 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	while (count < depth) {
 		if (LIKELY(is_in(range, frame)))
 			readable = range->top - FRAME_BYTES;
-		else if (is_readable(frame, &page))
+		else if (is_readable(frame, &page)) {
 			readable = frame;
-		else
+			if (walk != NULL)
+				walk->first = 0;
+		} else
 			break;
 		do {
 			next = ((const uintptr_t *)frame)[0];
-			code = ((const uintptr_t *)frame)[1] & ADDRESS_BITS;
+			code = ((const uintptr_t *)frame)[1];
+			if (walk != NULL && walk->first != 0)
+				note(walk, next, code);
+			code &= ADDRESS_BITS;
 			own_bytes = code - own < own_bytes ? own_bytes : 0;
 			frames[count] = code;
 			count += own_bytes == 0 && code >= FIRST_CODE;
@@ -129,6 +151,42 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 		} while (count < depth && frame <= readable);
 	}
 	return count;
+}
+
+__attribute__((no_sanitize("address"))) uintptr_t os_stack_outside(uintptr_t frame)
+{
+	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
+
+	while ((((const uintptr_t *)frame)[1] & ADDRESS_BITS) - own < own_bytes)
+		frame = ((const uintptr_t *)frame)[0];
+	return frame;
+}
+
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk)
+{
+	int saved = errno;
+	size_t count;
+
+	walk->first = frame;
+	walk->count = 0;
+	count = by_frames(frames, depth, frame, range, walk);
+	errno = saved;
+	return count;
+}
+
+// Each frame is read only when those before it are as they were: so it was read before, in this thread's stack.
+__attribute__((no_sanitize("address"))) bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
+{
+	if (walk->first != frame)
+		return false;
+	for (uint32_t i = 0; i < walk->count; i++) {
+		const uintptr_t *at = (const uintptr_t *)frame;
+
+		if (at[0] != walk->link[i].next || at[1] != walk->link[i].code)
+			return false;
+		frame = walk->link[i].next;
+	}
+	return true;
 }
 
 struct walk {
@@ -162,7 +220,7 @@ __attribute__((no_sanitize("address"))) size_t os_stack_capture(uintptr_t *frame
 	if (unwinder == OS_UNWIND_TABLES && os_stack_has_tables())
 		_Unwind_Backtrace(step, &walk);
 	else
-		walk.count = by_frames(frames, depth, range != NULL ? range : &none);
+		walk.count = by_frames(frames, depth, (uintptr_t)__builtin_frame_address(0), range != NULL ? range : &none, NULL);
 	errno = saved;
 	return walk.count;
 }

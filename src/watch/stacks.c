@@ -13,9 +13,8 @@ static struct stack unknown;
 
 static struct {
 	struct mutex lock;
-	// Under lock.
-	struct stack **lists; // 2^LG_LISTS, by hash; NULL before first use
 	// Written under lock, read by anyone.
+	struct stack *_Atomic *_Atomic lists; // 2^LG_LISTS, by hash; NULL before first use
 	struct stack *_Atomic newest;
 	_Atomic uint32_t count;
 } stacks = { .lock = MUTEX_INIT(RANK_STACKS), .newest = &unknown };
@@ -31,9 +30,11 @@ static uint64_t hash_of(const uintptr_t *frames, size_t depth)
 	return hash;
 }
 
+// With the lock or without: what is in a list stays there as it is.
 static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
 {
-	struct stack *stack = stacks.lists == NULL ? NULL : stacks.lists[hash >> (64 - LG_LISTS)];
+	struct stack *_Atomic *lists = atomic_load_explicit(&stacks.lists, memory_order_acquire);
+	struct stack *stack = lists == NULL ? NULL : atomic_load_explicit(&lists[hash >> (64 - LG_LISTS)], memory_order_acquire);
 
 	while (stack != NULL &&
 	       (stack->hash != hash || stack->depth != depth || memcmp(stack->frames, frames, depth * sizeof *frames) != 0))
@@ -43,12 +44,12 @@ static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
 
 static void insert(struct stack *stack)
 {
-	struct stack **list = &stacks.lists[stack->hash >> (64 - LG_LISTS)];
+	struct stack *_Atomic *list = &stacks.lists[stack->hash >> (64 - LG_LISTS)];
 
 	stack->next = *list;
-	*list = stack;
 	stack->older = atomic_load_explicit(&stacks.newest, memory_order_relaxed);
 	stack->number = atomic_fetch_add_explicit(&stacks.count, 1, memory_order_relaxed) + 1;
+	atomic_store_explicit(list, stack, memory_order_release);
 	atomic_store_explicit(&stack->older->newer, stack, memory_order_release);
 	atomic_store_explicit(&stacks.newest, stack, memory_order_release);
 }
@@ -66,7 +67,7 @@ static struct stack *make(const uintptr_t *frames, size_t depth, uint64_t hash)
 
 static void make_lists(void)
 {
-	struct stack **lists = base_alloc_pages(sizeof *lists << LG_LISTS);
+	struct stack *_Atomic *lists = base_alloc_pages(sizeof *lists << LG_LISTS);
 
 	mutex_lock(&stacks.lock);
 	if (stacks.lists == NULL)
@@ -81,9 +82,7 @@ struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
 
 	if (depth == 0 || stacks_count() >= MOST_STACKS)
 		return &unknown;
-	mutex_lock(&stacks.lock);
 	known = find(frames, depth, hash);
-	mutex_unlock(&stacks.lock);
 	if (known != NULL)
 		return known;
 	if (stacks_count() == 0)

@@ -28,7 +28,7 @@ struct stack {
 	uintptr_t frames[]; // return addresses, innermost first
 };
 
-// Takes a lock; may call the operating system without it.
+// Of a new one takes a lock; may call the operating system without it.
 struct stack *stacks_intern(const uintptr_t *frames, size_t depth);
 
 // The newest; by `older` one comes to all, ending with the stack without frames.

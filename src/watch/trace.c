@@ -9,11 +9,11 @@
 #include "os/mutex.h"
 #include "os/stack.h"
 #include "vmag/trace_format.h"
+#include "watch/known_stacks.h"
 #include "watch/profile.h"
-#include "watch/stacks.h"
 #include "watch/trace_file.h"
 
-enum { EVENT_MOST = 64, LG_RECENT = 7, RECENT_STACKS = 1 << LG_RECENT };
+enum { EVENT_MOST = 64, LG_KNOWN = 8 };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
@@ -25,8 +25,7 @@ struct tracer {
 	uintptr_t address;   // of the last event of malloc
 	uintptr_t place;     // of the last other one
 	uint32_t events;
-	struct os_stack_range range;
-	struct stack *recent[RECENT_STACKS]; // by their innermost frames; NULL: none
+	struct known_stacks *known; // NULL before its first stack
 	_Atomic uint32_t used;
 	struct vmag_trace_chunk head;
 	uint8_t payload[VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk)];
@@ -125,7 +124,8 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
 		tracer->generation = 0;
-		tracer->range = (struct os_stack_range){ 0, 0 }; // another thread may have had it
+		if (tracer->known != NULL)
+			known_stacks_clear(tracer->known, LG_KNOWN); // another thread may have had it
 		*own = tracer;
 	} else
 		write_chunk(tracer, generation, false);
@@ -147,33 +147,43 @@ static inline struct tracer *ready(struct tracer **own)
 	return tracer;
 }
 
-// A thread calls from the same places again and again: most stacks are found without the table and its lock.
-static uint32_t number_of(struct tracer *tracer, const uintptr_t *frames, size_t depth)
+static bool by_tables(void)
 {
-	uint64_t key = depth == 0 ? 0 : (frames[0] ^ frames[depth / 2] << 16 ^ depth << 48) * 0x9e3779b97f4a7c15u;
-	struct stack **place = &tracer->recent[key >> (64 - LG_RECENT)], *stack = *place;
-	size_t i = 0;
-
-	if (LIKELY(stack != NULL && stack->depth == depth))
-		while (i < depth && stack->frames[i] == frames[i])
-			i++;
-	if (UNLIKELY(stack == NULL || stack->depth != depth || i < depth))
-		*place = stack = stacks_intern(frames, depth);
-	return stack->number;
+	return profile_settings.unwinder == OS_UNWIND_TABLES && os_stack_has_tables();
 }
 
-// The number of the stack of the call; 0: not wanted, or not known.
-static inline __attribute__((always_inline)) uint32_t stack_number(struct tracer *tracer)
+// What the system's unwinder allocates is told meanwhile, without stacks.
+static __attribute__((noinline)) uint32_t number_by_tables(struct tracer *tracer)
 {
 	uintptr_t frames[STACK_DEPTH];
 	size_t depth;
 
 	if (tracer->unwinding)
 		return 0;
-	tracer->unwinding = true; // the system's unwinder may allocate
-	depth = os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder, &tracer->range);
+	tracer->unwinding = true;
+	depth = os_stack_capture(frames, STACK_DEPTH, OS_UNWIND_TABLES, NULL);
 	tracer->unwinding = false;
-	return number_of(tracer, frames, depth);
+	return stacks_intern(frames, depth)->number;
+}
+
+static __attribute__((noinline)) struct known_stacks *make_known(struct tracer *tracer)
+{
+	tracer->known = base_alloc_pages(known_stacks_bytes(LG_KNOWN));
+	if (tracer->known != NULL)
+		known_stacks_clear(tracer->known, LG_KNOWN);
+	return tracer->known;
+}
+
+static inline uint32_t number_by_frames(struct tracer *tracer, uintptr_t frame)
+{
+	struct known_stacks *known = LIKELY(tracer->known != NULL) ? tracer->known : make_known(tracer);
+
+	return known == NULL ? 0 : known_stacks_find(known, frame)->number;
+}
+
+static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
+{
+	return by_tables() ? number_by_tables(tracer) : number_by_frames(tracer, frame);
 }
 
 static inline uint64_t zigzag(int64_t step)
@@ -227,6 +237,11 @@ static inline bool is_short(uint64_t passed, uint64_t step, unsigned step_bits, 
 	return LIKELY((passed >> VMAG_TRACE_TICKS_BITS | step >> step_bits | size >> (VMAG_TRACE_SIZE_BITS + 3) | (size & 7)) == 0);
 }
 
+static inline uint64_t short_sized(unsigned kind, uint64_t passed, uint64_t step, size_t size)
+{
+	return kind | VMAG_TRACE_SHORT | passed << VMAG_TRACE_TICKS_AT | step << VMAG_TRACE_STEP_AT | (uint64_t)size >> 3 << VMAG_TRACE_SIZE_AT;
+}
+
 // Eight bytes are written, those of the event are kept.
 static inline void add_short(struct tracer *tracer, uint64_t ticks, uint64_t event, size_t bytes)
 {
@@ -237,49 +252,69 @@ static inline void add_short(struct tracer *tracer, uint64_t ticks, uint64_t eve
 	event_done(tracer, at + bytes);
 }
 
-// While the stack is found others of this thread's allocations may be told: it comes before all else.
-static __attribute__((noinline)) void sized_event_with_stack(struct tracer **own, unsigned kind, const void *object, size_t size)
+// The same, and the number of the stack behind it.
+static inline void add_short_with_stack(struct tracer *tracer, uint64_t ticks, uint64_t event, uint32_t stack)
 {
-	struct tracer *tracer = ready(own);
-	uint32_t stack = tracer == NULL ? 0 : stack_number(tracer);
-	uint8_t *at;
+	uint8_t *at = end_of(tracer);
 
-	tracer = ready(own);
-	if (tracer == NULL || tracer->head.kind != VMAG_TRACE_EVENTS_STACKS)
-		return;
-	at = add_long(tracer, kind, os_ticks(), step_to(tracer, object));
-	event_done(tracer, add_varint(add_varint(at, size), stack));
+	tracer->ticks = ticks;
+	event |= (uint64_t)stack << 8 * VMAG_TRACE_SHORT_SIZED;
+	memcpy(at, &event, sizeof event);
+	at += LIKELY(stack < 0x80) ? sizeof event : (size_t)(add_varint(at + VMAG_TRACE_SHORT_SIZED, stack) - at);
+	event_done(tracer, at);
 }
 
-static inline void sized_event(struct tracer **own, unsigned kind, const void *object, size_t size)
+static inline void sized_event(struct tracer *tracer, unsigned kind, const void *object, size_t size)
 {
-	struct tracer *tracer = ready(own);
-	uint64_t ticks, passed, step;
+	uint64_t ticks = os_ticks(), passed = ticks - tracer->ticks, step = step_to(tracer, object);
 
-	if (UNLIKELY(tracer == NULL))
-		return;
-	if (UNLIKELY(tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)) {
-		sized_event_with_stack(own, kind, object, size);
-		return;
-	}
-	ticks = os_ticks();
-	passed = ticks - tracer->ticks;
-	step = step_to(tracer, object);
 	if (is_short(passed, step, VMAG_TRACE_STEP_BITS, size))
-		add_short(tracer, ticks, kind | VMAG_TRACE_SHORT | passed << VMAG_TRACE_TICKS_AT | step << VMAG_TRACE_STEP_AT |
-				  (uint64_t)size >> 3 << VMAG_TRACE_SIZE_AT, VMAG_TRACE_SHORT_SIZED);
+		add_short(tracer, ticks, short_sized(kind, passed, step, size), VMAG_TRACE_SHORT_SIZED);
 	else
 		event_done(tracer, add_varint(add_long(tracer, kind, ticks, step), size));
 }
 
+static inline void sized_event_with_stack(struct tracer *tracer, unsigned kind, const void *object, size_t size, uint32_t stack)
+{
+	uint64_t ticks = os_ticks(), passed = ticks - tracer->ticks, step = step_to(tracer, object);
+
+	if (is_short(passed, step, VMAG_TRACE_STEP_BITS, size))
+		add_short_with_stack(tracer, ticks, short_sized(kind, passed, step, size), stack);
+	else
+		event_done(tracer, add_varint(add_varint(add_long(tracer, kind, ticks, step), size), stack));
+}
+
+// The stack comes before all else: while the system's unwinder finds it, others of this thread's allocations may be told.
+static __attribute__((noinline)) void sized_event_with_its_stack(struct tracer **own, unsigned kind, const void *object, size_t size)
+{
+	struct tracer *tracer = *own;
+	uint32_t stack = stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
+
+	tracer = ready(own);
+	if (tracer != NULL && tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)
+		sized_event_with_stack(tracer, kind, object, size, stack);
+}
+
+static inline __attribute__((always_inline)) void sized_event_of(struct tracer **own, unsigned kind, const void *object, size_t size)
+{
+	struct tracer *tracer = ready(own);
+
+	if (UNLIKELY(tracer == NULL))
+		return;
+	if (UNLIKELY(tracer->head.kind == VMAG_TRACE_EVENTS_STACKS))
+		sized_event_with_its_stack(own, kind, object, size);
+	else
+		sized_event(tracer, kind, object, size);
+}
+
 void trace_allocated(struct tracer **own, const void *object, size_t size)
 {
-	sized_event(own, VMAG_TRACE_ALLOC, object, size);
+	sized_event_of(own, VMAG_TRACE_ALLOC, object, size);
 }
 
 void trace_resized(struct tracer **own, const void *object, size_t size)
 {
-	sized_event(own, VMAG_TRACE_RESIZE, object, size);
+	sized_event_of(own, VMAG_TRACE_RESIZE, object, size);
 }
 
 void trace_freed(struct tracer **own, const void *object)
@@ -303,7 +338,7 @@ void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t 
 {
 	bool has_stack = trace.stacks && (what == VMAG_TRACE_CACHE_ALLOC || what == VMAG_TRACE_ARENA_ALLOC);
 	struct tracer *tracer = ready(own);
-	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer);
+	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
 	uint8_t *at;
 
 	tracer = ready(own);

@@ -1,0 +1,78 @@
+// A stack that is taken for known is the one that a fresh walk finds, whoever called whom in between.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+#include "watch/known_stacks.h"
+
+enum { LG_KNOWN = 4, ROUNDS = 20000 };
+
+static struct known_stacks *own;
+static struct stack *last;
+static unsigned long found;
+static bool known; // the last one
+
+static bool is_known(uintptr_t frame) {
+    bool one = false;
+
+    for (int i = 0; i < 1 << LG_KNOWN; i++)
+        one |= os_walk_holds(&own->known[i].walk, frame) && own->known[i].stack == last;
+    return one;
+}
+
+__attribute__((noinline)) static void look(void) {
+    uintptr_t frames[STACK_DEPTH];
+    struct os_walk walk;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    size_t depth;
+
+    last = known_stacks_find(own, here);
+    known = is_known(os_stack_outside(here));
+    depth = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), &own->range, &walk);
+    CHECK_EQ(last->depth, depth);
+    CHECK(memcmp(last->frames, frames, depth * sizeof *frames) == 0);
+    found++;
+}
+
+// Callers of the same frame size: what is below them lies at the same places, with other return addresses in between.
+__attribute__((noinline)) static void left(int depth, unsigned path);
+__attribute__((noinline)) static void right(int depth, unsigned path) {
+    if (depth == 0) look();
+    else if (path & 1) left(depth - 1, path >> 1);
+    else right(depth - 1, path >> 1);
+    __asm__ volatile("" ::: "memory");
+}
+__attribute__((noinline)) static void left(int depth, unsigned path) {
+    if (depth == 0) look();
+    else if (path & 1) left(depth - 1, path >> 1);
+    else right(depth - 1, path >> 1);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void known_is_what_a_walk_finds(void) {
+    for (int i = 0; i < ROUNDS; i++) {
+        unsigned path = (unsigned)rand();
+
+        right((int)(path % 12), path >> 8);
+        CHECK(known);
+    }
+    CHECK_EQ(found, ROUNDS);
+}
+
+// Longer than what is kept of a walk.
+static void long_stacks_are_walked(void) {
+    for (int i = 0; i < 100; i++) {
+        right(OS_WALK_MOST + 20, 0x5555);
+        CHECK_GT(last->depth, OS_WALK_MOST);
+        CHECK(!known);
+    }
+}
+
+int main(void) {
+    own = calloc(1, known_stacks_bytes(LG_KNOWN));
+    known_stacks_clear(own, LG_KNOWN);
+    known_is_what_a_walk_finds();
+    long_stacks_are_walked();
+    return 0;
+}
