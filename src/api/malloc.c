@@ -176,7 +176,7 @@ EXPORT size_t malloc_usable_size(void *object)
 {
 	unsigned class = word_class(page_map_word(object));
 
-	if (LIKELY(class - 1 < SLAB_CLASSES - 1) && LIKELY(!debugging()))
+	if (LIKELY(class - 1 < SLAB_CLASSES - 1) && LIKELY(heap_debug == DEBUG_OFF))
 		return size_class_bytes[class];
 	return heap_usable_size(object, "malloc_usable_size");
 }

@@ -546,6 +546,15 @@ void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new
 	return moved;
 }
 
+// Whether a small object has the class of that size already, by the page map alone: it stays as it is, so that nothing comes of an address
+// that is no object's. Lists and strings that grow by little ask most often.
+static bool fits_already(const void *object, size_t size)
+{
+	unsigned class = word_class(page_map_word(object));
+
+	return size - 1 < SLAB_MOST && class == size_class(size);
+}
+
 // An object's class is always that of the size last asked for: sized frees rely on it.
 void *heap_realloc(void *object, size_t size, const char *call)
 {
@@ -556,6 +565,10 @@ void *heap_realloc(void *object, size_t size, const char *call)
 		return debug_realloc(object, size, call);
 	if (object == NULL)
 		return fast_malloc(size, malloc_missed);
+	if (fits_already(object, size)) {
+		door_kept(words.front, class_round(size));
+		return object;
+	}
 	old_size = heap_usable_size(object, call);
 	if (size == 0) {
 		atomic_fetch_add_explicit(&heap_zero_reallocs, 1, memory_order_relaxed);
