@@ -52,7 +52,7 @@ static void grow_capacity(struct processor_slot *slot, unsigned class)
 {
 	unsigned more = slot->capacity * 2u + MAGAZINE_OVERHEAD;
 
-	slot->capacity = (uint8_t)min_size(more, front_most_rounds(class));
+	slot->capacity = (uint8_t)min_size(more, front_grown_rounds(class));
 }
 
 // In magazines that leave, empty slots hold what those of threads' fronts hold.

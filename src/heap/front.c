@@ -55,7 +55,7 @@ unsigned front_most_rounds(unsigned class)
 
 // Of a magazine that has grown: of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
 // share of the heap is the bound (fronts_hold_enough).
-static unsigned grown_rounds(unsigned class)
+unsigned front_grown_rounds(unsigned class)
 {
 	unsigned rounds = front_most_rounds(class);
 
@@ -337,7 +337,7 @@ static void grow_capacity(struct front *front, unsigned class)
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
 	if (!fronts_hold_enough(front->arena))
-		set_capacity(front, class, min_size(more, grown_rounds(class)));
+		set_capacity(front, class, min_size(more, front_grown_rounds(class)));
 }
 
 // An empty magazine made as large as the next one shall be; NULL: it has not that many slots, and is gone.
