@@ -10,7 +10,7 @@ steady   two threads whose level of objects wanders: visits of the depot per ope
 
 Results go to build/bench/object_caches.json and object_caches.svg (`--plot FILE.svg`). Fails when a hit of a cache is more than 10 %
 slower than malloc, the magazine layer not faster than the slab layer, construction not saved, a miss rate above 1/M, a
-magazine size unsettled, or `paced` has one contention a second or more once it has settled.
+magazine size unsettled, or a steady load has one contention a second or more once it has settled.
 
 SPDX-License-Identifier: BSD-2-Clause
 """
@@ -91,8 +91,8 @@ def faults(pairs, steady):
             yield f"{pattern}: more than one visit in M operations"
         if len(set(settled(rounds))) > 1:
             yield f"{pattern}: the size of magazines does not settle"
-    if steady["paced"]["contentions_a_second"] >= 1:
-        yield "paced: one contention a second or more"
+        if figures["contentions_a_second"] >= 1:
+            yield f"{pattern}: one contention a second or more"
 
 
 def plot(pairs, steady, path):

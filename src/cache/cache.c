@@ -19,6 +19,8 @@
 enum {
 	MAGAZINE_BYTES_MOST = 64 * 1024, // of objects in a magazine
 	ROUNDS_MOST = 252,
+	CONTENDED_BYTES_MOST = 256 * 1024, // the same where threads meet at the depot
+	CONTENDED_ROUNDS_MOST = 4092,
 	KNOWN_FLAGS = VMAG_CACHE_NOTOUCH | VMAG_CACHE_NOMAGAZINE | VMAG_CACHE_QUANTUM,
 };
 
@@ -58,6 +60,7 @@ static void choose_rounds(struct vmag_cache *cache)
 
 	cache->least_rounds = size <= 256 ? 12 : size <= 2048 ? 4 : 2;
 	cache->most_rounds = (unsigned)max_size(min_size(MAGAZINE_BYTES_MOST / size, ROUNDS_MOST), cache->least_rounds);
+	cache->contended_rounds = (unsigned)max_size(min_size(CONTENDED_BYTES_MOST / size, CONTENDED_ROUNDS_MOST), cache->most_rounds);
 	atomic_init(&cache->rounds, cache->least_rounds);
 }
 

@@ -61,6 +61,7 @@ struct vmag_cache {
 	void *argument;
 	struct cache_source source;
 	unsigned least_rounds, most_rounds; // of magazines
+	unsigned contended_rounds; // at most, where threads meet at the depot
 	unsigned colours;
 	char name[CACHE_NAME_BYTES];
 	// Atomic.
@@ -79,6 +80,9 @@ struct vmag_cache {
 	// Of who moved updated_at on (update.c).
 	uint64_t visits_before, contentions_before;
 	unsigned quiet; // updates in a row with hardly a visit
+	unsigned patience; // how many of them make magazines shrink
+	bool shrunk; // and have not grown since
+	unsigned meeting_ms; // time that has yet to pass without threads meeting at the depot
 	// Each with its lock.
 	struct depot depot;
 	struct bin bin;

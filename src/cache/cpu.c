@@ -16,7 +16,7 @@ static unsigned next_batch(const struct vmag_cache *cache, struct processor_slot
 {
 	unsigned batch = slot->batch != 0 ? slot->batch : cache_first_batch(cache);
 
-	slot->batch = (uint8_t)min_size(batch * 2u, cache_wanted_rounds(cache));
+	slot->batch = (uint8_t)min_size(batch * 2u, CACHE_BATCH_MOST);
 	return batch;
 }
 

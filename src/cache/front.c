@@ -142,7 +142,7 @@ static bool fill(struct vmag_cache *cache, struct cache_front *front, struct mag
 
 	memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
 	magazine->rounds = (uint32_t)got;
-	front->batch = (uint16_t)min_size(front->batch * 2u, cache_wanted_rounds(cache));
+	front->batch = (uint16_t)min_size(front->batch * 2u, CACHE_BATCH_MOST);
 	load(cache, front, magazine);
 	return got > 0;
 }

@@ -105,6 +105,9 @@ bool cache_front_begin_miss(struct vmag_cache *cache);
 bool cache_front_refill(struct vmag_cache *cache);
 bool cache_front_make_room(struct vmag_cache *cache);
 
+// Objects in a fill, at most.
+enum { CACHE_BATCH_MOST = 252 };
+
 // What fronts of threads and of processors have in common: rounds of the next magazine, and of the first fill; a new magazine; and
 // an empty one if it is large enough, else NULL, and it is dropped.
 unsigned cache_wanted_rounds(const struct vmag_cache *cache);

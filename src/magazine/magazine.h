@@ -28,8 +28,9 @@ struct magazine {
 
 #define MAGAZINE_FULL ((void *)UINTPTR_MAX)
 
-// Magazine sizes: 4, 12, 28, 60, 124, 252 rounds, so that a magazine fills 64 to 2048 bytes.
-enum { MAGAZINE_SIZES = 6, MAGAZINE_OVERHEAD = 4 };
+// Magazine sizes: 4, 12, 28, 60, 124, 252, 508, 1020, 2044, 4092 rounds, so that a magazine fills 64 bytes to 32 KiB. The four largest are
+// for caches at whose depot threads meet (cache/update.h).
+enum { MAGAZINE_SIZES = 10, MAGAZINE_OVERHEAD = 4 };
 
 static inline unsigned magazine_slots(unsigned size)
 {
@@ -57,7 +58,7 @@ static inline enum reload magazine_with_room(const struct magazine *loaded, cons
 
 void magazines_init(void);
 
-// An empty magazine for 1 to 252 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.
+// An empty magazine for 1 to 4092 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.
 struct magazine *magazine_create(unsigned capacity, uintptr_t word);
 void magazine_destroy(struct magazine *magazine);
 

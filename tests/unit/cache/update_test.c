@@ -1,5 +1,5 @@
-// Updates with a clock of the test's own: the working set of the depot, magazines that grow with contention and visits and
-// shrink when nobody comes, the empty slab, and the bound on the miss rate.
+// Updates with a clock of the test's own: the working set of the depot, magazines that grow with visits, further with contention, and
+// shrink when nobody comes, later each time, the empty slab, and the bound on the miss rate.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cache/update.h"
 
@@ -107,24 +107,50 @@ static void constructed(void) {
     cache_destroy(cache, "test");
 }
 
+// How many quiet updates make magazines shrink.
+static unsigned quiet_until_smaller(struct vmag_cache *cache, uint64_t *now) {
+    unsigned rounds = cache->rounds, updates = 0;
+
+    for (; cache->rounds == rounds; updates++)
+        cache_update(cache, *now += 1000);
+    CHECK_LT(cache->rounds, rounds);
+    return updates;
+}
+
+static void grow(struct vmag_cache *cache, uint64_t *now, uint64_t *what, uint64_t by, unsigned most) {
+    for (unsigned rounds = cache->rounds; rounds < most; rounds = cache->rounds) {
+        *what += by;
+        cache_update(cache, *now += 1000);
+        CHECK_GT(cache->rounds, rounds);
+    }
+    *what += by;
+    cache_update(cache, *now += 1000);
+    CHECK_EQ(cache->rounds, most);
+}
+
 static void sizes_of_magazines(void) {
     struct vmag_cache *cache = create(64);
     uint64_t now = begin(cache);
-    unsigned least = cache->rounds, rounds = least;
+    unsigned least = cache->rounds;
 
-    for (int i = 0; i < 8; i++) { // somebody was at the lock
+    grow(cache, &now, &cache->depot.puts, 3000, cache->most_rounds);
+    CHECK_EQ(quiet_until_smaller(cache, &now), 8);
+    grow(cache, &now, &cache->depot.puts, 3000, cache->most_rounds);
+    CHECK_EQ(quiet_until_smaller(cache, &now), 16); // it had to grow again
+    for (int i = 0; i < 20; i++) { // somebody was at the lock, once in a while
         cache->depot.contentions++;
-        cache_update(cache, now += 1000);
-        CHECK(cache->rounds >= rounds);
-        rounds = cache->rounds;
+        cache->depot.puts += 100;
+        cache_update(cache, now += 2000);
+        CHECK_EQ(cache->rounds, (cache->most_rounds - 4) / 2);
     }
-    CHECK_EQ(rounds, cache->most_rounds);
-    for (int i = 0; i < 7; i++)
-        cache_update(cache, now += 1000);
-    CHECK_EQ(cache->rounds, rounds);
-    cache_update(cache, now += 1000); // the eighth quiet one
-    CHECK_LT(cache->rounds, rounds);
-    for (int i = 0; i < 80; i++)
+    grow(cache, &now, &cache->depot.contentions, 2, cache->contended_rounds);
+    CHECK_GT(cache->contended_rounds, 8 * cache->most_rounds);
+    CHECK_EQ(quiet_until_smaller(cache, &now), 64);
+    grow(cache, &now, &cache->depot.contentions, 2, cache->contended_rounds);
+    CHECK_EQ(quiet_until_smaller(cache, &now), 128);
+    while (cache->rounds > least)
+        quiet_until_smaller(cache, &now);
+    for (int i = 0; i < 300; i++)
         cache_update(cache, now += 1000);
     CHECK_EQ(cache->rounds, least);
     up_and_down(cache, MOST); // hundreds of visits in a tenth of a second
