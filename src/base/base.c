@@ -6,12 +6,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "conf/options.h"
 #include "os/mutex.h"
 #include "os/pages.h"
 #include "util/assert.h"
 #include "util/bits.h"
 
 enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_MOST = 2048 };
+
+// Where there is much metadata, most of it boundary tags, blocks are large and of huge pages: whoever goes from tag to tag finds fewer
+// pages missing in the processor's tables.
+enum { MUCH_BYTES = 32 << 20, LARGE_BLOCK_BYTES = 8 << 20 };
 
 struct free_object {
 	struct free_object *next;
@@ -76,7 +81,7 @@ void *base_alloc(size_t size)
 	for (;;) {
 		mutex_lock(&base.lock);
 		void *object = list_pop(size);
-		size_t wanted = (size_t)BLOCK_BYTES << base.lg_growth;
+		size_t wanted = base_bytes() < MUCH_BYTES ? (size_t)BLOCK_BYTES << base.lg_growth : LARGE_BLOCK_BYTES;
 
 		if (object == NULL)
 			object = block_cut(size);
@@ -88,6 +93,8 @@ void *base_alloc(size_t size)
 			block = base_alloc_pages(wanted = BLOCK_BYTES);
 		if (block == NULL)
 			return NULL;
+		if (wanted == LARGE_BLOCK_BYTES && options.thp != THP_NEVER)
+			os_pages_huge(block, wanted, true);
 		mutex_lock(&base.lock);
 		block_install(block, wanted);
 		mutex_unlock(&base.lock);

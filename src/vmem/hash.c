@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "conf/options.h"
 #include "os/pages.h"
 #include "vmem/segment.h"
+
+enum { HUGE_BYTES = 2 << 20 }; // tables from which on are of huge pages
 
 static void buckets_free(struct vmem *arena, struct vmem_segment **buckets, unsigned lg_count)
 {
@@ -27,6 +30,8 @@ static struct vmem_segment **buckets_alloc(struct vmem *arena, unsigned lg_count
 	if (lg_count == lg_floor(VMEM_FIRST_BUCKETS))
 		return arena->first_buckets;
 	buckets = size <= BASE_LARGEST ? base_alloc(size) : os_pages_map(round_up(size, os_page_size()));
+	if (buckets != NULL && size >= HUGE_BYTES && options.thp != THP_NEVER)
+		os_pages_huge(buckets, size, true);
 	if (buckets != NULL)
 		memset(buckets, 0, size);
 	return buckets;
