@@ -53,13 +53,18 @@ static inline void ***cache_fast_top(uint16_t place)
 	return (void ***)(void *)((char *)cache_words.fast_tops + place);
 }
 
+// A top that is read again is counted up or down by one instruction.
+#define CACHE_READ_AGAIN __asm__ volatile("" ::: "memory")
+
 // Of this thread's tops. NULL: a miss.
 static inline void *cache_front_pop_of(uint16_t place)
 {
-	void ***at = cache_fast_top(place), **top = *at, *object = top[-1];
+	void ***at = cache_fast_top(place), *object = (*at)[-1];
 
-	if (LIKELY(object != NULL))
-		*at = top - 1;
+	if (LIKELY(object != NULL)) {
+		CACHE_READ_AGAIN;
+		--*at;
+	}
 	return object;
 }
 
@@ -80,7 +85,8 @@ static inline bool cache_front_push_of(uint16_t place, void *object)
 	if (UNLIKELY(*top == MAGAZINE_FULL))
 		return false;
 	*top = object;
-	*at = top + 1;
+	CACHE_READ_AGAIN;
+	++*at;
 	return true;
 }
 

@@ -53,6 +53,8 @@ RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 		: "memory", "cc"
 		: miss);
 	*object = taken;
+	if (taken == NULL)
+		__builtin_unreachable(); // so that callers need not ask
 	return true;
 miss:
 	return false;
