@@ -16,12 +16,14 @@ void door_change(struct front *front)
 {
 	uint8_t before = front->words->door, wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
 
+	front_enter(front);
 	front->words->door = wanted;
 	front->words->way = wanted == DOOR_CPU ? (intptr_t)cpu_nowhere : wanted == DOOR_COUNT ? -(intptr_t)front : 0;
 	if (before == 0 && wanted != 0)
 		front_close_words(front);
 	else if (before != 0 && wanted == 0)
 		front_open_words(front);
+	front_leave(front);
 }
 
 void door_close(enum door why)

@@ -104,6 +104,7 @@ static void choose_magazines(struct front *front)
 
 void front_move(struct front *front, struct arena *arena)
 {
+	front_enter(front);
 	if (front->arena != NULL)
 		forget_capacities(front);
 	front->arena = arena;
@@ -114,6 +115,7 @@ void front_move(struct front *front, struct arena *arena)
 		front->words->word = front->word;
 		choose_magazines(front);
 	}
+	front_leave(front);
 }
 
 // Its tops are its own, and closed.
@@ -194,10 +196,12 @@ void *front_last(struct front *front, unsigned class)
 
 	if (class >= SMALL_CLASSES || front->words == NULL)
 		return NULL;
+	front_enter(front);
 	object = front->words->ahead[class];
 	front->words->ahead[class] = NULL;
 	if (words_are_open(front))
 		front->top[class] = CLOSED;
+	front_leave(front);
 	return object;
 }
 
@@ -217,11 +221,9 @@ static void load_cold(struct front *front, unsigned class, struct magazine *maga
 	load(front, class, magazine);
 }
 
-// When the word was closed from outside, the empty slots tell how far the rounds go.
-static uint32_t rounds_loaded(const struct front *front, unsigned class)
+uint32_t front_rounds_below(const struct front *front, unsigned class, void **top)
 {
 	const struct magazine *magazine = front->loaded[class];
-	void **top = front->top[class];
 	uint32_t rounds = 0;
 
 	if (LIKELY(top != CLOSED && top != CLOSED - 1))
@@ -233,9 +235,29 @@ static uint32_t rounds_loaded(const struct front *front, unsigned class)
 	return rounds;
 }
 
+// When the word was closed from outside, the empty slots tell how far the rounds go.
+static uint32_t rounds_loaded(const struct front *front, unsigned class)
+{
+	return front_rounds_below(front, class, front->top[class]);
+}
+
 size_t front_rounds(const struct front *front, unsigned class)
 {
-	return front_has_ahead(front, class) + (front->loaded[class] != NULL ? rounds_loaded(front, class) : (size_t)0);
+	const struct magazine *loaded = front->loaded[class];
+	uint32_t rounds = loaded != NULL ? rounds_loaded(front, class) : 0;
+
+	return front_has_ahead(front, class) + (rounds > 0 ? rounds - magazine_gap(loaded, rounds) : (size_t)0);
+}
+
+// What another thread took (heap/sleepers.h) left a gap.
+static void count_loaded(struct magazine *magazine, const struct front *front, unsigned class)
+{
+	uint32_t rounds = rounds_loaded(front, class);
+
+	magazine->rounds = rounds;
+	magazine_close_gap(magazine);
+	if (UNLIKELY(magazine->rounds < rounds))
+		magazine_clear_rest(magazine, front->word | class);
 }
 
 // The loaded magazine, its rounds counted; the class is closed.
@@ -244,7 +266,7 @@ static struct magazine *unload(struct front *front, unsigned class)
 	struct magazine *magazine = front->loaded[class];
 
 	if (magazine != NULL)
-		magazine->rounds = rounds_loaded(front, class);
+		count_loaded(magazine, front, class);
 	front->loaded[class] = NULL;
 	front->top[class] = CLOSED;
 	return magazine;
@@ -388,14 +410,11 @@ static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
 }
 
 // The alloc side of Figure 3.1b, with fills in batches.
-bool front_refill(struct front *front, unsigned class)
+static bool refill(struct front *front, unsigned class)
 {
 	struct magazine *loaded, *full;
 	enum reload reload;
 
-	front_note_miss(front);
-	if (UNLIKELY(class > size_class(options.tcache_max)))
-		return false;
 	loaded = unload(front, class);
 	drop_null_rounds(loaded, front->word | class);
 	reload = magazine_with_rounds(loaded, front->previous[class]);
@@ -430,6 +449,19 @@ bool front_refill(struct front *front, unsigned class)
 		loaded = fresh != NULL ? fresh : loaded;
 	}
 	return loaded != NULL && fill(front, class, loaded);
+}
+
+bool front_refill(struct front *front, unsigned class)
+{
+	bool done;
+
+	front_note_miss(front);
+	if (UNLIKELY(class > size_class(options.tcache_max)))
+		return false;
+	front_enter(front);
+	done = refill(front, class);
+	front_leave(front);
+	return done;
 }
 
 // Sized frees do not look at the page map, so a magazine may hold what does not belong. A few rounds tell whether it does.
@@ -517,14 +549,11 @@ static void shrink(struct front *front, unsigned class, struct magazine *loaded,
 }
 
 // The free side of Figure 3.1b.
-bool front_make_room(struct front *front, unsigned class)
+static bool make_room(struct front *front, unsigned class)
 {
 	struct magazine *loaded, *previous, *empty;
 	enum reload reload;
 
-	front_note_miss(front);
-	if (UNLIKELY(class > size_class(options.tcache_max)))
-		return false;
 	loaded = unload(front, class);
 	previous = front->previous[class];
 	reload = magazine_with_room(loaded, previous);
@@ -571,6 +600,19 @@ bool front_make_room(struct front *front, unsigned class)
 	return true;
 }
 
+bool front_make_room(struct front *front, unsigned class)
+{
+	bool done;
+
+	front_note_miss(front);
+	if (UNLIKELY(class > size_class(options.tcache_max)))
+		return false;
+	front_enter(front);
+	done = make_room(front, class);
+	front_leave(front);
+	return done;
+}
+
 // Full magazines go to the depot; of others the rounds go to the slabs, lest many threads leave many of them.
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine)
 {
@@ -605,6 +647,7 @@ void front_send(struct front *front, uintptr_t word, void *object)
 
 void front_flush(struct front *front)
 {
+	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *previous = front->previous[class];
 
@@ -613,6 +656,7 @@ void front_flush(struct front *front)
 		front_put_away(front->arena, class, previous);
 	}
 	outbound_flush(front);
+	front_leave(front);
 }
 
 // False: there is no room.
@@ -643,6 +687,7 @@ void front_push(struct front *front, unsigned class, void *object)
 
 void front_drain(struct front *front)
 {
+	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *both[2] = { front->previous[class], unload_all(front, class) };
 
@@ -653,12 +698,14 @@ void front_drain(struct front *front)
 				magazine_destroy(both[i]);
 			}
 	}
+	front_leave(front);
 }
 
 // Gives away what was not used since the last time: first the previous magazine, then the loaded one (2011, "garbage
 // collection … exponential decay").
 static void front_tidy(struct front *front)
 {
+	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *idle = NULL;
 
@@ -673,6 +720,7 @@ static void front_tidy(struct front *front)
 		front_put_away(front->arena, class, idle);
 	}
 	outbound_flush(front);
+	front_leave(front);
 }
 
 void front_note_miss(struct front *front)
@@ -697,6 +745,7 @@ void front_end(void *value)
 	if (words.front != front)
 		return;
 	arena = front->arena;
+	front_enter(front);
 	front_flush(front);
 	forget_capacities(front);
 	front_close_words(front);

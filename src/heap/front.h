@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +57,10 @@ struct front {
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t misses;
+	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
+	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts, and
+	bool emptied;          // whether it has taken what there was since the words changed last,
+	uint64_t looked_at, still_since, still_sum; // when it looked (ms), since when the words are as they are, and a sum of them
 	struct magazine *loaded[CLASSES];
 	struct magazine *previous[CLASSES];
 	void **seen[CLASSES];       // top when the front was last tidied
@@ -103,6 +108,26 @@ bool front_make_room(struct front *front, unsigned class);
 
 // Counts a miss, and looks once in a while whether something is to be given back. May call malloc and free, so before anything is taken apart.
 void front_note_miss(struct front *front);
+
+// Around whatever takes magazines apart or exchanges them, but for single rounds at the top: meanwhile no other thread comes by
+// (heap/sleepers.h). The thread stores and then looks, the other one too, with a fence in between that counts for both.
+void front_wait(void);
+
+static inline void front_enter(struct front *front)
+{
+	__atomic_store_n(&front->inside, front->inside + 1, __ATOMIC_RELAXED);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (UNLIKELY(atomic_load_explicit(&front->visited, memory_order_acquire)) && front->inside == 1)
+		front_wait();
+}
+
+static inline void front_leave(struct front *front)
+{
+	__atomic_store_n(&front->inside, front->inside - 1, __ATOMIC_RELEASE);
+}
+
+// How many rounds lie in the loaded magazine if the word is `top`; where that is the closed magazine's the empty slots tell.
+uint32_t front_rounds_below(const struct front *front, unsigned class, void **top);
 
 // Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
 void front_close_words(struct front *front);

@@ -44,6 +44,24 @@ void fronts_leave(struct front *front)
 	mutex_unlock(&fronts.lock);
 }
 
+bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument)
+{
+	bool found = false;
+
+	mutex_lock(&fronts.lock);
+	for (struct front *front = fronts.first; front != NULL && !found; front = front->next)
+		found = visit(front, argument);
+	mutex_unlock(&fronts.lock);
+	return found;
+}
+
+// Who is at a front's magazines holds the lock.
+void front_wait(void)
+{
+	mutex_lock(&fronts.lock);
+	mutex_unlock(&fronts.lock);
+}
+
 static bool has_magazines(const struct front *front)
 {
 	bool has = false;

@@ -16,6 +16,9 @@ struct vmag_root;
 void fronts_join(struct front *front);
 void fronts_leave(struct front *front);
 
+// Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.
+bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument);
+
 // Whether a thread other than the caller is bound to the arena and has magazines.
 bool fronts_hold(const struct arena *arena);
 

@@ -21,13 +21,21 @@ static void load(struct outbound *outbound, struct magazine *magazine)
 	outbound->top = magazine == NULL ? FRONT_CLOSED : magazine->round + magazine->rounds;
 }
 
+// None when another thread has taken all (heap/sleepers.h).
+static size_t rounds_in(const struct outbound *outbound)
+{
+	return outbound->top == FRONT_CLOSED ? 0 : (size_t)(outbound->top - outbound->magazine->round);
+}
+
 // The magazine, its rounds counted; NULL: there is none.
 static struct magazine *unload(struct outbound *outbound)
 {
 	struct magazine *magazine = outbound->magazine;
 
-	if (magazine != NULL)
-		magazine->rounds = (uint32_t)(outbound->top - magazine->round);
+	if (magazine != NULL) {
+		magazine->rounds = (uint32_t)rounds_in(outbound);
+		magazine_close_gap(magazine);
+	}
 	load(outbound, NULL);
 	return magazine;
 }
@@ -130,8 +138,10 @@ static void note_full(struct front *front, unsigned class, size_t rounds)
 bool outbound_make_room(struct front *front, unsigned class)
 {
 	struct outbound *outbound = &front->outbound[class];
-	struct magazine *magazine = unload(outbound);
+	struct magazine *magazine;
 
+	front_enter(front);
+	magazine = unload(outbound);
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
 		magazine = send_home(front, class, magazine);
@@ -139,6 +149,7 @@ bool outbound_make_room(struct front *front, unsigned class)
 	grow_capacity(front, class);
 	magazine = fit(front, class, magazine);
 	load(outbound, magazine);
+	front_leave(front);
 	return magazine != NULL;
 }
 
@@ -149,7 +160,7 @@ static bool worth_taking(const struct front *front, unsigned class)
 
 	return front->outbound_sent[class] >= STREAM && outbound->magazine != NULL && front->takes_back &&
 	       class_size(class) >= CACHE_LINE &&
-	       outbound->top - outbound->magazine->round > outbound->magazine->capacity >> LG_WORTH_TAKING;
+	       rounds_in(outbound) > outbound->magazine->capacity >> LG_WORTH_TAKING;
 }
 
 struct magazine *outbound_exchange(struct front *front, unsigned class, struct magazine *empty)

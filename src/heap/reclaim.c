@@ -8,9 +8,11 @@
 #include "conf/options.h"
 #include "heap/cpu_front.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 #include "heap/holes.h"
 #include "heap/kept.h"
 #include "heap/sampling.h"
+#include "heap/sleepers.h"
 #include "os/clock.h"
 
 enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024, ENDING_STEPS = 100, ENDING_STEP_MS = 5 };
@@ -88,10 +90,18 @@ void reclaim_set_background(bool wanted)
 		os_word_wait(&never, 0, ENDING_STEP_MS);
 }
 
+// The magazines of threads that may come to sleep. A program of one thread gets no second one for them.
+static size_t sleepers_bytes(struct arena *arena)
+{
+	bool alone = options.sleeper_ms < 0 || fronts_live() < 2;
+
+	return alone ? 0 : atomic_load_explicit(&arena->front_bytes, memory_order_relaxed);
+}
+
 void reclaim_expect(struct arena *arena, size_t more)
 {
 	if (may_wake() && pages_decay_ms(&arena->pages) >= 0)
-		wake_if_worth_in_all(reclaim_garbage(arena) + more);
+		wake_if_worth_in_all(reclaim_garbage(arena) + sleepers_bytes(arena) + more);
 }
 
 void reclaim_look(struct arena *arena, uint64_t now_ms)
@@ -106,6 +116,7 @@ bool reclaim_step(uint64_t now_ms)
 	bool left = cpu_fronts_tidy(now_ms);
 
 	sampling_look();
+	left |= sleepers_step(now_ms);
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 

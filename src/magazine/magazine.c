@@ -3,6 +3,7 @@
 #include "magazine/magazine.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "slab/bin.h"
 #include "util/assert.h"
@@ -39,6 +40,23 @@ bool magazine_change(struct magazine *magazine, unsigned capacity, uintptr_t wor
 		return false;
 	take_shape(magazine, capacity, word);
 	return true;
+}
+
+uint32_t magazine_gap(const struct magazine *magazine, uint32_t rounds)
+{
+	uint32_t gap = 0;
+
+	while (gap < rounds && magazine->round[gap] == NULL)
+		gap++;
+	return gap;
+}
+
+void magazine_close_gap_slow(struct magazine *magazine)
+{
+	uint32_t gap = magazine_gap(magazine, magazine->rounds);
+
+	magazine->rounds -= gap;
+	memmove(magazine->round, magazine->round + gap, magazine->rounds * sizeof(void *));
 }
 
 static unsigned size_for(unsigned capacity)

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/bits.h"
+
 struct magazine {
 	struct magazine *next; // in a depot's list
 	uint16_t capacity;     // constant
@@ -74,11 +76,22 @@ bool magazine_change(struct magazine *magazine, unsigned capacity, uintptr_t wor
 // Makes all slots empty ones.
 void magazine_clear(struct magazine *magazine, uintptr_t word);
 
+// How many of the lowest `rounds` slots were taken; and see below.
+uint32_t magazine_gap(const struct magazine *magazine, uint32_t rounds);
+void magazine_close_gap_slow(struct magazine *magazine);
+
 // Makes the slots beyond its rounds empty ones.
 static inline void magazine_clear_rest(struct magazine *magazine, uintptr_t word)
 {
 	for (uint32_t i = magazine->rounds; i < magazine->capacity; i++)
 		magazine->round[i] = (void *)word;
+}
+
+// Moves its rounds down over what was taken from the bottom up, where NULL is left. What lies above them afterwards is undefined.
+static inline void magazine_close_gap(struct magazine *magazine)
+{
+	if (magazine->rounds > 0 && UNLIKELY(magazine->round[0] == NULL))
+		magazine_close_gap_slow(magazine);
 }
 
 // Whether a bin is one of magazines, and where these bins and their pages lie, for readers in other processes (include/vmag/format.h).
