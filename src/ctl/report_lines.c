@@ -100,6 +100,7 @@ static void bins_table(struct report *report, const struct arena_figures *figure
 				   (size_t)shape.buffers, (size_t)shape.slab_bytes, bin->nrequests, bin->nslabs, bin->most_slabs,
 				   bin->curslabs, bin->curregs, bin->nonfull_slabs, bin->nfills, bin->nflushes);
 	}
+	report_add(report, "         (curregs times size is what the program holds and what magazines do: tcache_bytes)\n");
 }
 
 static void large_table(struct report *report, const struct arena_figures *figures)

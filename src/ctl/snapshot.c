@@ -146,11 +146,15 @@ static void pages_figures(const struct pages *pages, struct arena_figures *to)
 	to->dirty = pages_dirty_bytes(pages);
 	to->retained = __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) +
 		       __atomic_load_n(&pages->extents.kept_bytes, __ATOMIC_RELAXED);
-	to->pactive = to->active / os_page_size();
 	to->pdirty = to->dirty / os_page_size();
 	to->dirty_npurge = atomic_load_explicit(&pages->purges, memory_order_relaxed);
 	to->dirty_nmadvise = atomic_load_explicit(&pages->purge_calls, memory_order_relaxed);
 	to->dirty_purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed) / os_page_size();
+}
+
+static size_t in_pages(size_t bytes)
+{
+	return round_up(bytes, os_page_size());
 }
 
 static void arena_figures(struct arena *arena, unsigned arenas, struct arena_figures *to)
@@ -167,8 +171,9 @@ static void arena_figures(struct arena *arena, unsigned arenas, struct arena_fig
 	mutexes_figures(arena, &to->mutexes);
 	take_off_cached(arena, to);
 	add_metadata(to, arena->id, arenas);
-	to->active = max_size(to->active, to->small.allocated + to->large.allocated); // the parts were read one after the other
-	to->resident = to->mapped = to->active + to->dirty + to->base + to->internal;
+	to->active = max_size(to->active, in_pages(to->small.allocated + to->large.allocated)); // the parts were read one after the other
+	to->pactive = to->active / os_page_size();
+	to->resident = to->mapped = in_pages(to->active + to->dirty + to->base + to->internal);
 }
 
 static void add_kind(struct kind_figures *to, const struct kind_figures *from)
@@ -240,7 +245,7 @@ static void set_totals(void)
 	totals->allocated = sums->small.allocated + sums->large.allocated;
 	totals->active = sums->active;
 	totals->metadata = sums->base + sums->internal;
-	totals->resident = sums->resident + magazines_dirty_bytes();
+	totals->resident = in_pages(sums->resident + magazines_dirty_bytes());
 	totals->mapped = totals->resident;
 	totals->retained = sums->retained;
 	totals->background_threads = atomic_load(&reclaim_state) != RECLAIM_NO_THREAD;

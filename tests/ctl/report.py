@@ -40,6 +40,11 @@ def check_json(program):
         for key in ("allocated", "nmalloc", "ndalloc", "nfills"):
             assert merged[kind][key] == sum(arena[kind][key] for arena in each.values()), (kind, key)
     assert stats["allocated"] == merged["small"]["allocated"] + merged["large"]["allocated"]
+    for arena in [merged, *each.values()]: # what the tables list is the program's or in magazines
+        listed = sum(row["curregs"] * of["size"] for row, of in zip(arena["bins"], arenas["bin"]))
+        listed += sum(row["curlextents"] * of["size"] for row, of in zip(arena["lextents"], arenas["lextent"]))
+        assert listed == arena["small"]["allocated"] + arena["large"]["allocated"] + arena["tcache_bytes"], listed
+    assert merged["tcache_bytes"] > 0
     small = json.loads(run(program, "Jgblx")[0])["jemalloc"]
     assert set(small) == {"stats", "stats.arenas"} and set(small["stats"]) == STATS
     assert "bins" not in small["stats.arenas"]["0"] and "mutexes" not in small["stats.arenas"]["0"]

@@ -233,8 +233,12 @@ static void threads(void) {
  */
 
 static void order(void) {
+    static const char *const in_pages[] = { "stats.active", "stats.resident", "stats.mapped", "stats.arenas.4096.resident" };
+
     CHECK(fresh("stats.allocated") <= get("stats.active"));
     CHECK(get("stats.active") <= get("stats.resident"));
+    for (unsigned i = 0; i < sizeof in_pages / sizeof in_pages[0]; i++)
+        CHECK_SAY(get(in_pages[i]) % get("arenas.page") == 0, "%s", in_pages[i]);
 }
 
 enum { SMALL = 640, SMALL_BIN = 17, SMALL_COUNT = 8000, LARGE = 3 << 20, LARGE_EXTENT = 30 };
