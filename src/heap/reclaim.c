@@ -44,6 +44,23 @@ static void arena_step(struct arena *arena, uint64_t now_ms)
 	arena_leave(arena);
 }
 
+// What the C library allocates for the thread is not the program's: this thread's exact counters stay as they are.
+static bool start_uncounted(const void *caller)
+{
+	struct front *front = words.front;
+	uint64_t allocated = front == NULL ? 0 : front->allocated, freed = front == NULL ? 0 : front->freed;
+	uint64_t peak = front == NULL ? 0 : front->peak;
+	bool started = reclaim_start_thread(caller);
+
+	if (front == NULL || words.front != front)
+		return started;
+	front->interval_told -= front->allocated - allocated; // what is untold stays untold
+	front->allocated = allocated;
+	front->freed = freed;
+	front->peak = peak;
+	return started;
+}
+
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
 static void wake(const void *caller)
 {
@@ -52,7 +69,7 @@ static void wake(const void *caller)
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
 	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) &&
-		 !reclaim_start_thread(caller))
+		 !start_uncounted(caller))
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 

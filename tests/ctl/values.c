@@ -221,6 +221,32 @@ static void *counting_thread(void *unused) {
     return unused;
 }
 
+// What the background thread's start needs is not counted as this thread's, which caused it.
+static void *starting_thread(void *unused) {
+    uint64_t *allocated, *freed, before;
+    size_t size = sizeof allocated;
+    void *volatile object;
+
+    CHECK_EQ(mallctl("thread.allocatedp", &allocated, &size, NULL, 0), 0);
+    CHECK_EQ(mallctl("thread.deallocatedp", &freed, &size, NULL, 0), 0);
+    object = malloc(4 << 20);
+    CHECK_EQ(*allocated, 4 << 20);
+    before = fresh("stats.background_thread.num_threads");
+    free(object);
+    CHECK_EQ(before, 0);
+    CHECK_EQ(fresh("stats.background_thread.num_threads"), 1);
+    CHECK_EQ(*allocated, 4 << 20);
+    CHECK_EQ(*freed, 4 << 20);
+    return unused;
+}
+
+static void background_start(void) {
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, starting_thread, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 static void threads(void) {
     pthread_t thread;
 
@@ -820,6 +846,7 @@ static void profiler(void) {
 int main(void) {
     free(malloc(1));
     internal_at_first = get("stats.arenas.4096.internal");
+    background_start();
     process();
     classes();
     threads();
