@@ -1,7 +1,7 @@
 # jemalloc.*: the interface of jemalloc 5 from outside: functions, arenas, caches, hooks, the name of its library.
 # SPDX-License-Identifier: BSD-2-Clause
 
-foreach(name functions allocm special_arenas sampled defragment)
+foreach(name functions allocm special_arenas sampled defragment patterns)
   vmag_test_program(jemalloc_${name}_shared jemalloc/${name}.c LIBRARIES vmag)
   vmag_test_program(jemalloc_${name}_static jemalloc/${name}.c LIBRARIES vmag_static)
   vmag_test(jemalloc.${name}.shared quick 60 jemalloc_${name}_shared)
