@@ -135,9 +135,11 @@ static void take_off_cached(struct arena *arena, struct arena_figures *to)
 	memcpy(cached, snapshot.cached[arena->id], sizeof cached);
 	for (unsigned class = 1; class < CLASSES; class++)
 		cached[class >= SLAB_CLASSES] += arena->depots[class].rounds * class_size(class);
+	cached[0] = min_size(to->small.allocated, cached[0]); // an estimate, where threads are at work
+	cached[1] = min_size(to->large.allocated, cached[1]);
 	to->tcache_bytes = cached[0] + cached[1];
-	to->small.allocated -= min_size(to->small.allocated, cached[0]);
-	to->large.allocated -= min_size(to->large.allocated, cached[1]);
+	to->small.allocated -= cached[0];
+	to->large.allocated -= cached[1];
 }
 
 static void pages_figures(const struct pages *pages, struct arena_figures *to)
