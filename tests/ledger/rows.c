@@ -3,6 +3,7 @@
 #include "../check.h"
 #include "../support/family.h"
 #include "../support/resident.h"
+#include "jemalloc/jemalloc.h"
 #include "vmag/cache.h"
 #include "vmag/ledger.h"
 
@@ -223,6 +224,44 @@ static void check_size(void) {
     CHECK(first[0] > MEBIBYTE && first[1] == 7);
 }
 
+static long told_resident(void) {
+    uint64_t epoch = 1;
+    size_t bytes, size = sizeof bytes;
+
+    CHECK_EQ(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch), 0);
+    CHECK_EQ(mallctl("stats.resident", &bytes, &size, NULL, 0), 0);
+    return (long)bytes;
+}
+
+// stats.resident of jemalloc's controls moves as the kernel's sum does: up with what is touched, down with what is given back.
+static void check_controls(void) {
+    enum { LARGE_OBJECTS = 8 };
+    void *large[LARGE_OBJECTS];
+    long told[3], kernel[3];
+
+    malloc_trim(0);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < OBJECTS; i++)
+            if (step == 1)
+                memset(objects[i] = malloc(SIZE), 1, SIZE);
+            else if (step == 2)
+                free(objects[i]);
+        for (int i = 0; i < LARGE_OBJECTS; i++)
+            if (step == 1)
+                memset(large[i] = malloc(MEBIBYTE), 1, MEBIBYTE);
+            else if (step == 2)
+                free(large[i]);
+        if (step == 2)
+            malloc_trim(0);
+        told[step] = told_resident();
+        kernel[step] = resident_bytes();
+    }
+    CHECK_GT(told[1] - told[0], 40 * MEBIBYTE - SLACK);
+    for (int step = 1; step < 3; step++)
+        CHECK_SAY(labs(told[step] - told[step - 1] - (kernel[step] - kernel[step - 1])) < SLACK, "stats.resident moved by %ld, the kernel's by %ld",
+                  told[step] - told[step - 1], kernel[step] - kernel[step - 1]);
+}
+
 int main(void) {
     if (access("/proc/self/pagemap", R_OK) != 0)
         SKIP("/proc/self/pagemap cannot be read");
@@ -238,6 +277,7 @@ int main(void) {
     check_fork();
     check_written();
     check_size();
+    check_controls();
     check_against_kernel();
     return 0;
 }
