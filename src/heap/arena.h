@@ -14,7 +14,7 @@
 #include "pages/runs.h"
 #include "slab/bin.h"
 
-enum { ARENAS_MOST = 240, KEPT_MOST = 1024 * 1024, KEPT_SIZES = 16 };
+enum { ARENAS_MOST = 240, KEPT_MOST = 1024 * 1024, KEPT_SIZES = 16, KEPT_PAGES = 16 };
 
 // Objects of a large class, ever.
 struct large_count {
@@ -40,7 +40,7 @@ struct arena {
 	_Atomic size_t grown_bytes; // active bytes when the depots were last emptied lest the heap grow, or less since then
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
-	struct run *_Atomic kept[KEPT_SIZES]; // one run at most of each class from CLASSES on (heap/kept.h)
+	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
 	// Each with its lock.
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];

@@ -750,6 +750,7 @@ void front_end(void *value)
 	forget_capacities(front);
 	front_close_words(front);
 	trace_thread_end(&front->tracer);
+	profile_thread_end(&front->profile);
 	words.ended = true;
 	words.door = 0;
 	words.way = 0;

@@ -198,16 +198,41 @@ bool heap_is_sampled(size_t bytes)
 	       profile_is_hit(&front->profile, &words.until, bytes);
 }
 
-// A sampled object is a page run of its own whatever its size, so that every free of it comes by here.
+// A page run of its own whatever its size.
+static void *run_for_sample(struct arena *arena, size_t bytes, size_t align, uint32_t tally, bool *zeroed)
+{
+	void *object = alloc_run_in(arena, bytes, align, 0, zeroed);
+
+	if (object != NULL)
+		large_set_sample(object, tally);
+	return object;
+}
+
+// What is a page run anyway comes out of its magazine.
+static void *marked_for_sample(unsigned class, uint32_t tally)
+{
+	void *object = alloc_class(class);
+
+	if (object != NULL)
+		large_mark(object, tally);
+	return object;
+}
+
+static bool is_medium(size_t bytes)
+{
+	return bytes - SLAB_MOST - 1 < MAGAZINE_MOST - SLAB_MOST;
+}
+
+// Every free of it comes by here, whatever its size.
 void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *zeroed)
 {
 	struct profile_thread *self = &words.front->profile;
 	uint32_t tally = profile_record(self, bytes, arena->id);
-	void *object = alloc_run_in(arena, bytes, align, 0, zeroed);
+	bool marked = is_medium(bytes) && align == 0 && zeroed == NULL && arena == words.front->arena;
+	void *object = marked ? marked_for_sample(size_class(bytes), tally) : run_for_sample(arena, bytes, align, tally, zeroed);
 
 	if (object != NULL) {
-		large_set_sample(object, tally);
-		os_probe_alloc(object, bytes, profile_weighted_bytes(self, bytes));
+		os_probe_alloc(object, bytes, profile_weighted_bytes(tally, bytes));
 	} else if (tally != 0)
 		profile_cancel(tally);
 	profile_look(self, chunks_mapped_bytes());
@@ -359,6 +384,10 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		report_not_ours(object, call);
 	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
 		door_freeing(words.front, object, heap_plain_usable_size(object, call));
+	if (class == 0) {
+		word = large_unmark(object, call);
+		class = word_class(word);
+	}
 	if (class == 0)
 		free_large(object, call);
 	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))

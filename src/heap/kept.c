@@ -12,15 +12,22 @@ enum {
 	LG_KEPT_PROPORTION = 5,  // and of its active bytes
 };
 
-// Of a class size.
+static size_t pages_of(size_t bytes)
+{
+	return (bytes + os_page_size() - 1) / os_page_size();
+}
+
+// Of a class size that has a slot. What goes in magazines is here only when it was sampled.
 static struct run *_Atomic *slot_for(struct arena *arena, size_t bytes)
 {
+	if (bytes <= MAGAZINE_MOST)
+		return &arena->kept[KEPT_SIZES + pages_of(bytes) - 1];
 	return &arena->kept[size_class_large(bytes) - CLASSES];
 }
 
 static bool has_slot(size_t bytes)
 {
-	return bytes - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST;
+	return bytes <= KEPT_MOST;
 }
 
 // Only sizes of classes, lest a slot give out less than its class; not in explicit arenas, whose reset knows all their runs; nor
@@ -29,7 +36,7 @@ static bool may_keep(struct arena *arena, size_t bytes)
 {
 	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed);
 
-	return bytes == class_size(size_class_large(bytes)) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
+	return bytes == class_round(bytes) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
 	       pages_decay_ms(&arena->pages) != 0 && kept + bytes <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
 }
 
@@ -72,8 +79,10 @@ struct run *kept_take(struct arena *arena, size_t bytes)
 	if (atomic_load_explicit(slot, memory_order_relaxed) == NULL)
 		return NULL;
 	run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
-	if (run != NULL)
-		count(arena, bytes, false);
+	if (run == NULL)
+		return NULL;
+	count(arena, bytes, false);
+	run->bytes = bytes;
 	return run;
 }
 
@@ -100,7 +109,7 @@ bool kept_give(struct arena *arena, bool all)
 {
 	bool given = false;
 
-	for (unsigned i = 0; i < KEPT_SIZES; i++)
+	for (unsigned i = 0; i < KEPT_SIZES + KEPT_PAGES; i++)
 		given |= give_slot(arena, &arena->kept[i], all);
 	return given;
 }

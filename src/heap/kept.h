@@ -1,4 +1,5 @@
-// Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size.
+// Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size; and the last
+// freed one of each number of pages to 64 KiB, at hand for the next sampled object (docs/decisions/0010-sampling.md).
 //
 // A program that takes and gives back one large buffer again and again would have its run cut and joined each time. Instead
 // an arena keeps one run of each size, while they are few beside what it has in use. To the vmem arena such a run is
@@ -13,7 +14,7 @@
 // A freed run, no longer in the page map. False: it is not kept.
 bool kept_put(struct arena *arena, struct run *run);
 
-// A kept run of exactly that many bytes, to be entered in the page map; NULL: there is none.
+// A kept run for that many bytes, a class size, to be entered in the page map; NULL: there is none.
 struct run *kept_take(struct arena *arena, size_t bytes);
 
 // Frees those that were not put since the last call, or all, to the pages; true when there were any.

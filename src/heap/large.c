@@ -81,7 +81,9 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	bool is_zero = false;
 	struct run *run = align > os_page_size() ? NULL : kept_take(arena, size);
 
-	if (run == NULL)
+	if (run != NULL)
+		run->size_class = (uint8_t)class;
+	else
 		run = run_alloc(arena, size, align, class, false, &is_zero);
 	if (zeroed != NULL)
 		*zeroed = is_zero;
@@ -127,13 +129,18 @@ void large_note_freed(const struct run *run)
 	}
 }
 
+// The word is taken atomically: of two threads that free the same object one is told.
+static void take(const struct run *run, const void *object, const char *call)
+{
+	if (run == NULL || page_map_take_word(object) == 0)
+		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
+}
+
 struct run *large_end(void *object, const char *call)
 {
 	struct run *run = large_run(object);
 
-	// The word is taken atomically: of two threads that free the same object one is told.
-	if (run == NULL || page_map_take_word(object) == 0)
-		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
+	take(run, object, call);
 	large_note_freed(run);
 	page_map_clear(run_start(run), 1);
 	return run;
@@ -230,4 +237,30 @@ uint32_t large_take_sample(void *object)
 		check_fence(run, "realloc");
 	}
 	return tally;
+}
+
+void large_mark(void *object, uint32_t tally)
+{
+	struct run *run = page_map_known_run(object);
+
+	if (tally == 0)
+		return;
+	run->sample = tally;
+	page_map_put_word(object, (unsigned)arena_word(run->arena, 0));
+}
+
+unsigned large_unmark(void *object, const char *call)
+{
+	struct run *run = large_run(object);
+	unsigned word;
+
+	if (run == NULL || run->size_class == 0)
+		return 0;
+	take(run, object, call);
+	os_probe_free(object);
+	profile_freed(run->sample);
+	run->sample = 0;
+	word = (unsigned)arena_word(run->arena, run->size_class);
+	page_map_put_word(object, word);
+	return word;
 }

@@ -37,3 +37,8 @@ void *large_move(struct arena *arena, void *object, size_t new_size);
 // just behind a sampled object is reported when it is freed or resized.
 void large_set_sample(void *object, uint32_t tally);
 uint32_t large_take_sample(void *object);
+
+// Of an object whose page run is kept in magazines: while it is sampled, its word names no class, so that freeing it comes by. `unmark`
+// tells the profile, gives the word back and returns it; 0: it is no such object.
+void large_mark(void *object, uint32_t tally);
+unsigned large_unmark(void *object, const char *call);

@@ -1,8 +1,8 @@
 // The fast path while sampling is on: what fast.h does, with the bytes of each allocation counted down to the profile's next point.
 //
 // The sizes of the fast path are closed then (heap/size_class.h), so that malloc and sized free miss and come here first; the
-// thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, which no
-// magazine takes. An allocation into which a point falls is left to the slow path, as is whatever the loaded magazine does not
+// thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, whose word no
+// magazine has. An allocation into which a point falls is left to the slow path, as is whatever the loaded magazine does not
 // serve (docs/decisions/0010-sampling.md).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once

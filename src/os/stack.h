@@ -15,6 +15,12 @@ enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES };
 
 bool os_stack_has_tables(void);
 
+// Whether stacks are found by tables when that unwinder is wanted.
+static inline bool os_stack_by_tables(enum os_unwinder unwinder)
+{
+	return unwinder == OS_UNWIND_TABLES && os_stack_has_tables();
+}
+
 // Of one thread, for who finds many of its stacks: what of its own stack is known to be readable, and stays so while the thread lives.
 // All zero at first.
 struct os_stack_range {

@@ -217,7 +217,7 @@ __attribute__((no_sanitize("address"))) size_t os_stack_capture(uintptr_t *frame
 	struct walk walk = { frames, depth, 0 };
 	int saved = errno;
 
-	if (unwinder == OS_UNWIND_TABLES && os_stack_has_tables())
+	if (os_stack_by_tables(unwinder))
 		_Unwind_Backtrace(step, &walk);
 	else
 		walk.count = by_frames(frames, depth, (uintptr_t)__builtin_frame_address(0), range != NULL ? range : &none, NULL);

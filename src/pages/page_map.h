@@ -83,6 +83,12 @@ static inline unsigned page_map_take_word(const void *address)
 	return __atomic_exchange_n(&page_map[granule_of(address)], 0, __ATOMIC_ACQ_REL);
 }
 
+// Gives it another one: by who owns its run.
+static inline void page_map_put_word(const void *address, unsigned word)
+{
+	__atomic_store_n(&page_map[granule_of(address)], (uint16_t)word, __ATOMIC_RELEASE);
+}
+
 // The run of an address, NULL when there is none.
 struct run *page_map_run(const void *address);
 

@@ -14,11 +14,13 @@
 #include "vmag/format.h"
 #include "watch/black_box.h"
 #include "watch/dump.h"
+#include "watch/known_stacks.h"
 
 enum {
 	LG_BLOCK = 7,      // tallies a block, so that one is BASE_LARGEST bytes
 	BLOCKS = 4096,     // of tallies
 	LG_LISTS = 13,     // of tallies by hash
+	LG_KNOWN = 3,      // stacks that a thread knows: in all within BASE_LARGEST
 	NAME_BLOCK = BASE_LARGEST / PROFILE_NAME_BYTES,
 	NAME_BLOCKS = 256, // threads beyond share one number
 };
@@ -177,6 +179,13 @@ static void count(uint32_t number, int live, int total)
 		black_box_count(number, live, total);
 }
 
+static uint64_t weighted_bytes(uint64_t bytes, unsigned lg_sample)
+{
+	double size = (double)bytes;
+
+	return lg_sample == 0 ? bytes : (uint64_t)(size / real_one_minus_exp(size / (double)(1ul << lg_sample)) + 0.5);
+}
+
 static uint32_t insert(const struct tally *key)
 {
 	uint32_t number = take_number(), *list;
@@ -192,6 +201,7 @@ static uint32_t insert(const struct tally *key)
 	tally->arena = key->arena;
 	tally->lg_sample = key->lg_sample;
 	tally->retired = false;
+	tally->weighted = weighted_bytes(key->size, key->lg_sample);
 	atomic_store(&tally->live, 0);
 	atomic_store(&tally->total, 0);
 	tally->next = *list;
@@ -249,33 +259,45 @@ static void own_backtrace(void **frames, unsigned *count, unsigned most)
 profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
 profile_dumped *_Atomic profile_dumped_hook;
 
+static __attribute__((noinline)) struct known_stacks *make_known(struct profile_thread *self)
+{
+	self->known = base_alloc(known_stacks_bytes(LG_KNOWN));
+	if (self->known != NULL)
+		known_stacks_clear(self->known, LG_KNOWN);
+	return self->known;
+}
+
+void profile_thread_end(struct profile_thread *self)
+{
+	if (self->known != NULL)
+		base_free(self->known, known_stacks_bytes(LG_KNOWN));
+	self->known = NULL;
+}
+
 // By our own unwinder unless the program has another one.
-static size_t backtrace(uintptr_t frames[STACK_DEPTH])
+static struct stack *find_stack(struct profile_thread *self)
 {
 	profile_backtrace *hook = atomic_load_explicit(&profile_backtrace_hook, memory_order_relaxed);
+	uintptr_t frames[STACK_DEPTH];
 	unsigned depth = 0;
 
-	if (hook == own_backtrace)
-		return os_stack_capture(frames, STACK_DEPTH, profile_settings.unwinder, NULL);
+	if (hook == own_backtrace && !os_stack_by_tables(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
+		return known_stacks_find(self->known, (uintptr_t)__builtin_frame_address(0));
+	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
-	return min_size(depth, STACK_DEPTH);
+	self->busy = false;
+	return stacks_intern(frames, min_size(depth, STACK_DEPTH));
 }
 
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena)
 {
-	uintptr_t frames[STACK_DEPTH];
-	struct tally key = { .size = bytes, .arena = (uint16_t)arena };
+	struct tally key = { .size = bytes, .arena = (uint16_t)arena, .stack = find_stack(self) };
 	uint32_t number;
-	size_t depth;
 
-	self->busy = true; // the system's unwinder may allocate
-	depth = backtrace(frames);
-	self->busy = false;
 	if (self->thread == 0)
 		profile_name(self, NULL);
 	key.thread = self->thread;
 	key.lg_sample = self->drawn_with;
-	key.stack = stacks_intern(frames, depth);
 	do
 		number = count_one(&key);
 	while (number == 0 && make_room());
@@ -331,11 +353,9 @@ void profile_reset(unsigned lg_sample)
 		dump_end();
 }
 
-uint64_t profile_weighted_bytes(const struct profile_thread *self, size_t bytes)
+uint64_t profile_weighted_bytes(uint32_t tally, size_t bytes)
 {
-	double rate = (double)(1ul << self->drawn_with);
-
-	return self->drawn_with == 0 ? bytes : (uint64_t)((double)bytes / real_one_minus_exp((double)bytes / rate) + 0.5);
+	return tally == 0 ? bytes : profile_tally(tally)->weighted;
 }
 
 void estimate_add(struct estimate *sum, const struct tally *tally)

@@ -43,6 +43,7 @@ struct profile_thread {
 	uint32_t thread;  // its number, from 1; 0: not known yet
 	uint8_t lg_sample; // with which the next point was drawn, and
 	uint8_t drawn_with; // the point that was hit last
+	struct known_stacks *known; // watch/known_stacks.h; NULL before the first sample
 	bool silent;      // thread.prof.active is false
 	bool busy;        // in the profiler: what it allocates itself is not sampled
 };
@@ -60,8 +61,8 @@ static inline bool profile_is_hit(struct profile_thread *self, int64_t *until, s
 // Tells an allocation with its stack. The tally's number; 0: not recorded. Takes locks, may call the operating system.
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena);
 
-// What an object that was just recorded stands for, in bytes.
-uint64_t profile_weighted_bytes(const struct profile_thread *self, size_t bytes);
+// What an object of that tally stands for, in bytes; of `bytes` itself when it is 0.
+uint64_t profile_weighted_bytes(uint32_t tally, size_t bytes);
 
 // The object was freed; or it never came into being.
 void profile_freed(uint32_t tally);
@@ -74,6 +75,9 @@ void profile_thread_active(struct profile_thread *self, int64_t *until, bool act
 
 // Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
 void profile_reset(unsigned lg_sample);
+
+// The thread ends.
+void profile_thread_end(struct profile_thread *self);
 
 // The thread's name for dumps, copied and cut to PROFILE_NAME_BYTES − 1; "" when it has none.
 void profile_name(struct profile_thread *self, const char *name);
@@ -100,7 +104,8 @@ struct tally {
 	uint16_t arena;
 	uint8_t lg_sample;
 	bool retired; // forgotten, but objects of it live
-	uint32_t next;          // of the same hash
+	uint64_t weighted; // bytes that one stands for
+	uint32_t next;     // of the same hash
 	// Atomic; the first is written under the lock, after all else of the tally that it leads to.
 	_Atomic uint32_t next_of_stack; // by thread, falling
 	_Atomic uint64_t live, total;

@@ -147,11 +147,6 @@ static inline struct tracer *ready(struct tracer **own)
 	return tracer;
 }
 
-static bool by_tables(void)
-{
-	return profile_settings.unwinder == OS_UNWIND_TABLES && os_stack_has_tables();
-}
-
 // What the system's unwinder allocates is told meanwhile, without stacks.
 static __attribute__((noinline)) uint32_t number_by_tables(struct tracer *tracer)
 {
@@ -183,7 +178,7 @@ static inline uint32_t number_by_frames(struct tracer *tracer, uintptr_t frame)
 
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
 {
-	return by_tables() ? number_by_tables(tracer) : number_by_frames(tracer, frame);
+	return UNLIKELY(os_stack_by_tables(profile_settings.unwinder)) ? number_by_tables(tracer) : number_by_frames(tracer, frame);
 }
 
 static inline uint64_t zigzag(int64_t step)
