@@ -49,7 +49,7 @@ static const struct item debug_items[] = {
 	{ "noabort", FIELD(no_abort), 1, ITEM_PLAIN, 0 },
 	{ "verbose", NULL, 0, ITEM_PLAIN, 0 },
 	{ "allverbose", NULL, 0, ITEM_PLAIN, 0 },
-	{ "nosignal", NULL, 0, ITEM_PLAIN, 0 },
+	{ "nosignal", FIELD(no_signal), 1, ITEM_PLAIN, 0 },
 	{ "random", NULL, 0, ITEM_PLAIN, 0 },
 	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
 };
@@ -202,6 +202,8 @@ static const char *take_debug_item(const char *text, size_t length)
 	why = take_item(debug_items, text, length);
 	if (why == NULL)
 		umem_options.guards = 1;
+	if (umem_options.no_signal && umem_options.audit_frames == 0)
+		umem_options.audit_frames = FRAMES;
 	return why;
 }
 

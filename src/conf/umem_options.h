@@ -24,6 +24,7 @@ struct umem_options {
 	size_t mtbf;           // one allocation in so many fails; 0: none
 	size_t check_null;     // umem_free(NULL, not 0) is misuse
 	size_t no_abort;       // report and go on
+	size_t no_signal;      // calls in signal handlers are misuse
 	// UMEM_LOGGING: bytes of each log, 0: none.
 	size_t log_transaction, log_contents, log_fail, log_slab;
 	// UMEM_OPTIONS.

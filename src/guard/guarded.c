@@ -97,10 +97,13 @@ void guard_release_held(void)
 	release_down_to(0);
 }
 
-// Every so many operations all buffers are looked at.
+// Every so many operations all buffers are looked at. With nosignal, each asks where it is called.
 static void count_operation(const char *call)
 {
 	size_t every = umem_options.verify_every;
+
+	if (umem_options.no_signal && os_stack_in_handler((unsigned)umem_options.audit_frames))
+		guard_fault(&(struct guard_fault){ .call = call, .finding = "called in a signal handler" });
 
 	if (every != 0 && (atomic_fetch_add_explicit(&operations, 1, memory_order_relaxed) + 1) % every == 0)
 		guard_verify(call);

@@ -54,6 +54,10 @@ bool os_walk_holds(const struct os_walk *walk, uintptr_t frame);
 // The same by frame pointers.
 unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
+// Whether the calling thread is in a signal handler, as far as `depth` return addresses by frame pointers tell: one is where the kernel
+// lets handlers return to.
+bool os_stack_in_handler(unsigned depth);
+
 struct text;
 
 // Adds "function+0x12 (file)". Asks the loader and reads the file's symbols, so for reports only.

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -14,6 +15,7 @@
 #include <unwind.h>
 
 #include "util/bits.h"
+#include "os/memory.h"
 #include "os/symbol.h"
 #include "util/format.h"
 
@@ -228,6 +230,25 @@ __attribute__((no_sanitize("address"))) size_t os_stack_capture(uintptr_t *frame
 unsigned os_stack_trace(uintptr_t *frames, unsigned most)
 {
 	return (unsigned)os_stack_capture(frames, most, OS_UNWIND_FRAMES, NULL);
+}
+
+// rt_sigreturn, as the C library or the kernel's own page has it there; debuggers know it by that, too.
+#if defined(__x86_64__)
+static const uint8_t handlers_return[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+#else
+static const uint32_t handlers_return[] = { 0xd2801168, 0xd4000001 };
+#endif
+
+bool os_stack_in_handler(unsigned depth)
+{
+	uintptr_t frames[OS_WALK_MOST];
+	unsigned count = os_stack_trace(frames, depth < OS_WALK_MOST ? depth : OS_WALK_MOST);
+	char code[sizeof handlers_return];
+
+	for (unsigned i = 0; i < count; i++)
+		if (os_memory_peek(code, (const void *)frames[i], sizeof code) && memcmp(code, handlers_return, sizeof code) == 0)
+			return true;
+	return false;
 }
 
 int os_thread_number(void)

@@ -53,6 +53,8 @@ foreach(debug default guards)
   vmag_crime(cache_late_write ${debug} SIGABRT ${AFTER})
   vmag_crime(cache_id_double_free ${debug} SIGABRT "freed already")
 endforeach()
+vmag_crime(umem_in_handler nosignal SIGABRT "called in a signal handler" no-buffer)
+target_compile_options(umem_umem_in_handler PRIVATE -fno-omit-frame-pointer)
 vmag_crime(umem_null checknull SIGABRT "NULL with a size that is not 0" no-buffer)
 
 # The interface, as it is and under debugging.
