@@ -20,7 +20,7 @@ CPU_FAST void *tallied_pop(struct front *front, uintptr_t class)
 	void **top = front->kept[class];
 	void *object = top[-1];
 
-	if (UNLIKELY(object == NULL))
+	if (UNLIKELY(!magazine_is_round(object)))
 		return NULL;
 	front->allocated += size_class_bytes[class];
 	front->kept[class] = --top;

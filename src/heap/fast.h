@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void
 	void **top = words.top[class];
 	void *next = top[-1];
 
-	if (UNLIKELY(next == NULL))
+	if (UNLIKELY(!magazine_is_round(next)))
 		return miss(size);
 	OPAQUE(class);
 	void *object = words.ahead[class];
@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void *fast_malloc_last(size_t size,
 	void **top = words.top[class];
 	void *object = top[-1];
 
-	if (UNLIKELY(object == NULL))
+	if (UNLIKELY(!magazine_is_round(object)))
 		return miss(size);
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);

@@ -140,10 +140,10 @@ static inline void *front_pop(struct front *front, unsigned class)
 	void **top = front->top[class];
 	void *object = top[-1];
 
-	if (object != NULL) {
-		front->top[class] = top - 1;
-		top[-1] = (void *)(front->word | class);
-	}
+	if (!magazine_is_round(object))
+		return NULL;
+	front->top[class] = top - 1;
+	top[-1] = (void *)(front->word | class);
 	return object;
 }
 

@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
 	void **top = words.top[class];
 	void *next = top[-1];
 
-	if (UNLIKELY(next == NULL) || UNLIKELY(!sampled_passes(size_class_bytes[class])))
+	if (UNLIKELY(!magazine_is_round(next)) || UNLIKELY(!sampled_passes(size_class_bytes[class])))
 		return NULL;
 	OPAQUE(class);
 	void *object = words.ahead[class];

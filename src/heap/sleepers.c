@@ -56,8 +56,8 @@ static void take_rounds(struct front *front, unsigned class, struct loot *loot)
 	for (uint32_t i = 0; i < most && loot->rounds < LOOT_ROUNDS; i++) {
 		void **slot = &front->loaded[class]->round[i], *round = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
-		if ((uintptr_t)round <= UINT16_MAX ||
-		    !__atomic_compare_exchange_n(slot, &round, NULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (!magazine_is_round(round) || (uintptr_t)round <= UINT16_MAX ||
+		    !__atomic_compare_exchange_n(slot, &round, MAGAZINE_GAP, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			break;
 		loot->round[loot->rounds++] = round;
 	}
@@ -92,7 +92,7 @@ bool sleeper_take(struct front *front, struct loot *loot)
 static void put_back(struct front *front, unsigned class, struct loot *loot)
 {
 	for (size_t i = 0; i < loot->count[class]; i++) {
-		void *taken = NULL;
+		void *taken = MAGAZINE_GAP;
 
 		__atomic_compare_exchange_n(&front->loaded[class]->round[i], &taken, loot->round[loot->first[class] + i], false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -112,7 +112,7 @@ static size_t settle_outbound(struct front *front, unsigned class, struct loot *
 		return 0;
 	}
 	for (size_t i = 0; i < rounds; i++)
-		loot->round[to + i] = __atomic_exchange_n(&outbound->magazine->round[i], NULL, __ATOMIC_RELAXED);
+		loot->round[to + i] = __atomic_exchange_n(&outbound->magazine->round[i], MAGAZINE_GAP, __ATOMIC_RELAXED);
 	return rounds;
 }
 

@@ -5,13 +5,13 @@
 // after the first and the second; the lock of the fronts is held, and the thread's slow path waits (front_enter):
 //
 //   close   words.top of each class is exchanged for the closed magazine's: a hit that begins from now on misses
-//   take    of each class that is still closed all rounds but the uppermost are exchanged for NULL, from the bottom up
+//   take    of each class that is still closed all rounds but the uppermost are exchanged for a gap, from the bottom up
 //   settle  a class that is still closed is settled: the thread reads no slot below the uppermost round before it has written its
-//           word, which it did not do before the fence, and after the fence it finds NULL there, which is a miss. Of any other class
-//           each NULL that is still there is exchanged for the round again
+//           word, which it did not do before the fence, and after the fence it finds the gap there, which is a miss. Of any other class
+//           each slot of the gap that is still there is exchanged for the round again
 //
 //   before  [ NULL ][ r1   ][ r2   ][ r3 ][ empty ]      a hit that is under way: of malloc, uses r3 (top[-1]) and the round
-//   after   [ NULL ][ NULL ][ NULL ][ r3 ][ empty ]      ahead; of free, writes to the empty slot; both may open the word again
+//   after   [ NULL ][ gap  ][ gap  ][ r3 ][ empty ]      ahead; of free, writes to the empty slot; both may open the word again
 //
 // Of outbound magazines, to which a hit only adds, all below the top is taken by the last two steps in the same way; of them none is put
 // back. The previous magazines are the slow path's alone.

@@ -46,7 +46,7 @@ uint32_t magazine_gap(const struct magazine *magazine, uint32_t rounds)
 {
 	uint32_t gap = 0;
 
-	while (gap < rounds && magazine->round[gap] == NULL)
+	while (gap < rounds && magazine->round[gap] == MAGAZINE_GAP)
 		gap++;
 	return gap;
 }

@@ -29,6 +29,13 @@ struct magazine {
 };
 
 #define MAGAZINE_FULL ((void *)UINTPTR_MAX)
+#define MAGAZINE_GAP ((void *)(UINTPTR_MAX - 1)) // where another thread took a round; not NULL, which a sized free puts there (heap/sleepers.h)
+
+// Whether a slot below the top holds a round: no guard, no gap, no NULL that was freed by its size.
+static inline bool magazine_is_round(const void *slot)
+{
+	return (intptr_t)slot > 0;
+}
 
 // Magazine sizes: 4, 12, 28, 60, 124, 252, 508, 1020, 2044, 4092 rounds, so that a magazine fills 64 bytes to 32 KiB. The four largest are
 // for caches at whose depot threads meet (cache/update.h).
@@ -87,10 +94,10 @@ static inline void magazine_clear_rest(struct magazine *magazine, uintptr_t word
 		magazine->round[i] = (void *)word;
 }
 
-// Moves its rounds down over what was taken from the bottom up, where NULL is left. What lies above them afterwards is undefined.
+// Moves its rounds down over the gap that taking from the bottom up has left. What lies above them afterwards is undefined.
 static inline void magazine_close_gap(struct magazine *magazine)
 {
-	if (magazine->rounds > 0 && UNLIKELY(magazine->round[0] == NULL))
+	if (magazine->rounds > 0 && UNLIKELY(magazine->round[0] == MAGAZINE_GAP))
 		magazine_close_gap_slow(magazine);
 }
 

@@ -13,10 +13,10 @@
 #include "unit.h"
 
 enum { CAPACITY = 4, OPERATIONS = 3, BUFFER = 4, OBJECTS = CAPACITY + 3 };
-enum { NOTHING = 0, WORD = 100, FULL = 101, CLOSED = 200 };                 // values; objects are 1 …
+enum { NOTHING = 0, WORD = 100, FULL = 101, GAP = 102, CLOSED = 200 };      // values; objects are 1 …
 enum { TOP, AHEAD, INSIDE, VISITED, GUARD, SLOTS, END = SLOTS + CAPACITY + 1 }; // places; a top is the place of a slot
 
-enum operation { MALLOC, MALLOC_LAST, FREE, KINDS };
+enum operation { MALLOC, MALLOC_LAST, FREE, FREE_NULL, KINDS };
 
 struct store {
     uint8_t place, value;
@@ -74,6 +74,11 @@ static uint8_t load(const struct state *state, uint8_t place) {
     return state->memory[place];
 }
 
+// As the hits of malloc see it, to which all that is no address above zero is nothing.
+static bool is_round(uint8_t value) {
+    return value != NOTHING && value != GAP;
+}
+
 static void store(struct state *state, uint8_t place, uint8_t value) {
     CHECK(place < END && state->buffered < BUFFER);
     state->buffer[state->buffered++] = (struct store){ place, value };
@@ -115,11 +120,13 @@ static void reload(struct state *state) {
 
     fence(state);
     rounds = rounds_of(state, state->memory[TOP]);
-    while (gap < rounds && state->memory[SLOTS + gap] == NOTHING)
+    while (gap < rounds && state->memory[SLOTS + gap] == GAP)
         gap++;
     for (unsigned i = 0; i < CAPACITY; i++)
         state->memory[SLOTS + i] = i < rounds - gap ? state->memory[SLOTS + i + gap] : WORD;
     state->memory[TOP] = (uint8_t)(SLOTS + rounds - gap);
+    while (state->memory[TOP] > SLOTS && state->memory[state->memory[TOP] - 1] == NOTHING)
+        state->memory[--state->memory[TOP]] = WORD;
 }
 
 static void got(struct state *state, uint8_t object) {
@@ -129,7 +136,7 @@ static void got(struct state *state, uint8_t object) {
     state->step = state->top = state->below = state->next = state->object = 0;
 }
 
-enum { MISSED = 10 };
+enum { MISSED = 10, TAKEN = GAP };
 
 // The slow path: it waits while it is visited, reloads, and the operation begins again; or has nothing to reload and gives up.
 static bool missed(struct state *state) {
@@ -147,7 +154,7 @@ static bool missed(struct state *state) {
     default:
         store(state, INSIDE, 0);
         state->step = 0;
-        if (script[state->at] == FREE ? load(state, SLOTS + CAPACITY - 1) != WORD : load(state, SLOTS) == WORD) {
+        if (script[state->at] >= FREE ? load(state, SLOTS + CAPACITY - 1) != WORD : load(state, SLOTS) == WORD) {
             for (uint8_t i = 1; i <= OBJECTS; i++)
                 state->held[i] &= 1;
             state->at++;
@@ -166,7 +173,7 @@ static bool step_malloc(struct state *state) {
         return true;
     case 1:
         state->next = load(state, state->below);
-        if (state->next == NOTHING)
+        if (!is_round(state->next))
             state->step = MISSED;
         return true;
     case 2:
@@ -195,7 +202,7 @@ static bool step_malloc_last(struct state *state) {
         return true;
     case 1:
         state->object = load(state, state->top - 1);
-        if (state->object == NOTHING)
+        if (!is_round(state->object))
             state->step = MISSED;
         return true;
     case 2:
@@ -238,6 +245,27 @@ static bool step_free(struct state *state) {
     }
 }
 
+// A sized free of NULL looks at the slot and not at what it puts there.
+static bool step_free_null(struct state *state) {
+    switch (state->step++) {
+    case 0:
+        state->top = load(state, TOP);
+        return true;
+    case 1:
+        if (load(state, state->top) != WORD)
+            state->step = MISSED;
+        return true;
+    case 2:
+        store(state, state->top, NOTHING);
+        return true;
+    default:
+        store(state, TOP, state->top + 1);
+        state->at++;
+        state->step = state->top = 0;
+        return true;
+    }
+}
+
 // One step of the thread. False: it has none, or waits.
 static bool step_thread(struct state *state) {
     if (state->at == OPERATIONS || state->buffered == BUFFER)
@@ -249,8 +277,10 @@ static bool step_thread(struct state *state) {
         return step_malloc(state);
     case MALLOC_LAST:
         return step_malloc_last(state);
-    default:
+    case FREE:
         return step_free(state);
+    default:
+        return step_free_null(state);
     }
 }
 
@@ -284,9 +314,9 @@ static void step_visit(struct state *state) {
         return;
     case TAKE:
         rounds = rounds_of(state, state->seen);
-        if (state->slot + 1 < (int)rounds && state->memory[SLOTS + state->slot] != WORD && state->memory[SLOTS + state->slot] != NOTHING) {
+        if (state->slot + 1 < (int)rounds && state->memory[SLOTS + state->slot] != WORD && is_round(state->memory[SLOTS + state->slot])) {
             state->taken[state->slot] = state->memory[SLOTS + state->slot];
-            state->memory[SLOTS + state->slot++] = NOTHING;
+            state->memory[SLOTS + state->slot++] = TAKEN;
             state->takes = state->slot;
         } else
             next_step(state, FENCE_AGAIN);
@@ -304,7 +334,7 @@ static void step_visit(struct state *state) {
         if (state->takes == 0)
             next_step(state, LEAVE);
         else {
-            if (state->memory[SLOTS + state->slot] == NOTHING)
+            if (state->memory[SLOTS + state->slot] == TAKEN)
                 state->memory[SLOTS + state->slot] = state->taken[state->slot];
             state->slot++;
         }
@@ -331,7 +361,7 @@ static void check_end(struct state state) {
     paths++;
     places[state.memory[AHEAD]]++;
     for (uint8_t place = SLOTS; place < state.memory[TOP]; place++) {
-        CHECK(state.memory[place] >= 1 && state.memory[place] <= OBJECTS);
+        CHECK(state.memory[place] <= OBJECTS);
         places[state.memory[place]]++;
     }
     for (unsigned i = 1; i <= OBJECTS; i++)
