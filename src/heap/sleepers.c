@@ -176,12 +176,14 @@ static uint64_t sum_of_words(const struct front *front)
 		sum = sum * 31 + (uintptr_t)__atomic_load_n(&own->top[class], __ATOMIC_RELAXED);
 	for (unsigned class = 0; class < SMALL_CLASSES; class++)
 		sum = sum * 31 + (uintptr_t)__atomic_load_n(&own->ahead[class], __ATOMIC_RELAXED);
+	for (unsigned class = 1; class < CLASSES; class++)
+		sum = sum * 31 + (uintptr_t)__atomic_load_n(&front->outbound[class].top, __ATOMIC_RELAXED);
 	return sum;
 }
 
 static size_t bytes_at_most(const struct front *front)
 {
-	size_t bytes = 0;
+	size_t bytes = outbound_bytes(front);
 
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += (front->previous_rounds[class] + (size_t)front->loaded_capacity[class]) * class_size(class);
