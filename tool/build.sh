@@ -22,10 +22,13 @@ main() {
     cargo fetch --quiet --locked --manifest-path "$here/Cargo.toml" 2>/dev/null ||
         skip "its crates are not there and cannot be fetched"
     [ -e "$build/bin/vmag" ] || echo "tool: building the vmag command (a minute or two, once)" >&2
-    cargo build --quiet --release --locked --offline --manifest-path "$here/Cargo.toml" --target-dir "$build/tool"
     mkdir -p "$build/bin"
+    # The flags are for the command alone, not for what runs while it is built; cargo parts the two where a target is named.
+    target=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTFLAGS="${RUSTFLAGS-} $(static_flags)" cargo build --quiet --release --locked --offline --target "$target" \
+        --manifest-path "$here/Cargo.toml" --target-dir "$build/tool"
     # A rename, so that a command that is running stays whole.
-    cp "$build/tool/release/vmag" "$build/bin/vmag.new"
+    cp "$build/tool/$target/release/vmag" "$build/bin/vmag.new"
     mv "$build/bin/vmag.new" "$build/bin/vmag"
     "$build/bin/vmag" manual "$build/share"
 }
@@ -33,6 +36,16 @@ main() {
 skip() {
     echo "tool: the vmag command is not built: $* (cargo $needed or newer is needed; the library does without)" >&2
     exit $cannot_build
+}
+
+# One static binary goes to other machines and into containers as it is.
+static_flags() {
+    if echo 'int main(void) { return 0; }' | cc -x c -static-pie -o "$build/bin/.static" - 2>/dev/null; then
+        echo "-C target-feature=+crt-static"
+    else
+        echo "tool: there is no static libc here (Debian has it in libc6-dev): the vmag command is linked dynamically" >&2
+    fi
+    rm -f "$build/bin/.static"
 }
 
 cargo_version() {

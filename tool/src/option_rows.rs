@@ -1,8 +1,9 @@
 //! The library's options with their values and where each comes from: as a program started here would see them, or as
 //! they are in a process that runs.
 //!
-//! The table is the library's own (vmag_options_print). For a process, the very file that it has loaded is loaded here
-//! without any option, and given the bytes of the process's options; where they come from is read in the process, too.
+//! The table is the library's own: run as a program by the dynamic loader it prints it (src/api/program.c). For a process, the very file
+//! that it has loaded is run without any option, and given the bytes of the process's options; where they come from is read in the
+//! process, too. So this command needs no dynamic loader itself.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
@@ -10,15 +11,26 @@ use crate::explain::areas;
 use crate::explain::memory::Memory;
 use crate::explain::root::{self, Found, Root};
 use crate::process;
-use crate::system::{self, LoadedLibrary};
 use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Variables that the library takes options from.
 const SOURCES: [&str; 3] = ["VMAG_CONF", "MALLOC_CONF", "MALLOC_OPTIONS"];
 /// What would make it do more here than tell its options.
-const REQUESTS: [&str; 2] = ["VMAG_REPORT", "VMAG_UMEM_REPORT"];
+const REQUESTS: [&str; 3] = ["VMAG_REPORT", "VMAG_UMEM_REPORT", "LD_PRELOAD"];
+/// Says that the options come on standard input; its name is in the file of every library that can be run.
+const ON_STDIN: &str = "VMAG_OPTIONS_ON_STDIN";
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+/// More are taken for a torn or foreign structure.
+const MOST_BYTES: usize = 1 << 20;
 const NO_SOURCE: &str = "default";
 /// No source named the option, yet its value is another.
 const CHANGED: &str = "a control";
@@ -59,22 +71,17 @@ impl OptionRow {
     }
 }
 
-/// As a program started here would see them. To be called before anything else runs in this process.
+/// As a program started here would see them.
 pub fn of_library(library: &Path) -> Result<Vec<OptionRow>> {
-    REQUESTS.iter().for_each(|name| system::unset_variable(name));
-    rows_of(&load(library)?, library)
+    table(library, &[], None)
 }
 
-/// As they are in a process. To be called before anything else runs in this process.
+/// As they are in a process.
 pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
     let (file, root) = root_of(pid)?;
-    for name in SOURCES.iter().chain(&REQUESTS) {
-        system::unset_variable(name);
-    }
-    let loaded = load(&file)?;
-    let presets = rows_of(&loaded, &file)?;
-    let sources = copy_values(pid, &root, &loaded, presets.len()).ok_or_else(|| not_told(&file))?;
-    let mut rows = rows_of(&loaded, &file)?;
+    let presets = table(&file, &SOURCES, None)?;
+    let (values, sources) = values(pid, &root, presets.len()).ok_or_else(|| not_told(&file))?;
+    let mut rows = table(&file, &SOURCES, Some(&values))?;
     for ((row, preset), source) in rows.iter_mut().zip(presets).zip(sources) {
         row.source = match source {
             None if row.value != preset.value => CHANGED.to_string(),
@@ -112,13 +119,44 @@ pub fn warnings_of(pid: i32, library: &Path) -> Vec<String> {
         .collect()
 }
 
-fn load(library: &Path) -> Result<LoadedLibrary> {
-    LoadedLibrary::open(library).ok_or_else(|| not_told(library))
+/// What the library prints without these variables: for a program started here, or for the values given.
+fn table(library: &Path, without: &[&str], values: Option<&[u8]>) -> Result<Vec<OptionRow>> {
+    let failed = || not_told(library);
+    let loader = loader_of(library).ok_or_else(failed)?;
+    let mut command = Command::new(loader);
+    command.arg(library).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for name in without.iter().chain(&REQUESTS) {
+        command.env_remove(name);
+    }
+    if values.is_some() {
+        command.env(ON_STDIN, "1");
+    }
+    let mut child = command.spawn().map_err(|_| failed())?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A library that does not read them fails below.
+        let _ = stdin.write_all(values.unwrap_or_default());
+    }
+    let output = child.wait_with_output().map_err(|_| failed())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<OptionRow> = text.lines().filter_map(OptionRow::parse).collect();
+    match output.status.success() && !rows.is_empty() {
+        true => Ok(rows),
+        false => Err(failed()),
+    }
 }
 
-fn rows_of(loaded: &LoadedLibrary, library: &Path) -> Result<Vec<OptionRow>> {
-    let lines = loaded.option_lines().ok_or_else(|| not_told(library))?;
-    Ok(lines.iter().filter_map(|line| OptionRow::parse(line)).collect())
+/// Of the C library that this one was made for; None for a file that would not tell its options.
+fn loader_of(library: &Path) -> Option<&'static str> {
+    let bytes = fs::read(library).ok()?;
+    let is_musl = !contains(&bytes, "libc.so.6");
+    let fits = |loader: &&&str| loader.contains("musl") == is_musl && Path::new(loader).exists();
+    contains(&bytes, ON_STDIN)
+        .then(|| LOADERS.iter().find(fits).copied())
+        .flatten()
+}
+
+fn contains(bytes: &[u8], words: &str) -> bool {
+    bytes.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
 /// The library's file as it can be opened from here, and its root in the process.
@@ -139,33 +177,21 @@ fn root_of(pid: i32) -> Result<(PathBuf, Root)> {
     }
 }
 
-/// Gives our copy of the library the values of the process. Returns who set them; None when the two do not fit.
-fn copy_values(pid: i32, theirs: &Root, loaded: &LoadedLibrary, count: usize) -> Option<Vec<Option<String>>> {
-    let here = std::process::id() as i32;
-    let Found::Root(ours) = root::read(here, loaded.root_address()?) else {
-        return None;
-    };
-    let ((ours, _), (theirs, sources)) = (ours.options?, theirs.options.clone()?);
-    let length = ours.end - ours.start;
-    if theirs.end - theirs.start != length {
-        return None;
-    }
+/// The bytes of the process's options, and who set each.
+fn values(pid: i32, root: &Root, count: usize) -> Option<(Vec<u8>, Vec<Option<String>>)> {
+    let (range, sources) = root.options.clone()?;
     let memory = Memory::open(pid).ok()?;
-    let values = memory.bytes(theirs.start, length as usize)?;
-    // SAFETY: the root tells where the options are and how long; they are plain data.
-    unsafe { loaded.overwrite(ours.start, &values) };
+    let length = usize::try_from(range.end - range.start).ok()?;
+    let bytes = (length <= MOST_BYTES).then(|| memory.bytes(range.start, length))??;
     let names = memory.u64s(sources, count)?.into_iter();
-    Some(
-        names
-            .map(|name| (name != 0).then(|| memory.text(name, NAME_BYTES)))
-            .collect(),
-    )
+    let sources = names.map(|name| (name != 0).then(|| memory.text(name, NAME_BYTES)));
+    Some((bytes, sources.collect()))
 }
 
 fn not_told(library: &Path) -> ToolError {
     ToolError::new(
         format!("{} does not tell its options", library.display()),
-        "it cannot be loaded here, or is of another version than this command",
+        "it cannot be run here, is part of a program, or is of another version than this command",
         "give the path of a libvmag.so of this version with --lib or in VMAG_LIB",
     )
 }

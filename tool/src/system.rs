@@ -3,13 +3,11 @@
 
 mod exit_stop;
 mod files;
-mod loaded;
 mod processes;
 mod signals;
 
 pub use exit_stop::run_until_exit;
 pub use files::{group_id, has_file_capabilities, is_executable, privileges_can_grow, user_id};
-pub use loaded::{LoadedLibrary, leave_at_once};
 pub use processes::{
     Change, Status, Usage, fork_idle, in_foreground, keep_children_until_waited, kill_and_reap, page_bytes,
     pin_child, poll_child, prepare_child, process_group_of,
@@ -20,10 +18,4 @@ pub use signals::{Arrival, Signals, die_of, send, signal_name, suffer};
 pub fn set_variable(name: &str, value: &std::ffi::OsStr) {
     // SAFETY: the tool has one thread.
     unsafe { std::env::set_var(name, value) }
-}
-
-/// Takes a variable out of it. To be called before anything else runs in this process.
-pub fn unset_variable(name: &str) {
-    // SAFETY: the tool has one thread.
-    unsafe { std::env::remove_var(name) }
 }

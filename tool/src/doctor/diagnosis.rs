@@ -11,7 +11,6 @@ use crate::explain::root::{self, Found};
 use crate::option_rows::{self, OptionRow};
 use crate::process;
 use std::io;
-use std::process::{Command, Stdio};
 
 /// Who serves the process's calls.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl Diagnosis {
         };
         diagnosis.add_own_limits();
         if let Some(object) = vmag {
-            diagnosis.options = ask_options(pid);
+            diagnosis.options = option_rows::of_process(pid).ok();
             let file = &diagnosis.loaded.objects[object].file;
             diagnosis.warnings = option_rows::warnings_of(pid, file);
         }
@@ -185,13 +184,4 @@ fn version(pid: i32, areas: &[areas::Area]) -> std::result::Result<String, Strin
         Found::Unreadable(why) => Err(why),
         Found::Nothing => Err("its root was not found".to_string()),
     }
-}
-
-/// Asked of a process of its own, for the library must be loaded to tell.
-fn ask_options(pid: i32) -> Option<Vec<OptionRow>> {
-    let mut command = Command::new(std::env::current_exe().ok()?);
-    command.args(["options", "--all", "--json", "--pid", &pid.to_string()]);
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let mut value: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    serde_json::from_value(value["options"].take()).ok()
 }
