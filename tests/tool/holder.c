@@ -4,6 +4,7 @@
 //   hold N     site_hold keeps N MiB in objects of 64 bytes
 //   thin K     frees all of site_hold's objects but each K-th
 //   cache N    N MiB in objects of 512 bytes of the object cache "holder", where the library has caches
+//   large N    site_large allocates and frees N MiB in objects of 1 MiB
 //   churn N    site_churn allocates and frees N MiB in objects of 1 KiB
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -35,6 +36,11 @@ __attribute__((noinline)) void *site_hold(void)
 __attribute__((noinline)) void *site_churn(void)
 {
 	return filled(1024);
+}
+
+__attribute__((noinline)) void *site_large(void)
+{
+	return filled(1 << 20);
 }
 
 // The library is preloaded, the program is not linked with it.
@@ -75,6 +81,9 @@ static void obey(const char *what, size_t number)
 		thin(number);
 	else if (strcmp(what, "cache") == 0)
 		take_cached(bytes);
+	else if (strcmp(what, "large") == 0)
+		for (; number > 0; number--)
+			free(site_large());
 	else if (strcmp(what, "churn") == 0)
 		for (; bytes > 0; bytes -= 1024)
 			free(site_churn());

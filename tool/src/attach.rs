@@ -19,6 +19,7 @@ mod request;
 mod unreachable;
 
 pub use counters::{ArenaCounters, CacheCounters, ClassCounters, Counters};
+pub use profile::NumberedProfile;
 pub use request::{Answer, Ask};
 
 use crate::error::{Result, ToolError};

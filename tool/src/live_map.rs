@@ -1,71 +1,227 @@
 //! The picture of address by time of a process that runs: its slabs and large objects, looked at again and again.
+//!
+//! Sizes and places are what they are. Ages count from the first look that found the slab or object, so they are at least that. Who
+//! allocated is known of sampled objects, each of which has pages of its own; all others are given to the sites that hold what was sampled
+//! of their size, in the same shares.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::error::Result;
+use crate::attach::{NumberedProfile, Process};
+use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::heap::{Heap, Piece};
+use crate::heap_view::HeapView;
 use crate::process;
+use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::trace_map::{Blocks, LG_BLOCK, Map};
-use crate::trace_view::COLUMNS;
+use crate::symbols::Frame;
+use crate::trace_map::{Blocks, BytesBySite, LG_BLOCK, Map, NO_SITES, OTHER_SITES, age_code, class_code};
+use crate::trace_view::{COLUMNS, chief_sites};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const LOOKS: usize = 100;
 
-/// What is in use and of which size; who and since when, a process does not tell.
-pub fn watch(pid: i32, time: Duration) -> Result<Map> {
+/// The picture, and what the numbers of call sites in it stand for; none where nothing was sampled.
+pub struct Watched {
+    pub map: Map,
+    pub sites: Vec<Vec<Frame>>,
+}
+
+/// What is in use at one moment.
+#[derive(Default)]
+struct Look {
+    time: Duration,
+    pieces: Vec<Piece>,
+    known: Known,
+}
+
+/// Stacks, by their numbers in all looks, that allocated …
+#[derive(Default)]
+struct Known {
+    /// … the object of this tally.
+    by_tally: HashMap<u32, usize>,
+    /// … what was sampled of objects of about this size (`size_key`), and bytes.
+    by_size: HashMap<u64, Vec<(usize, f64)>>,
+}
+
+/// All stacks that were seen, with the bytes that they held, added up over the looks.
+#[derive(Default)]
+struct Stacks {
+    numbers: HashMap<Vec<u64>, usize>,
+    weights: Vec<f64>,
+}
+
+/// `with_sites`: fail at once where nothing is sampled.
+pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     let (mut heap, _) = Heap::of(pid)?;
+    let process = Process::attach(pid)?;
+    if with_sites && process.profile()?.live().objects == 0.0 {
+        return Err(nothing_sampled(pid));
+    }
     let start = Instant::now();
     let mut progress = Progress::new("looking");
-    let mut looks = Vec::new();
+    let (mut looks, mut stacks, mut last) = (Vec::new(), Stacks::default(), Profile::default());
     for number in 1..=LOOKS {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
-        looks.push(heap.pieces(&areas));
+        let numbered = process.numbered_profile()?;
+        looks.push(Look {
+            time: start.elapsed(),
+            pieces: heap.pieces(&areas),
+            known: stacks.take(&numbered),
+        });
+        last = numbered.profile;
         progress.at(number as f64 / LOOKS as f64);
         let next = time.mul_f64(number as f64 / LOOKS as f64);
         std::thread::sleep(next.saturating_sub(start.elapsed()));
     }
-    Ok(draw(&looks))
+    let (sites, places) = stacks.sites(last);
+    Ok(Watched {
+        map: draw(&looks, &places),
+        sites,
+    })
 }
 
-fn draw(looks: &[Vec<Piece>]) -> Map {
+fn nothing_sampled(pid: i32) -> ToolError {
+    ToolError::new(
+        format!("process {pid} does not tell who allocated"),
+        "nothing of what it holds was sampled",
+        format!("switch its heap profile on: `vmag attach --profile 64k {pid}`, or start it by `vmag run --profile`"),
+    )
+}
+
+impl Stacks {
+    fn take(&mut self, numbered: &NumberedProfile) -> Known {
+        let mut known = Known::default();
+        let profile = &numbered.profile;
+        for (sample, tally) in profile.samples.iter().zip(&numbered.tallies) {
+            let next = self.numbers.len();
+            let stack = *self.numbers.entry(profile.stacks[sample.stack].clone()).or_insert(next);
+            self.weights.resize(self.numbers.len(), 0.0);
+            self.weights[stack] += sample.live.bytes;
+            known.by_tally.insert(*tally, stack);
+            if let Some(size) = sample.size.filter(|_| sample.live.bytes > 0.0) {
+                let held = known.by_size.entry(size_key(size)).or_default();
+                held.push((stack, sample.live.bytes));
+            }
+        }
+        known
+    }
+
+    /// Sites, and of each stack the place of its own among them.
+    fn sites(self, profile: Profile) -> (Vec<Vec<Frame>>, Vec<u8>) {
+        let mut stacks = vec![Vec::new(); self.numbers.len()];
+        self.numbers
+            .into_iter()
+            .for_each(|(frames, number)| stacks[number] = frames);
+        let profile = Profile {
+            stacks,
+            samples: Vec::new(),
+            ..profile
+        };
+        chief_sites(&HeapView::new(profile), &self.weights)
+    }
+}
+
+/// Small sizes are told apart exactly; large ones, which are rounded up to pages, by their logarithm.
+fn size_key(size: u64) -> u64 {
+    const LARGE: u64 = 16 << 10;
+    if size < LARGE { size } else { 1 << size.ilog2() }
+}
+
+/// One row of the picture at one moment.
+#[derive(Clone)]
+struct Cell {
+    live: u64,
+    /// Sum of bytes · nanoseconds of age.
+    ages: f64,
+    by_size: [u64; 65],
+    by_site: BytesBySite,
+}
+
+const EMPTY: Cell = Cell {
+    live: 0,
+    ages: 0.0,
+    by_size: [0; 65],
+    by_site: NO_SITES,
+};
+
+/// `places`: of each stack's site; none when nothing was sampled.
+fn draw(looks: &[Look], places: &[u8]) -> Map {
     let mut blocks = Blocks::default();
-    for piece in looks.iter().flatten() {
+    for piece in looks.iter().flat_map(|look| &look.pieces) {
         blocks.add(piece.start, piece.bytes);
     }
     let blocks = blocks.all();
     let mut map = Map::of_blocks(&blocks, COLUMNS);
+    map.add_planes(!places.is_empty());
     let blocks_a_row = (map.row_bytes >> LG_BLOCK) as usize;
-    for (look, pieces) in looks.iter().enumerate() {
-        let mut rows = vec![(0, [0; 65]); map.rows];
-        for piece in pieces {
-            add(piece, &blocks, blocks_a_row, &mut rows);
+    let mut seen_since: HashMap<(u64, u64, u32), Duration> = HashMap::new();
+    for (number, look) in looks.iter().enumerate() {
+        let mut cells = vec![EMPTY; map.rows];
+        let since = |piece: &Piece| {
+            let key = (piece.start, piece.size, piece.tally);
+            (key, *seen_since.get(&key).unwrap_or(&look.time))
+        };
+        seen_since = look.pieces.iter().map(since).collect();
+        for piece in &look.pieces {
+            let age = look.time - seen_since[&(piece.start, piece.size, piece.tally)];
+            add(
+                piece,
+                age,
+                &shares(piece, &look.known, places),
+                &blocks,
+                blocks_a_row,
+                &mut cells,
+            );
         }
         // A look is as wide as it lasted.
-        for column in look * COLUMNS / looks.len()..(look + 1) * COLUMNS / looks.len() {
-            for (row, (live, by_size)) in rows.iter().enumerate().filter(|(_, (live, _))| *live > 0) {
-                let most = (0..by_size.len()).max_by_key(|lg| by_size[*lg]).unwrap_or(0);
-                let cell = row * COLUMNS + column;
-                map.occupancy[cell] = (255 * live / map.row_bytes).clamp(1, 255) as u8;
-                map.class[cell] = 1 + most as u8;
+        for column in number * COLUMNS / looks.len()..(number + 1) * COLUMNS / looks.len() {
+            for (row, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.live > 0) {
+                let at = row * COLUMNS + column;
+                map.occupancy[at] = (255 * cell.live / map.row_bytes).clamp(1, 255) as u8;
+                map.class[at] = class_code(&cell.by_size);
+                map.age[at] = age_code(cell.ages / cell.live as f64);
+                if !places.is_empty() {
+                    map.set_sites(at, &cell.by_site, cell.live);
+                }
             }
         }
     }
     map
 }
 
+/// Which sites a piece is given to, and which part of it each.
+fn shares(piece: &Piece, known: &Known, places: &[u8]) -> Vec<(u8, f64)> {
+    if let Some(stack) = known.by_tally.get(&piece.tally) {
+        return vec![(places[*stack], 1.0)];
+    }
+    let held = known.by_size.get(&size_key(piece.size)).map_or(&[][..], Vec::as_slice);
+    let all: f64 = held.iter().map(|(_, bytes)| bytes).sum();
+    held.iter()
+        .map(|(stack, bytes)| (places[*stack], bytes / all))
+        .collect()
+}
+
 /// Spreads a piece over the rows that it lies in, evenly.
-fn add(piece: &Piece, blocks: &[u64], blocks_a_row: usize, rows: &mut [(u64, [u64; 65])]) {
+fn add(piece: &Piece, age: Duration, shares: &[(u8, f64)], blocks: &[u64], blocks_a_row: usize, cells: &mut [Cell]) {
     let block_bytes = 1u64 << LG_BLOCK;
     let count = piece.bytes.div_ceil(block_bytes).max(1);
     let Ok(first) = blocks.binary_search(&(piece.start >> LG_BLOCK)) else {
         return;
     };
     let lg = piece.size.max(1).ilog2() as usize;
+    let bytes = piece.live / count;
     for index in first..(first + count as usize).min(blocks.len()) {
-        let (live, by_size) = &mut rows[index / blocks_a_row];
-        *live += piece.live / count;
-        by_size[lg] += piece.live / count;
+        let cell = &mut cells[index / blocks_a_row];
+        cell.live += bytes;
+        cell.ages += age.as_nanos() as f64 * bytes as f64;
+        cell.by_size[lg] += bytes;
+        for (site, share) in shares {
+            cell.by_site[usize::from(*site)] += (bytes as f64 * share) as u64;
+        }
+        if shares.is_empty() {
+            cell.by_site[usize::from(OTHER_SITES)] += bytes;
+        }
     }
 }
 
@@ -73,20 +229,62 @@ fn add(piece: &Piece, blocks: &[u64], blocks_a_row: usize, rows: &mut [(u64, [u6
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_look_is_a_column() {
-        let slab = |start: u64, live| Piece {
+    fn slab(start: u64, live: u64, tally: u32) -> Piece {
+        Piece {
             start,
             bytes: 8192,
             live,
             size: 64,
-        };
-        let map = draw(&[vec![slab(0x10000, 8192)], vec![slab(0x10000, 4096), slab(0x40000, 64)]]);
+            tally,
+        }
+    }
+
+    fn look(seconds: u64, pieces: Vec<Piece>) -> Look {
+        Look {
+            time: Duration::from_secs(seconds),
+            pieces,
+            known: Known {
+                by_tally: HashMap::from([(7, 1)]),
+                by_size: HashMap::from([(64, vec![(0, 300.0), (1, 100.0)])]),
+            },
+        }
+    }
+
+    #[test]
+    fn a_look_is_a_column() {
+        let looks = [
+            look(0, vec![slab(0x10000, 8192, 0)]),
+            look(9, vec![slab(0x10000, 4096, 0), slab(0x40000, 64, 0)]),
+        ];
+        let map = draw(&looks, &[0, 0]);
         assert_eq!((map.rows, map.columns, map.row_bytes), (4, COLUMNS, 4096));
         let at = |row: usize, column: usize| map.occupancy[row * COLUMNS + column];
         assert_eq!((at(0, 0), at(1, 0), at(2, 0)), (255, 255, 0));
         assert_eq!((at(0, COLUMNS - 1), at(2, COLUMNS - 1)), (127, 1));
         assert_eq!(map.class[0], 1 + 6);
         assert!(map.gap_before[2] && !map.gap_before[1]);
+    }
+
+    #[test]
+    fn ages_count_from_the_first_look() {
+        let looks = [
+            look(0, vec![slab(0x10000, 8192, 0)]),
+            look(9, vec![slab(0x10000, 8192, 0), slab(0x40000, 8192, 0)]),
+        ];
+        let map = draw(&looks, &[0, 0]);
+        let at = |row: usize, column: usize| map.age[row * COLUMNS + column];
+        assert_eq!((at(0, 0), at(2, 0)), (1, 0));
+        assert_eq!((at(0, COLUMNS - 1), at(2, COLUMNS - 1)), (age_code(9e9), 1));
+    }
+
+    #[test]
+    fn what_was_sampled_is_its_site_and_the_rest_goes_by_size() {
+        let map = draw(
+            &[look(0, vec![slab(0x10000, 8192, 0), slab(0x40000, 8192, 7)])],
+            &[3, 5],
+        );
+        let at = |place: usize, row: usize| (map.sites[place][row * COLUMNS], map.shares[place][row * COLUMNS]);
+        assert_eq!((at(0, 0), at(1, 0)), ((1 + 3, 191), (1 + 5, 63)));
+        assert_eq!((at(0, 2), at(1, 2)), ((1 + 5, 255), (0, 0)));
     }
 }

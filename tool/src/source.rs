@@ -22,6 +22,10 @@ impl Source {
         }
     }
 
+    pub fn is_process(&self) -> bool {
+        matches!(self, Source::Process(_))
+    }
+
     pub fn profile(&self) -> Result<Profile> {
         match self {
             Source::Process(pid) => Process::attach(*pid)?.profile(),

@@ -17,6 +17,10 @@ pub const OTHER_SITES: u8 = 254;
 /// Sites that are told of a cell.
 pub const SITES_A_CELL: usize = 3;
 
+/// The last stands for all others.
+pub type BytesBySite = [u64; OTHER_SITES as usize + 1];
+pub const NO_SITES: BytesBySite = [0; OTHER_SITES as usize + 1];
+
 /// A picture: a value from 0 to 255 for each row and column, the lowest addresses in row 0.
 #[derive(Debug, Default)]
 pub struct Map {
@@ -28,7 +32,7 @@ pub struct Map {
     pub gap_before: Vec<bool>,
     /// How full, 0 to 255.
     pub occupancy: Vec<u8>,
-    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is. Empty of a process that runs.
+    /// Mean age of what is there, by the logarithm of nanoseconds; 0: nothing is.
     pub age: Vec<u8>,
     /// Which size holds most: 1 + its logarithm; 0: nothing is.
     pub class: Vec<u8>,
@@ -52,6 +56,23 @@ impl Map {
             occupancy: vec![0; starts.len() * columns],
             class: vec![0; starts.len() * columns],
             ..Map::default()
+        }
+    }
+
+    /// Planes for ages, and for call sites if they are known.
+    pub fn add_planes(&mut self, has_sites: bool) {
+        let plane = || vec![0; self.rows * self.columns];
+        self.age = plane();
+        if has_sites {
+            self.sites = std::array::from_fn(|_| plane());
+            self.shares = std::array::from_fn(|_| plane());
+        }
+    }
+
+    pub fn set_sites(&mut self, cell: usize, bytes_by_site: &BytesBySite, live: u64) {
+        for (place, (site, bytes)) in chief(bytes_by_site).into_iter().enumerate() {
+            self.sites[place][cell] = if bytes > 0 { 1 + site as u8 } else { 0 };
+            self.shares[place][cell] = (255 * bytes / live.max(1)).min(255) as u8;
         }
     }
 }
@@ -90,7 +111,7 @@ struct Row {
     /// Sum of bytes · time of birth.
     births: f64,
     by_size: [u64; 65],
-    by_site: [u64; OTHER_SITES as usize + 1],
+    by_site: BytesBySite,
 }
 
 impl Row {
@@ -98,7 +119,7 @@ impl Row {
         live: 0,
         births: 0.0,
         by_size: [0; 65],
-        by_site: [0; OTHER_SITES as usize + 1],
+        by_site: NO_SITES,
     };
 }
 
@@ -130,12 +151,7 @@ impl Drawing {
                 .or_insert_with(|| Box::new([0; BLOCKS]));
             chunk[*block as usize % BLOCKS] = (index / blocks_a_row) as u16;
         }
-        let plane = || vec![0; map.rows * COLUMNS];
-        map.age = plane();
-        if !site_of_stack.is_empty() {
-            map.sites = std::array::from_fn(|_| plane());
-            map.shares = std::array::from_fn(|_| plane());
-        }
+        map.add_planes(!site_of_stack.is_empty());
         Drawing {
             duration: trace.duration_ns,
             rows: vec![Row::EMPTY; map.rows],
@@ -226,16 +242,10 @@ impl Drawing {
             let cell = index * COLUMNS + self.column;
             let share = row.live as f64 / self.map.row_bytes as f64;
             self.map.occupancy[cell] = (share * 255.0).ceil().min(255.0) as u8;
-            let age = (now - row.births / row.live as f64).max(1.0);
-            self.map.age[cell] = 1 + (age.log2() * 5.0).clamp(0.0, 254.0) as u8;
-            let most = (0..65).max_by_key(|lg| row.by_size[*lg]).unwrap_or(0);
-            self.map.class[cell] = 1 + most as u8;
-            if self.map.sites[0].is_empty() {
-                continue;
-            }
-            for (place, (site, bytes)) in chief(&row.by_site).into_iter().enumerate() {
-                self.map.sites[place][cell] = if bytes > 0 { 1 + site as u8 } else { 0 };
-                self.map.shares[place][cell] = (255 * bytes / row.live).min(255) as u8;
+            self.map.age[cell] = age_code(now - row.births / row.live as f64);
+            self.map.class[cell] = class_code(&row.by_size);
+            if !self.map.sites[0].is_empty() {
+                self.map.set_sites(cell, &row.by_site, row.live);
             }
         }
         self.column += 1;
@@ -248,6 +258,16 @@ impl Drawing {
         }
         (self.map, self.at_peak)
     }
+}
+
+/// By the logarithm of nanoseconds.
+pub fn age_code(age_ns: f64) -> u8 {
+    1 + (age_ns.max(1.0).log2() * 5.0).clamp(0.0, 254.0) as u8
+}
+
+/// The logarithm of the size that most bytes have.
+pub fn class_code(bytes_by_lg: &[u64; 65]) -> u8 {
+    1 + (0..65).max_by_key(|lg| bytes_by_lg[*lg]).unwrap_or(0) as u8
 }
 
 /// The largest values and their places.

@@ -103,9 +103,11 @@ pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
     let blocks = std::mem::take(&mut sums.blocks);
     let (mut summary, stacks) = sums.finish(trace);
     let heap = (!stacks.is_empty()).then(|| HeapView::new(profile_of(trace, &stacks)));
-    let (sites, site_of_stack) = heap
+    let weights: Vec<f64> = stacks.iter().map(|stack| stack.weight).collect();
+    let (sites, places) = heap
         .as_ref()
-        .map_or_else(Default::default, |heap| chief_sites(heap, &stacks));
+        .map_or_else(Default::default, |heap| chief_sites(heap, &weights));
+    let site_of_stack = stacks.iter().map(|stack| stack.number).zip(places).collect();
     let mut drawing = Drawing::new(trace, blocks, site_of_stack, summary.peak_live_bytes);
     trace
         .for_each(|event| drawing.take(&event), |part| progress(0.5 + part / 2.0))
@@ -206,8 +208,8 @@ fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
     }
 }
 
-/// The sites that hold most for longest, and of each stack its place among them; a site is a function and who calls it.
-fn chief_sites(heap: &HeapView, sums: &[StackSum]) -> (Vec<Vec<Frame>>, FxHashMap<u32, u8>) {
+/// The sites of most weight, and of each stack its place among them; a site is a function and who calls it.
+pub fn chief_sites(heap: &HeapView, weights: &[f64]) -> (Vec<Vec<Frame>>, Vec<u8>) {
     let key = |index: usize| {
         let frames = &heap.named.stacks[index];
         let frames = callers(frames);
@@ -219,15 +221,15 @@ fn chief_sites(heap: &HeapView, sums: &[StackSum]) -> (Vec<Vec<Frame>>, FxHashMa
         };
         (name(1), name(2))
     };
-    let mut weights: HashMap<_, (f64, usize, f64)> = HashMap::new();
-    for (index, sum) in sums.iter().enumerate() {
-        let entry = weights.entry(key(index)).or_insert((0.0, index, -1.0));
-        entry.0 += sum.weight;
-        if sum.weight > entry.2 {
-            (entry.1, entry.2) = (index, sum.weight);
+    let mut sums: HashMap<_, (f64, usize, f64)> = HashMap::new();
+    for (index, weight) in weights.iter().enumerate() {
+        let entry = sums.entry(key(index)).or_insert((0.0, index, -1.0));
+        entry.0 += weight;
+        if *weight > entry.2 {
+            (entry.1, entry.2) = (index, *weight);
         }
     }
-    let mut order: Vec<_> = weights.iter().collect();
+    let mut order: Vec<_> = sums.iter().collect();
     order.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(b.0)));
     order.truncate(usize::from(OTHER_SITES));
     let places: HashMap<_, u8> = order
@@ -235,12 +237,12 @@ fn chief_sites(heap: &HeapView, sums: &[StackSum]) -> (Vec<Vec<Frame>>, FxHashMa
         .enumerate()
         .map(|(place, (key, _))| (**key, place as u8))
         .collect();
-    let of_stack = |(index, sum): (usize, &StackSum)| (sum.number, *places.get(&key(index)).unwrap_or(&OTHER_SITES));
+    let place = |index: usize| *places.get(&key(index)).unwrap_or(&OTHER_SITES);
     let sites = order
         .iter()
         .map(|(_, (_, index, _))| heap.named.stacks[*index].clone())
         .collect();
-    (sites, sums.iter().enumerate().map(of_stack).collect())
+    (sites, (0..weights.len()).map(place).collect())
 }
 
 /// Which event of a cache stands for memory of the heap: as if malloc and free had been called.

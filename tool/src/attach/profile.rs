@@ -28,19 +28,33 @@ struct Tally {
     total: u64,
 }
 
+/// A profile, and the number of the tally that each of its samples was.
+pub struct NumberedProfile {
+    pub profile: Profile,
+    pub tallies: Vec<u32>,
+}
+
 impl Process {
     /// What is sampled and alive at this moment, and ever. Empty when the process was never profiled.
     pub fn profile(&self) -> Result<Profile> {
         self.profile_with(|_, live| live)
     }
 
+    /// The same for who meets the numbers of tallies in the heap.
+    pub fn numbered_profile(&self) -> Result<NumberedProfile> {
+        let root = self.profile_root()?;
+        self.try_profile(root, |_, live| live).ok_or_else(|| self.ended())
+    }
+
     /// The same with other counts of live samples: by the tally's number, and what it says itself.
     pub(super) fn profile_with(&self, live: impl Fn(u32, u64) -> u64) -> Result<Profile> {
         let root = self.profile_root()?;
-        self.try_profile(root, live).ok_or_else(|| self.ended())
+        let numbered = self.try_profile(root, live).ok_or_else(|| self.ended())?;
+        Ok(numbered.profile)
     }
 
-    fn try_profile(&self, root: &ProfileRoot, live: impl Fn(u32, u64) -> u64) -> Option<Profile> {
+    fn try_profile(&self, root: &ProfileRoot, live: impl Fn(u32, u64) -> u64) -> Option<NumberedProfile> {
+        let mut tallies = Vec::new();
         let mut profile = Profile {
             mappings: mappings(self.pid),
             lg_sample: self.memory.bytes(root.lg_sample, 1).map(|byte| byte[0].into()),
@@ -65,6 +79,7 @@ impl Process {
                     profile.stacks.len() - 1
                 }
             };
+            tallies.push(tally.number);
             profile.samples.push(Sample {
                 stack,
                 thread: tally.thread,
@@ -75,7 +90,7 @@ impl Process {
             });
         }
         profile.threads = self.thread_names(root).unwrap_or_default();
-        Some(profile)
+        Some(NumberedProfile { profile, tallies })
     }
 
     /// Tallies that are written while they are read are read again.

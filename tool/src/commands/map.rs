@@ -4,7 +4,7 @@
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::export::png::Picture;
-use crate::live_map;
+use crate::live_map::{self, Watched};
 use crate::output::heap::place;
 use crate::output::say;
 use crate::progress::Progress;
@@ -20,16 +20,21 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmag run --trace=t.trace -- ./program     make a trace
+  vmag run --trace=t.trace --trace-stacks -- ./program
+                                            make a trace
   vmag map t.trace -o t.png                 how full each piece of memory was
   vmag map --color age t.trace -o t.png     how old what is there is
   vmag map --color class t.trace -o t.png   which sizes are where
-  vmag map --color site t.trace -o t.png    who allocated it, of a trace with stacks: names are told on the terminal
-  vmag map --seconds 30 4711 -o p.png       slabs and large objects of a process that runs, for so long
+  vmag map --color site t.trace -o t.png    who allocated it; names are told on the terminal
+  vmag map --seconds 30 4711 -o p.png       a process that runs, looked at for so long
+  vmag map --color site 4711 -o p.png       who allocated what it has, by its profile
   vmag map --json t.trace                   the numbers behind the picture
 
 Time goes to the right, addresses go up; memory that nothing ever used is left out, and where addresses are missing there \
-is a thin line. `vmag report` has the same picture to zoom into.";
+is a thin line. `vmag report` has the same picture to zoom into.
+
+Of a process that runs, sizes and places are exact. Ages count from the first look that found a slab or a large object: it is at least \
+that old. Call sites are those of sampled objects; of all others, those that hold what was sampled of the same size.";
 
 /// What a color stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,38 +75,47 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let (map, sites) = match &arguments.source {
-        Source::Process(pid) => (
-            live_map::watch(*pid, Duration::from_secs(arguments.seconds))?,
-            Vec::new(),
-        ),
+    let Watched { map, sites } = match &arguments.source {
+        Source::Process(pid) => live_map::watch(
+            *pid,
+            Duration::from_secs(arguments.seconds),
+            arguments.color == Color::Site,
+        )?,
         Source::File(path) => {
             let mut progress = Progress::new("reading the trace");
             let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;
-            (view.map, view.sites)
+            check_color(arguments, &view.map)?;
+            Watched {
+                map: view.map,
+                sites: view.sites,
+            }
         }
     };
-    check_color(arguments, &map)?;
     if arguments.json {
-        deliver(as_json(&map, &sites).as_bytes(), arguments.output.as_deref())?;
+        let text = as_json(&map, &sites, arguments.source.is_process());
+        deliver(text.as_bytes(), arguments.output.as_deref())?;
         return Ok(Status::Exited(0));
     }
-    if arguments.color == Color::Site {
-        say(legend(&sites));
-    }
+    say(match (arguments.color, arguments.source.is_process()) {
+        (Color::Site, false) => legend(&sites),
+        (Color::Site, true) => format!(
+            "who allocated, by samples (what was not sampled: by its size)\n{}",
+            legend(&sites)
+        ),
+        (Color::Age, true) => "ages count from the first look: what was there before is older\n".to_string(),
+        _ => String::new(),
+    });
     deliver(&draw(&map, arguments.color).png(), arguments.output.as_deref())?;
     Ok(Status::Exited(0))
 }
 
 fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {
-    let missing = match arguments.color {
-        Color::Site if map.sites[0].is_empty() => "who allocated",
-        Color::Age if map.age.is_empty() => "when it was allocated",
-        _ => return Ok(()),
-    };
+    if arguments.color != Color::Site || !map.sites[0].is_empty() {
+        return Ok(());
+    }
     Err(ToolError::new(
-        format!("{} does not tell {missing}", arguments.source.name()),
-        "only an event trace does, for call sites one with stacks",
+        format!("{} does not tell who allocated", arguments.source.name()),
+        "it is a trace without stacks",
         "record one with `vmag run --trace FILE --trace-stacks`",
     ))
 }
@@ -127,12 +141,12 @@ fn legend(sites: &[Vec<Frame>]) -> String {
     NAMES.iter().zip(sites).map(line).collect::<String>() + others
 }
 
-fn as_json(map: &Map, sites: &[Vec<Frame>]) -> String {
+fn as_json(map: &Map, sites: &[Vec<Frame>], is_sampled: bool) -> String {
     let rows = |plane: &[u8]| -> Vec<Vec<u8>> { plane.chunks(map.columns.max(1)).map(<[u8]>::to_vec).collect() };
     let value = json!({
         "format": "vmag-map-1", "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,
         "row_address": map.row_address, "occupancy": rows(&map.occupancy), "age": rows(&map.age), "class": rows(&map.class),
-        "site": rows(&map.sites[0]), "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
+        "site": rows(&map.sites[0]), "sites_are_sampled": is_sampled, "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
     });
     format!("{value}\n")
 }

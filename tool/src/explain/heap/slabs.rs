@@ -4,7 +4,7 @@
 use super::{EMPTY_SLOTS_BELOW, Heap, RUN_BYTES, Slab};
 use crate::explain::Row;
 use crate::explain::areas::{Area, Page, Residency};
-use crate::explain::memory::{u16_in, u64_in};
+use crate::explain::memory::{u16_in, u32_in, u64_in};
 use std::collections::HashSet;
 
 /// A slab of malloc's at one moment.
@@ -38,6 +38,8 @@ pub struct Piece {
     pub live: u64,
     /// Bytes of an object.
     pub size: u64,
+    /// The number of the tally of an object that was sampled, which has pages of its own; 0: it was not, or is a slab.
+    pub tally: u32,
 }
 
 impl Heap {
@@ -46,16 +48,11 @@ impl Heap {
         let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
         let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
         let used = found.iter().filter(|found| found.word != 0);
-        let used: Vec<(bool, u64)> = used.map(|found| (self.is_slab_word(found.word), found.run)).collect();
-        used.into_iter()
-            .filter_map(|(is_slab, run)| {
-                if is_slab {
-                    self.piece_of_slab(run)
-                } else {
-                    self.piece_of_run(run)
-                }
-            })
-            .collect()
+        used.filter_map(|found| match self.is_slab_word(found.word) {
+            true => self.piece_of_slab(found.run),
+            false => self.piece_of_run(found),
+        })
+        .collect()
     }
 
     fn piece_of_slab(&mut self, run: u64) -> Option<Piece> {
@@ -66,18 +63,22 @@ impl Heap {
             bytes: slab.shape.slab_bytes,
             live: taken * slab.shape.size,
             size: slab.shape.size,
+            tally: 0,
         })
     }
 
-    fn piece_of_run(&self, run: u64) -> Option<Piece> {
-        let bytes = self.memory.bytes(run, RUN_BYTES)?;
+    fn piece_of_run(&self, found: &Found) -> Option<Piece> {
+        let bytes = self.memory.bytes(found.run, RUN_BYTES)?;
         let (start, length) = (u64_in(&bytes, self.root.run_start), u64_in(&bytes, self.root.run_bytes));
         let is_sound = length > 0 && length < 1 << 46 && start >= self.first_chunk;
+        // Class 0: a run that is never kept in magazines, as all sampled objects are.
+        let sampled = self.root.profile.as_ref().filter(|_| found.word & 0xff == 0);
         is_sound.then_some(Piece {
             start,
             bytes: length,
             live: length,
             size: length,
+            tally: sampled.map_or(0, |root| u32_in(&bytes, root.run_sample)),
         })
     }
 

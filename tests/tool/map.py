@@ -1,0 +1,84 @@
+# `vmag map` of a process that runs: what is there, how old it is, and who allocated it, as far as samples tell.
+# `map.py VMAG LIBRARY HOLDER`
+# SPDX-License-Identifier: BSD-2-Clause
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from holder import Holder, need_tool
+
+MIB = 1 << 20
+
+
+def run(vmag, *words, status=0):
+    done = subprocess.run([vmag, "map", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, (words, done)
+    return done
+
+
+def cells_by_site(found, column):
+    """Bytes in use by the site that holds most of each row."""
+    sums = {}
+    for occupancy, site in zip(found["occupancy"], found["site"]):
+        name = found["sites"][site[column] - 1] if 0 < site[column] <= len(found["sites"]) else None
+        sums[name] = sums.get(name, 0) + occupancy[column] / 255 * found["row_bytes"]
+    return sums
+
+
+def check_sites_and_ages(vmag, holder):
+    holder.tell("hold", 8)
+    holder.tell("grow", 8)
+    later = threading.Thread(target=lambda: (time.sleep(1.5), holder.tell("grow", 16)))
+    later.start()
+    found = json.loads(run(vmag, "--json", "--seconds=3", holder.pid).stdout)
+    later.join()
+    assert found["sites_are_sampled"] and found["format"] == "vmag-map-1"
+    before, after = cells_by_site(found, 0), cells_by_site(found, found["columns"] - 1)
+    print(f"before {before}, after {after}")
+    of = lambda sums, name: sum(size for site, size in sums.items() if site and f" {name} " in site)
+    assert abs(of(before, "site_hold") - 8 * MIB) < 2 * MIB and abs(of(before, "site_grow") - 8 * MIB) < 2 * MIB, before
+    assert abs(of(after, "site_hold") - 8 * MIB) < 2 * MIB and abs(of(after, "site_grow") - 24 * MIB) < 3 * MIB, after
+    # What came in the middle is younger at the end than what was there before: at most as old as half of the time, and a bit.
+    last = found["columns"] - 1
+    rows = [row for row in range(found["rows"]) if found["occupancy"][row][last] > 127]
+    old = [found["age"][row][last] for row in rows if found["occupancy"][row][0] > 127]
+    young = [found["age"][row][last] for row in rows if found["occupancy"][row][0] == 0]
+    assert old and young and sorted(young)[len(young) // 2] < sorted(old)[len(old) // 2], (old, young)
+    # By the logarithm of nanoseconds; on a busy machine looking takes longer than it was told.
+    assert 2 ** (max(old) / 5) > 2e9, max(old)
+
+
+def check_pictures(vmag, holder, folder):
+    pictures = set()
+    for color in ("occupancy", "age", "class", "site"):
+        path = os.path.join(folder, color + ".png")
+        done = run(vmag, "--seconds=1", "--color", color, "-o", path, holder.pid)
+        with open(path, "rb") as file:
+            pictures.add(file.read())
+        assert ("by samples" in done.stderr and "site_grow" in done.stderr) == (color == "site"), done.stderr
+    assert len(pictures) == 4 and all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def check_refusals(vmag, library, program):
+    with Holder(library, program, "prof:false") as holder:
+        holder.tell("hold", 1)
+        start = time.monotonic()
+        done = run(vmag, "--color=site", "-o", "/dev/null", holder.pid, status=125)
+        assert "nothing of what it holds was sampled" in done.stderr and time.monotonic() - start < 5, done.stderr
+        found = json.loads(run(vmag, "--json", "--seconds=1", holder.pid).stdout)
+        assert found["sites"] == [] and found["site"] == [] and len(found["age"]) == found["rows"]
+
+
+def main(vmag, library, program):
+    need_tool(vmag)
+    with tempfile.TemporaryDirectory() as folder, Holder(library, program, "prof:true,lg_prof_sample:14") as holder:
+        check_sites_and_ages(vmag, holder)
+        check_pictures(vmag, holder, folder)
+    check_refusals(vmag, library, program)
+
+
+main(*sys.argv[1:])
