@@ -53,23 +53,59 @@ def check_estimates(tool, sites, which, truth):
     return path
 
 
-def check_others(tool, sites, path):
-    total = json.loads(tool.run("heap", "--json", path))["bytes"]
-    if shutil.which("jeprof"):
-        out = subprocess.run(["jeprof", "--text", "--show_bytes", sites, path], capture_output=True, text=True).stdout
-        theirs = int(re.search(r"Total: (\d+) B", out).group(1))
-        print(f"jeprof: {theirs}, ours: {total:.0f}")
-        assert abs(theirs - total) < 1e-3 * total
-    proto = os.path.join(tool.folder, "p.pb.gz")
-    tool.run("export", path, proto)
-    if find_pprof():
-        out = subprocess.run([find_pprof(), "-top", "-unit=B", "-nodefraction=0", proto],
-                             capture_output=True, text=True, check=True).stdout
-        theirs = float(re.search(r"of ([\d.]+)B total", out).group(1))
-        print(f"pprof: {theirs:.0f}, ours: {total:.0f}")
-        assert abs(theirs - total) < 1e-3 * total and "site_large" in out
-    else:
-        print("without pprof (go install github.com/google/pprof): its total is not compared")
+def jeprof(program, *words):
+    """Its total, and bytes by function with those it called; None where it is not there."""
+    if not shutil.which("jeprof"):
+        print("without jeprof (libjemalloc-dev): its totals are not compared")
+        return None
+    out = subprocess.run(["jeprof", "--text", "--show_bytes", *words[:-1], program, words[-1]], capture_output=True, text=True).stdout
+    rows = re.findall(r"^ *-?\d+ +\S+ +\S+ +(-?\d+) +\S+ (\S+)", out, re.MULTILINE)
+    return int(re.search(r"Total: (-?\d+) B", out).group(1)), {name: int(size) for size, name in rows}
+
+
+def pprof(*words):
+    """The same; the total is of what it shows, which is all: of a difference it calls another number "total"."""
+    if not find_pprof():
+        print("without pprof (go install github.com/google/pprof): its totals are not compared")
+        return None
+    out = subprocess.run([find_pprof(), "-top", "-unit=B", "-nodefraction=0", *words], capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"(-?[\d.]+)B? +\S+ +(\S+)$", out, re.MULTILINE)
+    return float(re.search(r"accounting for (-?[\d.]+)B", out).group(1)), {name: float(size) for size, name in rows}
+
+
+def check_total(who, theirs, ours, sites):
+    """Theirs: a total and bytes by function; None: it was not asked."""
+    if theirs is None:
+        return
+    total, by_site = theirs
+    print(f"{who}: {total:.0f}, ours: {ours:.0f}")
+    assert abs(total - ours) < 1e-3 * abs(ours), (who, total, ours)
+    for site, size in sites.items():
+        assert abs(by_site[site] - size) < 1e-3 * abs(size) + 16, (who, site, by_site, size)
+
+
+def check_others(tool, sites, small, large):
+    total = json.loads(tool.run("heap", "--json", large))["bytes"]
+    check_total("jeprof", jeprof(sites, large), total, {})
+    protos = {}
+    for path in (small, large):
+        protos[path] = path + ".pb.gz"
+        tool.run("export", path, protos[path])
+    check_total("pprof", pprof(protos[large]), total, {"site_large": tool.sites(large)["site_large"][0]})
+    # The difference through all three.
+    difference = json.loads(tool.run("diff", "--json", small, large))
+    by_site = {}
+    for change in difference["changes"]:
+        for name in filter(lambda name: name.startswith("site_"), change["functions"]):
+            by_site[name] = by_site.get(name, 0) + change["change"]
+    assert set(by_site) == {"site_small", "site_middle", "site_large"} and by_site["site_small"] < 0, by_site
+    for sum_of_changes in (sum(change["change"] for change in difference["changes"]), difference["after"] - difference["before"]):
+        assert abs(sum_of_changes - difference["change"]) < 16, (sum_of_changes, difference)
+    for option in ("-diff_base", "-base"):
+        check_total(f"pprof {option}", pprof(option, protos[small], protos[large]), difference["change"], by_site)
+    # jeprof has the program's addresses of one run alone: of the earlier run's sites it knows the sums.
+    in_later = {name: size for name, size in by_site.items() if size > 0}
+    check_total("jeprof --base", jeprof(sites, f"--base={small}", large), difference["change"], in_later)
 
 
 def check_formats(tool, path):
@@ -122,9 +158,9 @@ def main(vmag, library, sites):
         sys.exit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(vmag, library, folder)
-        check_estimates(tool, sites, "small", {"site_small": 200000 * 64})
+        small = check_estimates(tool, sites, "small", {"site_small": 200000 * 64})
         path = check_estimates(tool, sites, "large", {"site_middle": 4000 * 5120, "site_large": 100 << 20})
-        check_others(tool, sites, path)
+        check_others(tool, sites, small, path)
         check_formats(tool, path)
         check_leaks_and_diff(tool, sites, path)
         check_gate(tool, sites, path)

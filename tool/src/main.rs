@@ -1,6 +1,7 @@
 //! The `vmag` command: reads the command line, runs one command, passes on its exit status.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
@@ -66,6 +67,10 @@ enum Commands {
 
 fn main() {
     let command_line = CommandLine::try_parse().unwrap_or_else(|problem| {
+        if problem.use_stderr() && problem.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            say(in_one_line(&problem.render().to_string()));
+            std::process::exit(EXIT_TOOL_FAILED);
+        }
         let _ = problem.print();
         std::process::exit(if problem.use_stderr() { EXIT_TOOL_FAILED } else { 0 });
     });
@@ -106,6 +111,27 @@ fn main() {
         Ok(Status::Signaled(signal)) => system::die_of(signal),
         Err(error) => fail(&error),
     }
+}
+
+/// What is wrong with the command line, as all other errors are told.
+fn in_one_line(rendered: &str) -> String {
+    let problem = rendered.split("\nUsage: ").next().unwrap_or(rendered);
+    let mut line = String::new();
+    for part in problem.lines().map(str::trim) {
+        if part.is_empty() || part.starts_with("For more information") {
+            continue;
+        }
+        line += match line.chars().last() {
+            None => "",
+            Some(':') => " ",
+            Some(_) => "; ",
+        };
+        line += part;
+    }
+    let is_command = |word: &String| CommandLine::command().find_subcommand(word).is_some();
+    let command = std::env::args().nth(1).filter(is_command).unwrap_or_default();
+    let help = format!("vmag {command} --help").replace("  ", " ");
+    format!("vmag: {line}; what to do: `{help}` tells how it is used\n")
 }
 
 fn fail(error: &ToolError) -> ! {

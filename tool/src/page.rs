@@ -28,6 +28,7 @@ const MEASURES: [Measure; 4] = [
 /// Functions that hold less than this part of all are shown together.
 const LEAST_PART: f64 = 0.0005;
 const SITES: usize = 40;
+const SITES_HEAD: &str = "<section><h2>Call sites</h2><div class=\"wide\"><table><thead>";
 
 pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     let mut names = Names::default();
@@ -37,17 +38,18 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
         data["summary"] = serde_json::to_value(&trace.summary).expect("figures are plain numbers");
         data["map"] = map(trace, &mut names);
     }
-    if let Some(heap) = heap {
+    // What is exact goes before what is estimated.
+    if let (Some(trace), Some(heap)) = (trace, own) {
+        data["flame"] = flame_of_trace(trace, heap, &mut names);
+    } else if let Some(heap) = heap {
         data["flame"] = flame(heap, &mut names);
         data["by_size"] = by_size(heap, &mut names);
-    } else if let (Some(trace), Some(heap)) = (trace, own) {
-        data["flame"] = flame_of_trace(trace, heap, &mut names);
     }
     if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
         data["ledger"] = ledger_rows(ledger);
     }
     data["names"] = json!(names.all);
-    let heap = heap.or(own);
+    let heap = own.or(heap);
     let mut page = PAGE.to_string();
     for (name, value) in [
         ("{{title}}", escaped(title)),
@@ -233,12 +235,15 @@ fn flame(heap: &HeapView, names: &mut Names) -> Value {
     )
 }
 
+/// Bytes at the peak, at the end, allocated; objects allocated.
+fn values_of_trace(trace: &TraceView, heap: &HeapView, sample: usize) -> [f64; 4] {
+    let of = &heap.profile.samples[sample];
+    [trace.at_peak[sample], of.live.bytes, of.total.bytes, of.total.objects]
+}
+
 /// Exact figures, and what was there when most was alive.
 fn flame_of_trace(trace: &TraceView, heap: &HeapView, names: &mut Names) -> Value {
-    let values = |sample: usize| {
-        let of = &heap.profile.samples[sample];
-        [trace.at_peak[sample], of.live.bytes, of.total.bytes, of.total.objects]
-    };
+    let values = |sample: usize| values_of_trace(trace, heap, sample);
     let measures = [
         ("bytes alive at the peak", true),
         ("bytes alive at the end", true),
@@ -323,8 +328,10 @@ fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
 
 fn tables(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     let mut out = String::new();
-    if let Some(heap) = heap {
-        sites_table(&mut out, heap);
+    match (trace, heap) {
+        (Some(trace), Some(heap)) if trace.heap.is_some() => sites_of_trace(&mut out, trace, heap),
+        (_, Some(heap)) => sites_table(&mut out, heap),
+        _ => {}
     }
     if let Some(trace) = trace {
         sizes_table(&mut out, trace);
@@ -388,18 +395,61 @@ fn ledger_table(out: &mut String, ledger: &Ledger) {
     );
 }
 
+/// What is estimated: what is alive, or, where nothing is, what was allocated.
 fn sites_table(out: &mut String, heap: &HeapView) {
-    let all = heap.sum(Measure::LiveBytes).bytes.max(1.0);
-    out.push_str("<section><h2>Call sites</h2><div class=\"wide\"><table><thead><tr><th>live<th>±<th>share<th>objects<th>where</tr></thead>");
-    for site in heap.sites(Measure::LiveBytes).iter().take(SITES) {
-        let (live, share) = (&site.estimate, 100.0 * site.estimate.bytes / all);
+    let (measure, title) = match heap.sum(Measure::LiveBytes).bytes > 0.0 {
+        true => (Measure::LiveBytes, "live"),
+        false => (Measure::AllBytes, "allocated"),
+    };
+    let all = heap.sum(measure).bytes.max(1.0);
+    let _ = write!(
+        out,
+        "{SITES_HEAD}<tr><th>{title}<th>±<th>share<th>objects<th>where</tr></thead>"
+    );
+    for site in heap.sites(measure).iter().take(SITES) {
+        let (held, share) = (&site.estimate, 100.0 * site.estimate.bytes / all);
         let _ = write!(
             out,
             "<tr><td>{}<td>{}<td>{share:.1} %<td>{}<td>{}</tr>",
-            bytes(live.bytes as u64),
-            bytes(live.bytes_error() as u64),
-            count(live.objects as u64),
+            bytes(held.bytes as u64),
+            bytes(held.bytes_error() as u64),
+            count(held.objects as u64),
             escaped(&place(site.frames))
+        );
+    }
+    out.push_str("</table></div></section>");
+}
+
+/// What is exact: who held how much when most was alive, and at the end.
+fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
+    let mut sums: HashMap<&[Frame], [f64; 4]> = HashMap::new();
+    for (index, sample) in heap.profile.samples.iter().enumerate() {
+        let values = values_of_trace(trace, heap, index);
+        let sum = sums.entry(&heap.named.stacks[sample.stack]).or_default();
+        sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+    let mut sites: Vec<_> = sums.into_iter().collect();
+    sites.sort_by(|a, b| {
+        b.1[0]
+            .total_cmp(&a.1[0])
+            .then(b.1[2].total_cmp(&a.1[2]))
+            .then(a.0.cmp(b.0))
+    });
+    let all: f64 = sites.iter().map(|site| site.1[0]).sum();
+    let _ = write!(
+        out,
+        "{SITES_HEAD}<tr><th>at the peak<th>share<th>at the end<th>allocated<th>objects<th>where</tr></thead>"
+    );
+    for (frames, [peak, end, allocated, objects]) in sites.iter().take(SITES) {
+        let _ = write!(
+            out,
+            "<tr><td>{}<td>{:.1} %<td>{}<td>{}<td>{}<td>{}</tr>",
+            bytes(*peak as u64),
+            100.0 * peak / all.max(1.0),
+            bytes(*end as u64),
+            bytes(*allocated as u64),
+            count(*objects as u64),
+            escaped(&place(frames))
         );
     }
     out.push_str("</table></div></section>");

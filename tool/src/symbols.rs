@@ -106,6 +106,9 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
     named.nameless = modules.len();
     modules.sort();
     modules.dedup();
+    for module in modules.iter_mut().filter(|module| *module == "?") {
+        *module = "memory without a file".to_string();
+    }
     named.nameless_in = modules;
     named
 }

@@ -5,7 +5,7 @@ use crate::attach::{Answer, Ask, ClassCounters, Counters, Process};
 use crate::black_box::BlackBox;
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
-use crate::output::figures;
+use crate::output::figures::{self, parse_bytes};
 use crate::source::Source;
 use crate::system::Status;
 use clap::Args;
@@ -21,8 +21,9 @@ Examples:
   vmag heap 4711                     what was sampled and is alive
   vmag attach --profile off 4711     sample no longer; what was sampled stays known
   vmag attach --trace /var/tmp/t 4711
-                                     write every event into /var/tmp/t.4711.0.trace, until --trace off
-  vmag attach app.4711.box           what a process held that was killed (option black_box, docs/attach.md)
+                                     write every event into /var/tmp/t.4711.0.trace
+  vmag attach --trace off 4711       until then
+  vmag attach app.4711.box           what a process held that was killed (docs/attach.md)
 
 The process is only read, at the addresses that the library tells, and nothing in it stops: stopped and deadlocked \
 processes are read as well. It must be yours, or you root, and the kernel must let processes look into each other \
@@ -51,7 +52,7 @@ pub struct Arguments {
     trace_ring: bool,
 
     /// With --trace: most bytes of the file
-    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30, requires = "trace")]
+    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_bytes)]
     trace_bytes: u64,
 
     /// How long to wait until the process did what was asked
@@ -76,17 +77,7 @@ fn parse_profile(word: &str) -> std::result::Result<Ask, String> {
 
 /// Mean bytes between two samples.
 pub fn parse_distance(word: &str) -> std::result::Result<u64, String> {
-    let not_understood = || "give bytes as 512k or 1M".to_string();
-    let (digits, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
-    let lg_unit = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        _ => return Err(not_understood()),
-    };
-    let number: u64 = digits.parse().map_err(|_| not_understood())?;
-    let bytes = number.checked_mul(1 << lg_unit).filter(|bytes| bytes.is_power_of_two());
+    let bytes = Some(parse_bytes(word)?).filter(|bytes| bytes.is_power_of_two());
     bytes.ok_or("the mean distance of samples must be a power of two: 64k, 512k, 1M".to_string())
 }
 

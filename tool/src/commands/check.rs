@@ -5,6 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_diff::{self, Change};
 use crate::heap_view::{HeapView, Measure};
+use crate::output::figures::parse_bytes;
 use crate::output::heap as text;
 use crate::profile::{Estimate, Profile};
 use crate::progress::Progress;
@@ -12,7 +13,7 @@ use crate::symbols::functions;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -21,9 +22,9 @@ const EXAMPLES: &str = "\
 Examples:
   vmag run --profile=now.heap -- ./tests && vmag check --baseline good.heap now.heap
       fails when a call site holds more at the end than in the profile that was kept
-  vmag check --most-live 50000000 now.heap
+  vmag check --most-live 50M now.heap
       fails when more than that many bytes are alive
-  vmag run --trace=now.trace -- ./tests && vmag check --most-peak 80000000 now.trace
+  vmag run --trace=now.trace -- ./tests && vmag check --most-peak 80M now.trace
       fails when more were alive at any time
 
 Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read. A site has grown when it holds more than --tolerance \
@@ -35,18 +36,18 @@ const GREW: i32 = 1;
 /// Fail when a profile shows more live memory than it should.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "limit", required = true, multiple = true, args = ["baseline", "most_live", "most_peak"])]
+#[command(group(ArgGroup::new("limit").required(true).multiple(true)))]
 pub struct Arguments {
     /// The profile of a good run
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", group = "limit")]
     baseline: Option<PathBuf>,
 
     /// Most bytes that may be alive
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", group = "limit", value_parser = parse_bytes)]
     most_live: Option<u64>,
 
     /// Most bytes that may be alive at any time, of an event trace
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", group = "limit", value_parser = parse_bytes)]
     most_peak: Option<u64>,
 
     /// With --baseline: how much more a site may hold, in percent of what it held

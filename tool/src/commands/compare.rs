@@ -23,7 +23,7 @@ Examples:
   vmag compare --only vmag,jemalloc -- make -j2
   vmag compare --with old=./libvmag.so --base old -- ./my-app
   vmag compare --cpus 1 --precision 0.5 -- ./my-app      on processor 1, within half a percent
-  vmag compare --input big.ps --html c.html -- gs -q -o /dev/null -
+  vmag compare --input big.ps --html c.html -- gs -q -sDEVICE=nullpage -
   vmag compare --json=c.json --rounds 20 -- ./my-app
 
 Every allocator runs once in each round. Ratios are geometric means over the rounds, each round's figure divided by \

@@ -18,7 +18,7 @@ Examples:
   vmag diff before.heap after.heap                 what grew and what shrank
   vmag diff --measure live-objects a.heap b.heap   the same, in objects
   vmag diff --json a.heap b.heap                   for a script
-  vmag diff --seconds 30 4711                      what a process that runs holds more 30 seconds later
+  vmag diff --seconds 30 4711                      what a process holds more 30 seconds later
   vmag diff before.heap 4711                       the same since a profile was written
 
 A profile is a file, a black box, or the number of a process that runs and is profiled. Both profiles are estimates. A site is listed when its change is larger than two standard errors; all others are noise \
@@ -44,9 +44,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "after")]
     seconds: u64,
 
+    /// The earlier profile; or the process, to be looked at twice
     #[arg(value_name = "BEFORE|PID", value_parser = Source::parse)]
     before: Source,
 
+    /// The later profile
     #[arg(value_name = "AFTER|PID", value_parser = Source::parse)]
     after: Option<Source>,
 }
@@ -60,14 +62,16 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let before = HeapView::new(profiles.pop().unwrap_or_default());
     let measure = arguments.measure;
     let difference = heap_diff::compare(&before, &after, measure);
+    let sums = [&before, &after].map(|view| measure.of(&view.sum(measure)));
     let out = if arguments.json {
-        as_json(&difference, measure)
+        as_json(&difference, measure, sums)
     } else {
         let head = format!(
-            "{}: {} before, {} after\n\n",
+            "{}: {} before, {} after: {}\n\n",
             measure.title(),
-            text::amount(measure.of(&before.sum(measure)), measure),
-            text::amount(measure.of(&after.sum(measure)), measure)
+            text::amount(sums[0], measure),
+            text::amount(sums[1], measure),
+            text::signed(sums[1] - sums[0], measure)
         );
         head + &text::difference(&difference, measure, arguments.top)
     };
@@ -75,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Exited(0))
 }
 
-fn as_json(difference: &Difference, measure: Measure) -> String {
+fn as_json(difference: &Difference, measure: Measure, [before, after]: [f64; 2]) -> String {
     let changes: Vec<_> = difference
         .changes
         .iter()
@@ -86,5 +90,9 @@ fn as_json(difference: &Difference, measure: Measure) -> String {
             })
         })
         .collect();
-    format!("{:#}\n", json!({"measure": measure.title(), "changes": changes}))
+    let value = json!({
+        "format": "vmag-diff-1", "measure": measure.title(),
+        "before": before, "after": after, "change": after - before, "changes": changes,
+    });
+    format!("{value:#}\n")
 }

@@ -20,7 +20,7 @@ Examples:
   vmag heap --measure all-objects p.heap     what was allocated most often
   vmag heap --format flame -o p.svg p.heap   a flame graph
   vmag heap 4711                             the profile of a process that runs, as it is now
-  vmag heap --format pprof -o p.pb.gz p.heap for pprof, Parca and Pyroscope
+  vmag heap --format pprof -o p.pb.gz p.heap  for pprof, Parca and Pyroscope
 
 Profiles are those of `vmag run --profile`, of prof_final, prof_gdump and lg_prof_interval, and of the control prof.dump; \
 those of jemalloc are read, too. A process is only read, nothing in it stops; it must be yours and be profiled: started with \

@@ -6,6 +6,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
+use crate::output::figures::parse_bytes;
 use crate::output::heap as text;
 use crate::source::Source;
 use crate::symbols::functions;
@@ -47,7 +48,7 @@ pub struct Arguments {
     json: bool,
 
     /// Sites that hold less are not shown
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = parse_bytes)]
     least: u64,
 
     /// Look at a running process so many times

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -24,14 +24,14 @@ The file needs no network and no server: open it in a browser, or print it.";
 /// Make a report: one HTML file with pictures and tables.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "what", required = true, multiple = true, args = ["trace", "profile"])]
+#[command(group(ArgGroup::new("what").required(true).multiple(true)))]
 pub struct Arguments {
     /// An event trace: time line, address by time, sizes
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", group = "what")]
     trace: Option<PathBuf>,
 
     /// A heap profile: flame graph and call sites
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", group = "what")]
     profile: Option<PathBuf>,
 
     /// What the report is called

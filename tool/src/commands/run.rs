@@ -2,13 +2,15 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::bundle;
+use crate::commands::attach::parse_distance;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
+use crate::output::figures::parse_bytes;
 use crate::output::{json, say, text};
 use crate::recorded::{Callers, TraceLimits, Wanted, Written};
 use crate::system::Status;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,7 +25,8 @@ Examples:
   vmag run --profile=p.heap --bundle -- ./a
                                          the same, to be looked at on another machine
   vmag run --trace=t.trace --trace-stacks -- ./a
-                                         leave a trace of every event, then: vmag report --trace t.trace -o r.html
+                                         leave a trace of every event, then:
+                                         vmag report --trace t.trace -o r.html
 
 Exit status: the program's own (a signal's too). 125: vmag failed, or the program ended well but did not use vmag; \
 126: not executable; 127: not found.
@@ -35,7 +38,7 @@ held is its own account at the exit of the command's process.";
 /// Run a program on vmag and say what it cost.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "recorded", multiple = true, args = ["profile", "trace"])]
+#[command(group(ArgGroup::new("recorded").multiple(true)))]
 pub struct Arguments {
     /// The library to preload
     #[arg(long, value_name = "PATH")]
@@ -50,19 +53,19 @@ pub struct Arguments {
     quiet: bool,
 
     /// Leave a heap profile in FILE, for `vmag heap`; those of its children beside it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "recorded")]
     profile: Option<PathBuf>,
 
     /// With --profile: mean bytes between two samples, a power of two; 1: every allocation
-    #[arg(long, value_name = "BYTES", default_value_t = 524_288, requires = "profile")]
+    #[arg(long, value_name = "BYTES", default_value = "512k", requires = "profile", value_parser = parse_distance)]
     sample_bytes: u64,
 
     /// Leave an event trace in FILE, for `vmag trace`, `vmag map` and `vmag report`; those of its children beside it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "recorded")]
     trace: Option<PathBuf>,
 
     /// With --trace: most bytes of the file
-    #[arg(long, value_name = "BYTES", default_value_t = 4 << 30, requires = "trace")]
+    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_bytes)]
     trace_bytes: u64,
 
     /// With --trace: record the stack of each event, too, so that pictures tell who

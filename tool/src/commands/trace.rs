@@ -21,7 +21,7 @@ Examples:
   vmag trace t.trace                       what happened, by size
   vmag trace --json t.trace                the same for a script
   vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size
-  vmag trace --events -o t.parquet t.trace the same for DuckDB, pandas and their kin
+  vmag trace --events -o t.parquet t.trace  the same for DuckDB, pandas and their kin
   vmag map t.trace -o t.png                address by time, as a picture
 
 A trace of a process that was killed is read up to its last whole chunks.";

@@ -27,7 +27,7 @@ Examples:
   vmag umastat --json=s.json -- make      every cache and arena at the end, as JSON in a file
   UMEM_DEBUG=default vmag umausers -- ./program
   vmag umastat 4711                       of a process that runs, as it is now
-  vmag whatis 0x7f52a1c04010 4711         what lies there in a process: buffer, size, cache, who allocated it
+  vmag whatis 0x7f52a1c04010 4711         what lies there: buffer, size, cache, by whom
   vmag umem-log --log=slab -- ./program   slabs that were made and destroyed
 
 The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \

@@ -32,8 +32,8 @@ pub fn text(subject: &Subject, comparison: &Comparison) -> String {
     let words = subject.words[0].to_string_lossy();
     let _ = writeln!(
         out,
-        "vmag: {words}, {} rounds by turns{}",
-        comparison.rounds,
+        "vmag: {words}, {} by turns{}",
+        rounds(comparison.rounds),
         place(subject)
     );
     for figure in shown() {
@@ -91,14 +91,18 @@ fn cells(interval: Option<Interval>, number: impl Fn(f64) -> String) -> (String,
     }
 }
 
+fn rounds(count: u32) -> String {
+    format!("{count} {}", if count == 1 { "round" } else { "rounds" })
+}
+
 /// Whether the ratios are known as well as was asked for.
 pub fn verdict(comparison: &Comparison) -> String {
     let (width, widest) = &comparison.widest;
     let (asked, title) = (100.0 * comparison.rules.precision, comparison.figure.title);
     if comparison.rounds < LEAST_ROUNDS {
         return format!(
-            "{} rounds say little: intervals are worth something from {LEAST_ROUNDS} on",
-            comparison.rounds
+            "{} say little: intervals are worth something from {LEAST_ROUNDS} rounds on",
+            rounds(comparison.rounds)
         );
     }
     let known = format!(

@@ -21,6 +21,21 @@ pub struct Figure {
     pub of: fn(&Ended) -> f64,
 }
 
+/// Bytes as people write them: 4096, 512k, 50M, 2GiB.
+pub fn parse_bytes(word: &str) -> std::result::Result<u64, String> {
+    let (digits, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+    let lg_unit = match unit.to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => Some(0),
+        "k" => Some(10),
+        "m" => Some(20),
+        "g" => Some(30),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number.zip(lg_unit).and_then(|(number, lg)| number.checked_mul(1 << lg));
+    bytes.ok_or("give bytes as 4096, 512k, 1M or 2G".to_string())
+}
+
 pub const FIGURES: [Figure; 7] = [
     Figure {
         title: "wall time",

@@ -15,6 +15,11 @@ pub fn amount(value: f64, measure: Measure) -> String {
     if measure.is_bytes() { bytes(whole) } else { count(whole) }
 }
 
+pub fn signed(value: f64, measure: Measure) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", amount(value, measure))
+}
+
 /// What the numbers are and how they came about.
 pub fn head(view: &HeapView, measure: Measure) -> String {
     let profile = &view.profile;
@@ -135,11 +140,10 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
     let mut out = format!("{:>12} {:>11} {:>11} {:>11}  where\n", "change", "±", "before", "after");
     let (real, noise): (Vec<&Change>, Vec<&Change>) = difference.changes.iter().partition(|change| change.is_real);
     for change in real.iter().take(most) {
-        let sign = if change.change < 0.0 { "−" } else { "+" };
         let _ = writeln!(
             out,
             "{:>12} {:>11} {:>11} {:>11}  {}",
-            format!("{sign}{}", amount(change.change, measure)),
+            signed(change.change, measure),
             amount(change.error, measure),
             amount(change.before, measure),
             amount(change.after, measure),
@@ -153,11 +157,10 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
         out.push_str("nothing changed by more than chance explains\n");
     }
     let sum: f64 = noise.iter().map(|change| change.change).sum();
-    let sign = if sum < 0.0 { "−" } else { "+" };
     let _ = writeln!(
         out,
         "{:>12} in {} sites whose change is within two standard errors",
-        format!("{sign}{}", amount(sum, measure)),
+        signed(sum, measure),
         noise.len()
     );
     out
