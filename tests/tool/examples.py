@@ -69,7 +69,7 @@ class Folder:
         self.environment.pop("LD_PRELOAD", None)
         for name in ("program", "a", "server", "my-app", "tests"):
             shutil.copy(program, os.path.join(folder, name))
-        for name, text in (("script.py", "print(1)\n"), ("Makefile", "all:\n\ttrue\n"), ("big.ps", "showpage\n"), ("input", PROGRAM)):
+        for name, text in (("script.py", "import time\ntime.sleep(0.5)\n"), ("Makefile", "all:\n\ttrue\n"), ("big.ps", "showpage\n"), ("input", PROGRAM)):
             with open(os.path.join(folder, name), "w") as file:
                 file.write(text)
         shutil.copy(library, os.path.join(folder, "libvmag.so"))
@@ -92,6 +92,8 @@ class Folder:
         line = line.replace("vmag leaks --seconds", "vmag leaks --looks 2 --seconds").replace("--rounds 20", "--rounds 2")
         line = line.replace("vmag compare ", "vmag compare --seconds 1 ") if "--rounds" not in line else line
         line = line.replace(ENDLESS, f"exec {ENDLESS} --listen 127.0.0.1:0")
+        # The profilers of other tests' processes are left alone.
+        line = line.replace("--all --profile", f"--pid {self.holder.pid} --profile")
         if "| jq" in line and not shutil.which("jq"):
             line = line.split("|")[0]
         return line
