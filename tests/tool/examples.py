@@ -1,6 +1,7 @@
 # Every example of every command's --help, run as it is written: none fails, and its lines fit a terminal.
 # `examples.py VMAG LIBRARY HOLDER`.  Waits are made short, and what is not installed is told and left out.
 # SPDX-License-Identifier: BSD-2-Clause
+import json
 import os
 import re
 import shutil
@@ -115,6 +116,8 @@ class Folder:
         # Where several processes run on vmag it cannot choose, and says so.
         may_fail = line == "vmag top" and "which process?" in said
         assert process.returncode == 0 or may_fail, f"{line}\n  status {process.returncode}: {said}"
+        if "--json" in line and "|" not in line and out.startswith("{\n"):
+            assert json.loads(out)["format"].startswith("vmag-"), line
         return out
 
 

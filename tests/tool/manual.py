@@ -46,6 +46,9 @@ def main(vmag):
         subprocess.run([vmag, "manual", folder], check=True)
         for name in names:
             assert "Examples:" in output(vmag, name, "--help"), f"vmag {name} --help has no examples"
+            wrong = subprocess.run([vmag, name, "--nonsense"], capture_output=True, text=True)
+            assert wrong.returncode == 125 and wrong.stderr.count("\n") == 1, wrong
+            assert wrong.stderr.startswith("vmag: error: ") and f"what to do: `vmag {name} --help`" in wrong.stderr, wrong
             check_page(os.path.join(folder, "man/man1", f"vmag-{name}.1"), name)
         assert os.path.exists(os.path.join(folder, "man/man1/vmag.1"))
         for shell, (path, check) in SHELLS.items():

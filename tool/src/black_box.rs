@@ -7,7 +7,7 @@
 use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
-use crate::profile::{Estimate, Profile, Sample, mapping};
+use crate::profile::{Estimate, Profile, Sample, arena_or_cache, mapping};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -83,13 +83,19 @@ impl BlackBox {
     }
 }
 
+/// A table of names, by number.
+struct Names {
+    start: usize,
+    bytes: usize,
+    most: usize,
+}
+
 /// The fields behind the names, in their order.
 struct Head {
     maps: usize,
     maps_bytes: usize,
-    names: usize,
-    name_bytes: usize,
-    names_most: usize,
+    threads: Names,
+    caches: Names,
     tallies: usize,
     tallies_most: usize,
     maps_written: u32,
@@ -113,9 +119,12 @@ impl Head {
         (is_whole && bytes.len() >= HEAD_COUNTERS + 2 * COUNTERS_BYTES).then(|| Head {
             maps: size(0),
             maps_bytes: size(1),
-            names: size(2),
-            name_bytes: size(3).max(1),
-            names_most: size(4),
+            threads: Names {
+                start: size(2),
+                bytes: size(3),
+                most: size(4),
+            },
+            caches: cache_names(bytes),
             tallies: size(5),
             tallies_most: size(6),
             maps_written: field(8),
@@ -160,7 +169,8 @@ impl Head {
             pid: Some(u32_in(bytes, 32).into()),
             time: Some(time as i64),
             mappings: self.maps(bytes).lines().filter_map(mapping).collect(),
-            threads: self.thread_names(bytes),
+            threads: names(bytes, &self.threads),
+            caches: names(bytes, &self.caches),
             ..Profile::default()
         };
         let mut numbers: HashMap<u64, usize> = HashMap::new();
@@ -181,10 +191,12 @@ impl Head {
                     profile.stacks.len() - 1
                 }
             };
+            let (arena, cache) = arena_or_cache(u16_in(tally, 20).into());
             profile.samples.push(Sample {
                 stack,
                 thread: u32_in(tally, 16),
-                arena: Some(u16_in(tally, 20).into()),
+                arena,
+                cache,
                 size: Some(size),
                 live: Estimate::of_samples(live, size, lg_sample.into()),
                 total: Estimate::of_samples(total, size, lg_sample.into()),
@@ -199,18 +211,33 @@ impl Head {
         let used = self.maps_used[number].min(self.maps_bytes);
         String::from_utf8_lossy(bytes.get(start..start + used).unwrap_or_default()).into_owned()
     }
+}
 
-    fn thread_names(&self, bytes: &[u8]) -> HashMap<u32, String> {
-        let names = bytes
-            .get(self.names..)
-            .unwrap_or_default()
-            .chunks_exact(self.name_bytes);
-        let names = names.take(self.names_most).enumerate();
-        names
-            .map(|(thread, name)| (thread as u32, text(name)))
-            .filter(|(_, name)| !name.is_empty())
-            .collect()
+/// Where the names of object caches are: appended behind the counters; older files have none.
+fn cache_names(bytes: &[u8]) -> Names {
+    let at = HEAD_COUNTERS + 2 * COUNTERS_BYTES;
+    let has_them = u32_in(bytes, 12) as usize >= at + 12 && bytes.len() >= at + 12;
+    let field = |index: usize| {
+        if has_them {
+            u32_in(bytes, at + index * 4) as usize
+        } else {
+            0
+        }
+    };
+    Names {
+        start: field(0),
+        bytes: field(1),
+        most: field(2),
     }
+}
+
+fn names(bytes: &[u8], table: &Names) -> HashMap<u32, String> {
+    let names = bytes.get(table.start..).unwrap_or_default();
+    let names = names.chunks_exact(table.bytes.max(1)).take(table.most).enumerate();
+    names
+        .map(|(number, name)| (number as u32, text(name)))
+        .filter(|(_, name)| !name.is_empty())
+        .collect()
 }
 
 fn class_at(bytes: &[u8]) -> ClassCounters {

@@ -91,6 +91,19 @@ impl HeapView {
         sites
     }
 
+    /// What was sampled of object caches, by their names, the largest first.
+    pub fn caches(&self, measure: Measure) -> Vec<(String, Estimate)> {
+        let mut sums: BTreeMap<String, Estimate> = BTreeMap::new();
+        for sample in &self.profile.samples {
+            if let Some(name) = self.profile.cache_name(sample) {
+                *sums.entry(name).or_default() += measure.estimate(sample);
+            }
+        }
+        let mut caches: Vec<_> = sums.into_iter().filter(|(_, sum)| sum.objects > 0.0).collect();
+        caches.sort_by(|a, b| measure.of(&b.1).total_cmp(&measure.of(&a.1)));
+        caches
+    }
+
     pub fn sum(&self, measure: Measure) -> Estimate {
         self.profile.samples.iter().map(|sample| measure.estimate(sample)).sum()
     }

@@ -99,7 +99,10 @@ impl Stacks {
             self.weights.resize(self.numbers.len(), 0.0);
             self.weights[stack] += sample.live.bytes;
             known.by_tally.insert(*tally, stack);
-            if let Some(size) = sample.size.filter(|_| sample.live.bytes > 0.0) {
+            if let Some(size) = sample
+                .size
+                .filter(|_| sample.live.bytes > 0.0 && sample.cache.is_none())
+            {
                 let held = known.by_size.entry(size_key(size)).or_default();
                 held.push((stack, sample.live.bytes));
             }

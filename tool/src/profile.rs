@@ -104,13 +104,26 @@ impl std::iter::Sum for Estimate {
     }
 }
 
-/// What was sampled of one stack, size, thread and arena.
+/// In a tally an arena of this number or above stands for an object cache (VMAG_ARENA_CACHES of include/vmag/format.h).
+pub const CACHES_FROM: u32 = 0x8000;
+
+/// The arena, or else the object cache, that a tally's number stands for.
+pub fn arena_or_cache(number: u32) -> (Option<u32>, Option<u32>) {
+    match number.checked_sub(CACHES_FROM) {
+        None => (Some(number), None),
+        cache => (None, cache),
+    }
+}
+
+/// What was sampled of one stack, size, thread and arena or object cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// Return addresses, innermost first: an index into `Profile::stacks`.
     pub stack: usize,
     pub thread: u32,
     pub arena: Option<u32>,
+    /// Of an object of an object cache; it has no arena then.
+    pub cache: Option<u32>,
     /// Bytes of each object; None in a profile of jemalloc's.
     pub size: Option<u64>,
     pub live: Estimate,
@@ -123,6 +136,8 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     pub mappings: Vec<Mapping>,
     pub threads: HashMap<u32, String>,
+    /// Names of object caches.
+    pub caches: HashMap<u32, String>,
     pub lg_sample: Option<u32>,
     /// Samples for which the process had no memory.
     pub lost: u64,
@@ -236,6 +251,7 @@ impl Profile {
             stack,
             thread,
             arena: None,
+            cache: None,
             size: None,
             live: Estimate::of_record(objects, bytes, period),
             total: Estimate::of_record(all_objects, all_bytes, period),
@@ -251,7 +267,11 @@ impl Profile {
                 Some(("lost", value)) => self.lost = value.parse().unwrap_or(0),
                 Some(("pid", value)) => self.pid = value.parse().ok(),
                 Some(("time", value)) => self.time = value.parse().ok(),
-                _ => {}
+                Some((key, name)) => {
+                    let cache = key.strip_prefix("cache.").and_then(|number| number.parse().ok());
+                    self.caches.extend(cache.map(|number| (number, name.to_string())));
+                }
+                None => {}
             }
         }
         for line in lines.filter(|line| !line.is_empty()) {
@@ -263,16 +283,29 @@ impl Profile {
                 .checked_sub(1)
                 .filter(|stack| *stack < self.stacks.len())
                 .ok_or_else(|| format!("no such stack: {line}"))?;
+            let (arena, cache) = arena_or_cache(arena as u32);
             self.samples.push(Sample {
                 stack,
                 thread: thread as u32,
-                arena: Some(arena as u32),
+                arena,
+                cache,
                 size: Some(size),
                 live: Estimate::of_samples(live, size, lg as u32),
                 total: Estimate::of_samples(total, size, lg as u32),
             });
         }
         Ok(())
+    }
+
+    /// The name of a sample's object cache; its number where it has none, nothing where the sample is of none.
+    pub fn cache_name(&self, sample: &Sample) -> Option<String> {
+        let number = sample.cache?;
+        Some(
+            self.caches
+                .get(&number)
+                .cloned()
+                .unwrap_or_else(|| format!("cache {number}")),
+        )
     }
 
     pub fn live(&self) -> Estimate {
@@ -289,7 +322,7 @@ impl Profile {
             (
                 profile.stacks[sample.stack].clone(),
                 sample.thread,
-                sample.arena,
+                (sample.arena, sample.cache),
                 sample.size,
             )
         };

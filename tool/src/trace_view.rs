@@ -139,10 +139,12 @@ pub fn summary(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Summary> 
 
 fn sum_up(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<(Summary, Vec<StackSum>)> {
     let mut sums = Sums::new(trace);
-    trace
+    let losses = trace
         .for_each(|event| sums.take(&event), progress)
         .map_err(|error| cannot_read(trace, error))?;
-    Ok(sums.finish(trace))
+    let (mut summary, stacks) = sums.finish(trace);
+    summary.damaged_chunks = trace.damaged + losses.chunks;
+    Ok((summary, stacks))
 }
 
 /// Only what each call site allocated and still holds, as a profile in which every allocation is a sample.
@@ -192,6 +194,7 @@ fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
         stack,
         thread: 0,
         arena: None,
+        cache: None,
         size: None,
         live: exact(sum.live_objects, sum.live_bytes),
         total: exact(sum.all_objects, sum.all_bytes),

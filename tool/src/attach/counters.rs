@@ -150,6 +150,24 @@ impl Process {
         )
     }
 
+    /// By number.
+    pub(super) fn cache_names(&self) -> Option<HashMap<u32, String>> {
+        let root = self.root.caches.as_ref()?;
+        let count = (self.memory.u32(root.end)? as usize).min(MOST_CACHES);
+        let table = self.memory.u64s(root.table, count)?.into_iter().zip(0..);
+        let caches = table.filter(|(address, _)| *address != 0);
+        Some(
+            caches
+                .map(|(address, number)| (number, self.cache_name(root, address)))
+                .collect(),
+        )
+    }
+
+    fn cache_name(&self, root: &CacheRoot, address: u64) -> String {
+        self.memory
+            .text(address + root.name as u64, root.name_bytes.min(MOST_NAME_BYTES))
+    }
+
     fn cache(&self, root: &CacheRoot, counters: &CounterRoot, address: u64) -> Option<CacheCounters> {
         let bin = self.memory.bytes(address + root.bin as u64, counters.bin_bytes)?;
         let rounds = self.memory.u64(address + (root.depot + counters.depot_rounds) as u64)?;
@@ -158,9 +176,7 @@ impl Process {
         let taken = buffers.saturating_sub(u64_in(&bin, counters.bin_free_buffers));
         let cached = rounds.min(taken);
         Some(CacheCounters {
-            name: self
-                .memory
-                .text(address + root.name as u64, root.name_bytes.min(MOST_NAME_BYTES)),
+            name: self.cache_name(root, address),
             object_bytes: self.memory.u64(address + root.object_bytes as u64)?,
             buffer_bytes: u64_in(&bin, self.root.bin_size),
             out: taken - cached,

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::explain::areas;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
-use crate::profile::{Estimate, Mapping, Profile, Sample};
+use crate::profile::{Estimate, Mapping, Profile, Sample, arena_or_cache};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -80,16 +80,19 @@ impl Process {
                 }
             };
             tallies.push(tally.number);
+            let (arena, cache) = arena_or_cache(tally.arena.into());
             profile.samples.push(Sample {
                 stack,
                 thread: tally.thread,
-                arena: Some(tally.arena.into()),
+                arena,
+                cache,
                 size: Some(tally.size),
                 live: Estimate::of_samples(live(tally.number, tally.live), tally.size, tally.lg_sample.into()),
                 total: Estimate::of_samples(tally.total, tally.size, tally.lg_sample.into()),
             });
         }
         profile.threads = self.thread_names(root).unwrap_or_default();
+        profile.caches = self.cache_names().unwrap_or_default();
         Some(NumberedProfile { profile, tallies })
     }
 

@@ -165,6 +165,7 @@ impl Subject {
 
     fn json(&self) -> serde_json::Value {
         json!({
+            "format": "vmag-attach-1",
             "pid": self.pid, "program": self.program, "library_version": self.library_version,
             "profile_active": self.sampling.0, "sample_bytes": self.sampling.1,
             "time": self.written.map(|written| written.0), "peak_resident": self.written.map(|written| written.1),

@@ -146,7 +146,7 @@ impl Verdict {
                        "functions": functions(&change.frames)})
             })
             .collect();
-        let verdict = json!({"passed": !self.failed(), "live_bytes": self.live.map(|live| live.bytes),
+        let verdict = json!({"format": "vmag-check-1", "passed": !self.failed(), "live_bytes": self.live.map(|live| live.bytes),
                              "live_bytes_error": self.live.map(|live| live.bytes_error()),
                              "too_much": self.too_much.is_some(), "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes),
                              "peak_too_much": self.peak_too_much(), "grown": sites});

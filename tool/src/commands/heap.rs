@@ -5,6 +5,7 @@ use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::heap as text;
+use crate::profile::Estimate;
 use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
@@ -116,6 +117,7 @@ fn as_text(arguments: &Arguments, view: &HeapView) -> String {
     }
     let mut out = text::head(view, arguments.measure);
     out.push_str(&text::table(view, arguments.measure, arguments.top));
+    out.push_str(&text::caches(view, arguments.measure));
     if arguments.full {
         for site in view.sites(arguments.measure).iter().take(arguments.top) {
             let value = text::amount(arguments.measure.of(&site.estimate), arguments.measure);
@@ -144,12 +146,19 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
             })
         })
         .collect();
+    let cache = |(name, sum): &(String, Estimate)| {
+        json!({
+            "name": name, "objects": sum.objects, "objects_error": sum.objects_error(),
+            "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
+        })
+    };
+    let caches: Vec<_> = view.caches(measure).iter().map(cache).collect();
     let value = json!({
-        "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
+        "format": "vmag-heap-1", "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
         "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost,
         "objects": sum.objects, "objects_error": sum.objects_error(),
         "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
-        "sites": sites,
+        "sites": sites, "caches": caches,
     });
     format!("{value:#}\n")
 }

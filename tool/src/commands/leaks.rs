@@ -113,7 +113,7 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
                        "objects": site.estimate.objects, "functions": functions(site.frames)})
             })
             .collect();
-        return format!("{:#}\n", json!({"kind": kind, "sites": rows}));
+        return format!("{:#}\n", json!({"format": "vmag-leaks-1", "kind": kind, "sites": rows}));
     }
     let what = match kind {
         "unreachable" => "nothing in the process leads to:",
@@ -173,7 +173,7 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
             .collect();
         return format!(
             "{:#}\n",
-            json!({"kind": "growing", "profiles": views.len(), "sites": rows})
+            json!({"format": "vmag-leaks-1", "kind": "growing", "profiles": views.len(), "sites": rows})
         );
     }
     if all.changes.is_empty() {

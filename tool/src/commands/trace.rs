@@ -58,15 +58,14 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         return Ok(Status::Exited(0));
     }
     let mut progress = Progress::new("reading the trace");
-    let view = trace_view::look(&trace, &mut |part| progress.at(part))?;
+    let summary = trace_view::summary(&trace, &mut |part| progress.at(part))?;
     drop(progress);
     let out = if arguments.json {
-        format!(
-            "{:#}\n",
-            serde_json::to_value(&view.summary).expect("figures are plain numbers")
-        )
+        let mut value = serde_json::to_value(&summary).expect("figures are plain numbers");
+        value["format"] = "vmag-trace-1".into();
+        format!("{value:#}\n")
     } else {
-        as_text(&view.summary, arguments.top)
+        as_text(&summary, arguments.top)
     };
     deliver(out.as_bytes(), arguments.output.as_deref())?;
     Ok(Status::Exited(0))

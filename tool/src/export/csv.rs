@@ -1,4 +1,4 @@
-//! Comma-separated values: a line a stack, size, thread and arena, with estimates and their standard errors.
+//! Comma-separated values: a line a stack, size, thread and arena or object cache, with estimates and their standard errors.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::heap_view::HeapView;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 pub fn write(view: &HeapView) -> String {
     let mut out = String::from(
-        "live_objects,live_objects_error,live_bytes,live_bytes_error,all_objects,all_bytes,size,thread,arena,stack\n",
+        "live_objects,live_objects_error,live_bytes,live_bytes_error,all_objects,all_bytes,size,thread,arena,cache,stack\n",
     );
     for sample in &view.profile.samples {
         let names: Vec<&str> = view.named.stacks[sample.stack]
@@ -17,7 +17,7 @@ pub fn write(view: &HeapView) -> String {
         let (live, total) = (&sample.live, &sample.total);
         let _ = writeln!(
             out,
-            "{:.1},{:.1},{:.0},{:.0},{:.1},{:.0},{},{},{},{}",
+            "{:.1},{:.1},{:.0},{:.0},{:.1},{:.0},{},{},{},{},{}",
             live.objects,
             live.objects_error(),
             live.bytes,
@@ -27,6 +27,9 @@ pub fn write(view: &HeapView) -> String {
             optional(sample.size),
             sample.thread,
             optional(sample.arena.map(u64::from)),
+            view.profile
+                .cache_name(sample)
+                .map_or(String::new(), |name| quoted(&name)),
             quoted(&names.join(";"))
         );
     }
@@ -47,7 +50,7 @@ mod tests {
         assert_eq!(text.lines().count(), 4);
         assert_eq!(
             text.lines().nth(2),
-            Some("1.0,0.0,4000,0,5.0,20000,4000,1,0,\"main;b;c\"")
+            Some("1.0,0.0,4000,0,5.0,20000,4000,1,0,,\"main;b;c\"")
         );
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
     }

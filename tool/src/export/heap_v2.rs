@@ -1,7 +1,7 @@
 //! heap_v2 text, as the library writes it: jeprof reads it, and so does this command, with all samples.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::profile::{Estimate, Profile, Sample};
+use crate::profile::{CACHES_FROM, Estimate, Profile, Sample};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -74,7 +74,7 @@ fn write_samples(out: &mut String, profile: &Profile, places: &BTreeMap<usize, u
     if profile.samples.iter().any(|sample| sample.size.is_none()) {
         return;
     }
-    let _ = writeln!(
+    let _ = write!(
         out,
         "\nVMAG_PROFILE:\nlg_sample={} lost={} pid={} time={}",
         profile.lg_sample.unwrap_or(0),
@@ -82,6 +82,10 @@ fn write_samples(out: &mut String, profile: &Profile, places: &BTreeMap<usize, u
         profile.pid.unwrap_or(0),
         profile.time.unwrap_or(0)
     );
+    for (number, name) in profile.caches.iter().collect::<BTreeMap<_, _>>() {
+        let _ = write!(out, " cache.{number}={}", name.replace(char::is_whitespace, "_"));
+    }
+    out.push('\n');
     for sample in &profile.samples {
         let size = sample.size.unwrap_or(0);
         let (lg, chance) = sampling(sample, size);
@@ -91,7 +95,9 @@ fn write_samples(out: &mut String, profile: &Profile, places: &BTreeMap<usize, u
             "{} {} {} {size} {lg} {} {}",
             places[&sample.stack],
             sample.thread,
-            sample.arena.unwrap_or(0),
+            sample
+                .cache
+                .map_or(sample.arena.unwrap_or(0), |cache| CACHES_FROM + cache),
             count(&sample.live),
             count(&sample.total)
         );
@@ -122,12 +128,14 @@ mod tests {
     fn what_was_read_is_written() {
         let text = "heap_v2/1\n  t*: 9: 9 [0: 0]\n  t1: 9: 9 [0: 0] main thread\n@ 0x1010 0x2010\n@ 0x30\n\
             \nMAPPED_LIBRARIES:\n1000-2000 r-xp 00000400 00:01 12      /bin/a b\n\n\
-            VMAG_PROFILE:\nlg_sample=19 lost=3 pid=7 time=11\n1 1 0 64 19 2 5\n1 1 0 1048576 0 1 1\n2 1 3 1048576 19 0 4\n";
+            VMAG_PROFILE:\nlg_sample=19 lost=3 pid=7 time=11 cache.5=frobs\n1 1 0 64 19 2 5\n1 1 32773 1048576 0 1 1\n2 1 3 1048576 19 0 4\n";
         let first = Profile::parse(text).unwrap();
         let again = Profile::parse(&write(&first)).unwrap();
         assert_eq!(again.stacks, first.stacks);
         assert_eq!(again.mappings, first.mappings);
         assert_eq!(again.threads, first.threads);
+        assert_eq!((again.caches.len(), again.caches[&5].as_str()), (1, "frobs"));
+        assert_eq!((again.samples[1].arena, again.samples[1].cache), (None, Some(5)));
         assert_eq!(again.samples, first.samples);
         assert_eq!((again.lost, again.pid, again.time), (3, Some(7), Some(11)));
     }

@@ -82,7 +82,7 @@ fn write_column(writer: &mut ColumnWriter, values: &Column) -> Result<usize> {
     }
 }
 
-/// A row a stack, size, thread and arena, as in csv.rs.
+/// A row a stack, size, thread and arena or object cache, as in csv.rs.
 pub fn write(view: &HeapView) -> Vec<u8> {
     let rows = samples(view);
     let written = Writer::new(Vec::new(), &rows).and_then(|mut writer| {
@@ -119,6 +119,15 @@ fn samples(view: &HeapView) -> Rows {
             Column::Optional(samples.iter().map(|sample| sample.arena.map(u64::from)).collect()),
         ),
         (
+            "cache",
+            Column::Text(
+                samples
+                    .iter()
+                    .map(|sample| view.profile.cache_name(sample).unwrap_or_default())
+                    .collect(),
+            ),
+        ),
+        (
             "stack",
             Column::Text(samples.iter().map(|sample| stack(sample.stack)).collect()),
         ),
@@ -142,7 +151,7 @@ mod tests {
             .collect();
         assert_eq!(rows.len(), 3);
         assert!(
-            rows[1].contains("size: 4000, thread: 1, arena: 0, stack: \"main;b;c\""),
+            rows[1].contains("size: 4000, thread: 1, arena: 0, cache: \"\", stack: \"main;b;c\""),
             "{}",
             rows[1]
         );

@@ -212,13 +212,14 @@ fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
 }
 
 fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
-    let mut sums: BTreeMap<(usize, u32), (Estimate, Estimate)> = BTreeMap::new();
+    let mut sums: BTreeMap<(usize, u32, Option<String>), (Estimate, Estimate)> = BTreeMap::new();
     for sample in &view.profile.samples {
-        let sum = sums.entry((sample.stack, sample.thread)).or_default();
+        let key = (sample.stack, sample.thread, view.profile.cache_name(sample));
+        let sum = sums.entry(key).or_default();
         sum.0 += sample.live;
         sum.1 += sample.total;
     }
-    for ((stack, thread), (live, total)) in sums {
+    for ((stack, thread, cache), (live, total)) in sums {
         let mut message = Message::default();
         let locations = locations_of(view, writer, stack);
         message.packed(1, locations);
@@ -227,16 +228,19 @@ fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
             values.splice(0..0, [total.objects, total.bytes]);
         }
         message.packed(2, values.into_iter().map(|value| value.round() as u64));
-        let mut label = Message::default();
-        label.number(1, writer.strings.number("thread"));
         let name = view
             .profile
             .threads
             .get(&thread)
             .cloned()
             .unwrap_or_else(|| thread.to_string());
-        label.number(2, writer.strings.number(&name));
-        message.message(3, label);
+        for (key, value) in [("thread", Some(name)), ("cache", cache)] {
+            let Some(value) = value else { continue };
+            let mut label = Message::default();
+            label.number(1, writer.strings.number(key));
+            label.number(2, writer.strings.number(&value));
+            message.message(3, label);
+        }
         writer.out.message(2, message);
     }
 }

@@ -49,7 +49,7 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
         let files = view.named.nameless_in.join(", ");
         let _ = writeln!(
             out,
-            "{} addresses have no symbol: {files} is stripped or gone; a package of debug symbols, --debuginfod, or --bundle \
+            "{} addresses have no symbol, in {files}: stripped, or gone; a package of debug symbols, --debuginfod, or --bundle \
              where it was recorded bring them",
             view.named.nameless
         );
@@ -85,6 +85,24 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
             100.0 * rest / all,
             "",
             sites.len() - most
+        );
+    }
+    out
+}
+
+/// What of it is in object caches; empty when nothing is.
+pub fn caches(view: &HeapView, measure: Measure) -> String {
+    let caches = view.caches(measure);
+    let mut out = String::new();
+    for (name, sum) in &caches {
+        let title = if out.is_empty() { "\nof object caches:\n" } else { "" };
+        let _ = writeln!(
+            out,
+            "{title}{:>11} {:>11} {:>6} {:>11}  {name}",
+            amount(measure.of(sum), measure),
+            amount(measure.error_of(sum), measure),
+            "",
+            count(sum.objects.round() as u64)
         );
     }
     out

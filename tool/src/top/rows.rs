@@ -278,7 +278,28 @@ fn caches(reading: &Reading) -> HeldByName {
             count(cache.cached)
         ));
     }
+    add_takers(&mut all, reading);
     all
+}
+
+/// Who took a cache's objects, as far as they were sampled, the largest first.
+fn add_takers(caches: &mut HeldByName, reading: &Reading) {
+    let profile = &reading.view.profile;
+    let mut sums: HashMap<(String, String), Estimate> = HashMap::new();
+    for sample in profile.samples.iter().filter(|sample| sample.live.bytes > 0.0) {
+        if let Some(cache) = profile.cache_name(sample) {
+            let site = place(&reading.view.named.stacks[sample.stack]);
+            *sums.entry((cache, site)).or_default() += sample.live;
+        }
+    }
+    let mut takers: Vec<_> = sums.into_iter().collect();
+    takers.sort_by(|a, b| b.1.bytes.total_cmp(&a.1.bytes).then_with(|| a.0.cmp(&b.0)));
+    for ((cache, site), sum) in takers {
+        if let Some(held) = caches.get_mut(&cache) {
+            let (live, error) = (bytes(sum.bytes as u64), bytes(sum.bytes_error() as u64));
+            held.detail.push(format!("{live} ± {error} by {site}"));
+        }
+    }
 }
 
 #[cfg(test)]
