@@ -1,5 +1,5 @@
 # Objects of object caches in heap profiles: known by their cache's name wherever a profile goes.
-# `caches.py VMAG LIBRARY HOLDER`
+# `caches.py VMAG LIBRARY HOLDER FORMAT`; the format is include/vmag/format.h, which says whether they are sampled.
 # SPDX-License-Identifier: BSD-2-Clause
 import gzip
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from holder import Holder, need_tool
+from holder import Holder, need_tool, skip
 
 MIB = 1 << 20
 HELD = 8
@@ -62,8 +62,10 @@ def check_top(vmag, pid):
     assert any(" by " in line and "take_cached" in line for line in cache["detail"]), cache
 
 
-def main(vmag, library, program):
+def main(vmag, library, program, format):
     need_tool(vmag)
+    if "VMAG_ARENA_CACHES" not in open(format, encoding="utf-8").read():
+        skip("this library samples no objects of object caches")
     with tempfile.TemporaryDirectory() as folder:
         with Holder(library, program, f"prof:true,lg_prof_sample:13,prof_unwinder:frames,black_box:{folder}/box") as holder:
             holder.tell("hold", 4)

@@ -24,6 +24,8 @@ vmag_test(tool.top quick 180 ${PYTHON} ${TOOL}/top.py ${VMAG_COMMAND} $<TARGET_F
 vmag_test(tool.frag quick 120 ${PYTHON} ${TOOL}/frag.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.bundle quick 120 ${PYTHON} ${TOOL}/bundle.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.sites quick 120 ${PYTHON} ${TOOL}/sites.py ${VMAG_COMMAND} $<TARGET_FILE:vmag>)
+vmag_test(tool.caches quick 60 ${PYTHON} ${TOOL}/caches.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>
+  ${CMAKE_SOURCE_DIR}/include/vmag/format.h)
 vmag_test(tool.map quick 60 ${PYTHON} ${TOOL}/map.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.examples quick 240 ${PYTHON} ${TOOL}/examples.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.static quick 60 ${PYTHON} ${TOOL}/static.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
