@@ -63,6 +63,16 @@ def check_pictures(vmag, holder, folder):
     assert len(pictures) == 4 and all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
+def check_end(vmag, library, program):
+    """A process that ends while it is looked at: what was seen is drawn."""
+    with Holder(library, program) as holder:
+        holder.tell("hold", 4)
+        end = threading.Timer(1, holder.process.kill)
+        end.start()
+        found = json.loads(run(vmag, "--json", "--seconds=6", holder.pid).stdout)
+        assert found["rows"] > 0 and any(cell > 0 for row in found["occupancy"] for cell in row)
+
+
 def check_refusals(vmag, library, program):
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
@@ -78,6 +88,7 @@ def main(vmag, library, program):
     with tempfile.TemporaryDirectory() as folder, Holder(library, program, "prof:true,lg_prof_sample:14") as holder:
         check_sites_and_ages(vmag, holder)
         check_pictures(vmag, holder, folder)
+    check_end(vmag, library, program)
     check_refusals(vmag, library, program)
 
 

@@ -62,8 +62,13 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     let mut progress = Progress::new("looking");
     let (mut looks, mut stacks, mut last) = (Vec::new(), Stacks::default(), Profile::default());
     for number in 1..=LOOKS {
-        let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
-        let numbered = process.numbered_profile()?;
+        let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error));
+        let (areas, numbered) = match areas.and_then(|areas| Ok((areas, process.numbered_profile()?))) {
+            Ok(seen) => seen,
+            // It has ended meanwhile: the picture is of what was seen.
+            Err(_) if !looks.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         looks.push(Look {
             time: start.elapsed(),
             pieces: heap.pieces(&areas),

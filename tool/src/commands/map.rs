@@ -41,7 +41,7 @@ that old. Call sites are those of sampled objects; of all others, those that hol
 pub enum Color {
     /// How full: white is empty, dark is full
     Occupancy,
-    /// Mean age of the objects: blue is young, red is old
+    /// Mean age of the objects: red is old, blue younger than a hundredth of that
     Age,
     /// Which size holds most of it
     Class,
@@ -154,6 +154,7 @@ fn as_json(map: &Map, sites: &[Vec<Frame>], is_sampled: bool) -> String {
 fn draw(map: &Map, color: Color) -> Picture {
     const GAP: [u8; 3] = [0xd8, 0xd8, 0xe0];
     let gaps = map.gap_before.iter().filter(|gap| **gap).count();
+    let oldest = map.age.iter().copied().max().unwrap_or(0);
     let scale = (600 / map.rows.max(1)).clamp(1, 8);
     let mut picture = Picture::new(map.columns, (map.rows * scale + gaps).max(1), [255; 3]);
     let mut y = picture.height;
@@ -165,7 +166,7 @@ fn draw(map: &Map, color: Color) -> Picture {
         for _ in 0..scale {
             y -= 1;
             for x in 0..map.columns {
-                picture.set(x, y, shade(map, row * map.columns + x, color));
+                picture.set(x, y, shade(map, row * map.columns + x, color, oldest));
             }
         }
     }
@@ -184,7 +185,11 @@ const PALETTE: [[u8; 3]; 8] = [
 ];
 const OTHERS: [u8; 3] = [0xa8, 0xae, 0xb8];
 
-fn shade(map: &Map, cell: usize, color: Color) -> [u8; 3] {
+/// A hundredth of an age in steps of its logarithm.
+const HUNDREDTH: f64 = 33.2;
+
+/// What is younger than a hundredth of the oldest is blue.
+fn shade(map: &Map, cell: usize, color: Color, oldest: u8) -> [u8; 3] {
     if map.occupancy[cell] == 0 {
         return [255; 3];
     }
@@ -193,7 +198,10 @@ fn shade(map: &Map, cell: usize, color: Color) -> [u8; 3] {
             let part = f64::from(map.occupancy[cell]) / 255.0;
             mix([0xcf, 0xe3, 0xf7], [0x08, 0x1d, 0x58], part)
         }
-        Color::Age => mix([0x2c, 0x7b, 0xb6], [0xd7, 0x19, 0x1c], f64::from(map.age[cell]) / 190.0),
+        Color::Age => {
+            let younger = f64::from(oldest) - f64::from(map.age[cell]);
+            mix([0x2c, 0x7b, 0xb6], [0xd7, 0x19, 0x1c], 1.0 - younger / HUNDREDTH)
+        }
         Color::Class => PALETTE[map.class[cell] as usize % PALETTE.len()],
         // 1 is the first site; 0 and what is beyond the palette are others.
         Color::Site => *PALETTE
