@@ -78,6 +78,7 @@ struct vmag_root {
 	uint32_t tally_bytes, tally_stack, tally_size, tally_thread, tally_arena; // pointer, uint64_t, uint32_t, uint16_t
 	uint32_t tally_lg_sample, tally_retired, tally_live, tally_total;         // uint8_t, uint8_t, uint64_t, uint64_t
 	uint32_t stack_depth, stack_frames;                                       // uint32_t; array of uint64_t
+	// A tally's arena from VMAG_ARENA_CACHES on: the objects are of the object cache arena − VMAG_ARENA_CACHES (`caches`).
 	uint32_t run_sample; // in a run without a bin: uint32_t, the number of its tally, 0: not sampled
 
 	// Appended: options.
@@ -97,6 +98,8 @@ struct vmag_root {
 	uint32_t front_words;                // pointer, NULL: it has none; to
 	uint32_t words_ahead, ahead_classes; // an array by class of pointers, NULL: none; its length
 };
+
+enum { VMAG_ARENA_CACHES = 0x8000 };
 
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.
 
@@ -120,7 +123,7 @@ enum { VMAG_TRACE_RING = 1, VMAG_TRACE_STACKS = 2 };
 // after kill −9 and the OOM killer. What it says of samples is exact; counters are of the last look, a quarter of a second ago
 // in a process that allocates. Offsets count from the file's beginning. Numbers are those of the machine that wrote them.
 //
-//   [ vmag_box │ maps │ maps │ names of threads │ tallies │ stacks, one after the other ]
+//   [ vmag_box │ maps │ maps │ names of threads │ names of caches │ tallies │ stacks, one after the other ]
 
 #define VMAG_BOX_MAGIC "vmag_box"
 
@@ -143,7 +146,7 @@ struct vmag_box_tally {
 	uint64_t stack; // offset of a vmag_box_stack; 0: the number is not in use
 	uint64_t size;
 	uint32_t thread;
-	uint16_t arena;
+	uint16_t arena; // or VMAG_ARENA_CACHES and the number of an object cache
 	uint8_t lg_sample, unused;
 	uint64_t live, total; // counts of samples
 };
@@ -172,4 +175,7 @@ struct vmag_box {
 	uint64_t lost;    // samples for which the process had no memory
 	uint64_t no_room; // tallies for which there is no room here
 	struct vmag_box_counters counters[2];
+
+	// Appended: names of object caches, by number; those of which something was sampled.
+	uint32_t caches, cache_name_bytes, caches_most, unused_too;
 };

@@ -8,6 +8,7 @@
 #include "cache/table.h"
 #include "heap/heap.h"
 #include "heap/sampling.h"
+#include "vmag/format.h"
 #include "vmag/trace_format.h"
 #include "vmag/vmem.h"
 #include "watch/trace.h"
@@ -61,35 +62,44 @@ EXPORT vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t ali
 
 EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
 {
+	unsigned id = cache == NULL ? 0 : cache->id;
+	bool is_watched = cache != NULL && caches_are_watched();
+
 	cache_destroy(cache, "vmag_cache_destroy");
+	if (is_watched)
+		sampled_objects_end(VMAG_ARENA_CACHES + id);
 }
 
-// What the event trace is told, out of the way of who is not traced.
-static void tell_alloc(const vmag_cache_t *cache, const void *object)
+// What the event trace and the profile are told, out of the way of who is not watched.
+static __attribute__((noinline)) void tell_alloc(const vmag_cache_t *cache, const void *object)
 {
-	tracing_tell(VMAG_TRACE_CACHE_ALLOC, cache->id, (uintptr_t)object, cache->object_bytes);
+	if (trace_is_on())
+		tracing_tell(VMAG_TRACE_CACHE_ALLOC, cache->id, (uintptr_t)object, cache->object_bytes);
+	sampling_object(cache, object);
 }
 
-static void tell_free(const vmag_cache_t *cache, const void *object)
+static __attribute__((noinline)) void tell_free(const vmag_cache_t *cache, const void *object)
 {
-	tracing_tell(VMAG_TRACE_CACHE_FREE, cache->id, (uintptr_t)object, 0);
+	if (trace_is_on())
+		tracing_tell(VMAG_TRACE_CACHE_FREE, cache->id, (uintptr_t)object, 0);
+	sampling_object_freed(object);
 }
 
 static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags)
 {
 	void *object;
 
-	cache_door(!trace_is_on());
+	cache_door(!caches_are_watched());
 	object = cache_alloc(cache, flags);
-	if (UNLIKELY(trace_is_on()) && object != NULL)
+	if (caches_are_watched() && object != NULL)
 		tell_alloc(cache, object);
 	return object;
 }
 
 static __attribute__((noinline)) void free_miss(vmag_cache_t *cache, void *object)
 {
-	cache_door(!trace_is_on());
-	if (UNLIKELY(trace_is_on()) && object != NULL)
+	cache_door(!caches_are_watched());
+	if (caches_are_watched() && object != NULL)
 		tell_free(cache, object);
 	cache_free(cache, object);
 }
@@ -112,7 +122,7 @@ EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t
 {
 	size_t got = cache_alloc_batch(cache, objects, count, flags);
 
-	if (UNLIKELY(trace_is_on()))
+	if (caches_are_watched())
 		for (size_t i = 0; i < got; i++)
 			tell_alloc(cache, objects[i]);
 	return got;
@@ -120,7 +130,7 @@ EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t
 
 EXPORT void vmag_cache_free_batch(vmag_cache_t *cache, void *const *objects, size_t count)
 {
-	if (UNLIKELY(trace_is_on()))
+	if (caches_are_watched())
 		for (size_t i = 0; i < count; i++)
 			if (objects[i] != NULL)
 				tell_free(cache, objects[i]);

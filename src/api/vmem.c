@@ -57,7 +57,7 @@ static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t siz
 {
 	void *object = quantum_take(arena, size);
 
-	cache_door(!trace_is_on());
+	cache_door(!caches_are_watched());
 	if (object == NULL)
 		object = size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
 							(void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
@@ -73,7 +73,7 @@ EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
 
 static __attribute__((noinline)) void free_slow(vmag_vmem_t *arena, void *address, size_t size)
 {
-	cache_door(!trace_is_on());
+	cache_door(!caches_are_watched());
 	freeing(arena, address, size);
 	if (quantum_put(arena, address, size))
 		return;

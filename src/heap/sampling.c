@@ -9,8 +9,12 @@
 #include "conf/options.h"
 #include "heap/door.h"
 #include "heap/fronts.h"
+#include "heap/heap.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "os/probe.h"
+#include "pages/chunks.h"
+#include "vmag/format.h"
 #include "watch/profile.h"
 #include "watch/trace.h"
 
@@ -50,6 +54,31 @@ void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size)
 
 	if (front != NULL)
 		trace_other(&front->tracer, what, number, start, size);
+}
+
+void sampling_object(const struct vmag_cache *cache, const void *object)
+{
+	struct profile_thread *self;
+	uint32_t tally;
+
+	if (LIKELY(!heap_is_sampled(cache->object_bytes)))
+		return;
+	self = &words.front->profile;
+	tally = profile_record(self, cache->object_bytes, VMAG_ARENA_CACHES + cache->id);
+	if (tally != 0 && !sampled_objects_add(object, tally))
+		profile_cancel(tally);
+	os_probe_alloc(object, cache->object_bytes, profile_weighted_bytes(tally, cache->object_bytes));
+	profile_look(self, chunks_mapped_bytes());
+}
+
+void sampling_object_freed(const void *object)
+{
+	uint32_t tally = sampled_objects_take(object);
+
+	if (LIKELY(tally == 0))
+		return;
+	os_probe_free(object);
+	profile_freed(tally);
 }
 
 void tracing_stop(void)

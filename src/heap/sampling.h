@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/cache.h"
 #include "watch/black_box.h"
+#include "watch/profile.h"
 #include "watch/request.h"
+#include "watch/sampled_objects.h"
 #include "watch/trace.h"
 
 // At first use, after the options were read: on when prof and prof_active are; a trace is begun when one is asked for.
@@ -53,6 +56,17 @@ extern struct tracing_settings tracing_settings;
 // A trace that is on, or came to its limit, is ended first. False: another thread begins one.
 bool tracing_start(void);
 void tracing_stop(void);
+
+// Whether somebody watches what becomes of objects of caches: their fast paths are closed then, and those of resource arenas (cache_door).
+static inline bool caches_are_watched(void)
+{
+	return UNLIKELY(trace_is_on() || atomic_load_explicit(&profile_settings.active, memory_order_relaxed) ||
+			atomic_load_explicit(&sampled_objects, memory_order_relaxed) != 0);
+}
+
+// To the profile: an object of a cache, when it was allocated, and before it is freed.
+void sampling_object(const struct vmag_cache *cache, const void *object);
+void sampling_object_freed(const void *object);
 
 // An event of an object cache or a resource arena, of this thread.
 void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size);

@@ -16,7 +16,7 @@
 #include "util/bits.h"
 #include "util/format.h"
 
-enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 256, LOOK_MS = 250, LINE_BYTES = 1024 };
+enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 256, CACHES_TOLD = 1024, LOOK_MS = 250, LINE_BYTES = 1024 };
 
 struct vmag_box *_Atomic black_box;
 _Atomic bool black_box_wanted;
@@ -100,7 +100,10 @@ static void lay_out(struct vmag_box *box, size_t bytes)
 	box->names = box->maps + 2 * MAPS_BYTES;
 	box->name_bytes = NAME_BYTES;
 	box->names_most = NAMES_MOST;
-	box->tallies = box->names + NAMES_MOST * NAME_BYTES;
+	box->caches = box->names + NAMES_MOST * NAME_BYTES;
+	box->cache_name_bytes = NAME_BYTES;
+	box->caches_most = CACHES_TOLD;
+	box->tallies = box->caches + CACHES_TOLD * NAME_BYTES;
 	box->tallies_most = (uint32_t)((bytes - box->tallies) / 4 / sizeof(struct vmag_box_tally));
 	box->stacks = box->tallies + box->tallies_most * (uint32_t)sizeof(struct vmag_box_tally);
 	own.stacks_end = box->stacks;
@@ -192,6 +195,14 @@ void black_box_name(uint32_t thread, const char *name)
 
 	if (box != NULL && thread < box->names_most)
 		strncpy(at(box, box->names + thread * NAME_BYTES), name, NAME_BYTES - 1);
+}
+
+void black_box_cache(unsigned number, const char *name)
+{
+	struct vmag_box *box = mine();
+
+	if (box != NULL && number < box->caches_most)
+		strncpy(at(box, box->caches + number * NAME_BYTES), name, NAME_BYTES - 1);
 }
 
 // ---- what is written now and then

@@ -29,6 +29,7 @@ void black_box_count(uint32_t number, int live, int total);
 void black_box_forget(uint32_t number);
 
 void black_box_name(uint32_t thread, const char *name);
+void black_box_cache(unsigned number, const char *name);
 
 // Fills in the counters; set once by a floor above.
 extern void (*black_box_counters)(struct vmag_box_counters *counters);

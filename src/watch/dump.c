@@ -7,10 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cache/table.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "util/format.h"
 #include "util/real.h"
+#include "vmag/format.h"
 #include "watch/profile.h"
 
 enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768 };
@@ -167,14 +169,46 @@ static void write_maps(struct writer *out)
 		os_file_close(fd);
 }
 
+// Of which there are samples; white space in a name becomes '_'.
+static void write_cache(struct writer *out, unsigned id)
+{
+	struct vmag_cache *cache = cache_pin(id);
+	char name[CACHE_NAME_BYTES];
+
+	if (cache == NULL)
+		return;
+	memcpy(name, cache->name, sizeof name);
+	cache_unpin(cache);
+	for (char *at = name; *at != '\0'; at++)
+		if (*at <= ' ')
+			*at = '_';
+	text_add(line(out), " cache.%u=%s", id, name);
+}
+
+static void write_caches(struct writer *out)
+{
+	uint64_t seen[CACHES_MOST / 64] = { 0 };
+
+	for (uint32_t number = 1; number <= profile_tallies(); number++) {
+		unsigned id = profile_tally(number)->arena - (unsigned)VMAG_ARENA_CACHES;
+
+		if (id >= CACHES_MOST || (seen[id / 64] >> id % 64 & 1) != 0)
+			continue;
+		seen[id / 64] |= (uint64_t)1 << id % 64;
+		write_cache(out, id);
+	}
+}
+
 // Stacks by their place in this file.
 static void write_samples(struct writer *out, struct stack *newest, uint32_t dump)
 {
 	uint32_t place = 0;
 
-	text_add(line(out), "\nVMAG_PROFILE:\nlg_sample=%u lost=%zu pid=%d time=%zu\n",
+	text_add(line(out), "\nVMAG_PROFILE:\nlg_sample=%u lost=%zu pid=%d time=%zu",
 		 (unsigned)atomic_load(&profile_settings.lg_sample), (size_t)profile_lost(), (int)getpid(),
 		 (size_t)os_clock_epoch_seconds());
+	write_caches(out);
+	text_add(line(out), "\n");
 	for (struct stack *stack = newest; stack != NULL; stack = stack->older) {
 		if (stack->dump != dump)
 			continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cache/table.h"
 #include "os/clock.h"
 #include "os/mutex.h"
 #include "os/thread.h"
@@ -15,6 +16,7 @@
 #include "watch/black_box.h"
 #include "watch/dump.h"
 #include "watch/known_stacks.h"
+#include "watch/sampled_objects.h"
 
 enum {
 	LG_BLOCK = 7,      // tallies a block, so that one is BASE_LARGEST bytes
@@ -156,16 +158,29 @@ static uint32_t take_number(void)
 	return number;
 }
 
+static void tell_cache(unsigned id)
+{
+	struct vmag_cache *cache = cache_pin(id);
+
+	if (cache == NULL)
+		return;
+	black_box_cache(id, cache->name);
+	cache_unpin(cache);
+}
+
 // Under the lock.
 static void tell_box(uint32_t number, uint64_t live, uint64_t total)
 {
 	const struct tally *tally = profile_tally(number);
 
-	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
-		black_box_add(number, tally->stack, &(struct vmag_box_tally){
-			.size = tally->size, .thread = tally->thread, .arena = tally->arena, .lg_sample = tally->lg_sample,
-			.live = live, .total = total,
-		});
+	if (atomic_load_explicit(&black_box, memory_order_relaxed) == NULL)
+		return;
+	if (tally->arena >= VMAG_ARENA_CACHES)
+		tell_cache(tally->arena - VMAG_ARENA_CACHES);
+	black_box_add(number, tally->stack, &(struct vmag_box_tally){
+		.size = tally->size, .thread = tally->thread, .arena = tally->arena, .lg_sample = tally->lg_sample,
+		.live = live, .total = total,
+	});
 }
 
 static void count(uint32_t number, int live, int total)
@@ -501,6 +516,7 @@ struct mutex *profile_mutex(void)
 
 void profile_fork_prepare(void)
 {
+	sampled_objects_fork_prepare();
 	stacks_fork_prepare();
 	mutex_fork_lock(&profile.lock);
 }
@@ -509,6 +525,7 @@ void profile_fork_done(bool child)
 {
 	mutex_fork_unlock(&profile.lock);
 	stacks_fork_done();
+	sampled_objects_fork_done();
 	if (child)
 		dump_fork_child();
 }

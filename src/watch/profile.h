@@ -58,7 +58,8 @@ static inline bool profile_is_hit(struct profile_thread *self, int64_t *until, s
 	return __builtin_expect(*until < 0, 0) && profile_draw(self, until, bytes);
 }
 
-// Tells an allocation with its stack. The tally's number; 0: not recorded. Takes locks, may call the operating system.
+// Tells an allocation with its stack. `arena`: its number, or VMAG_ARENA_CACHES and more. The tally's number; 0: not recorded.
+// Takes locks, may call the operating system.
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena);
 
 // What an object of that tally stands for, in bytes; of `bytes` itself when it is 0.

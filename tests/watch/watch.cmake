@@ -11,6 +11,10 @@ vmag_test(watch.tool quick 120 ${PYTHON} ${WATCH}/tool.py ${CMAKE_BINARY_DIR}/bi
 vmag_test_program(watch_controls watch/controls.c LIBRARIES vmag)
 target_include_directories(watch_controls PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.controls quick 60 watch_controls)
+vmag_test_program(watch_cached watch/cached.c LIBRARIES vmag)
+target_include_directories(watch_cached PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(watch_cached PRIVATE m)
+vmag_test(watch.cached quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=prof:true,lg_prof_sample:12 $<TARGET_FILE:watch_cached>)
 vmag_test_program(watch_traced watch/traced.c LIBRARIES vmag)
 target_include_directories(watch_traced PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag>
