@@ -6,8 +6,10 @@
 #include "cache/front.h"
 #include "cache/reserve.h"
 #include "cache/table.h"
+#include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/sampling.h"
+#include "heap/size_class.h"
 #include "vmag/format.h"
 #include "vmag/trace_format.h"
 #include "vmag/vmem.h"
@@ -85,10 +87,29 @@ static __attribute__((noinline)) void tell_free(const vmag_cache_t *cache, const
 	sampling_object_freed(object);
 }
 
+// While only the profile watches: from the thread's own tops, its bytes counted. NULL: a miss, or the profile wants the next one.
+static inline void *sampled_take(const vmag_cache_t *cache)
+{
+	if (!size_classes_closed() || trace_is_on() || words.until < (int64_t)cache->object_bytes)
+		return NULL;
+	void *object = cache_front_take(cache);
+	if (object != NULL)
+		words.until -= (int64_t)cache->object_bytes;
+	return object;
+}
+
+// Of an object that was not sampled. False: the long way.
+static inline bool sampled_put(const vmag_cache_t *cache, void *object)
+{
+	return size_classes_closed() && !trace_is_on() && object != NULL && !sampled_objects_may_have(object) && cache_front_put(cache, object);
+}
+
 static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags)
 {
-	void *object;
+	void *object = sampled_take(cache);
 
+	if (LIKELY(object != NULL))
+		return object;
 	cache_door(!caches_are_watched());
 	object = cache_alloc(cache, flags);
 	if (caches_are_watched() && object != NULL)
@@ -98,6 +119,8 @@ static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags
 
 static __attribute__((noinline)) void free_miss(vmag_cache_t *cache, void *object)
 {
+	if (LIKELY(sampled_put(cache, object)))
+		return;
 	cache_door(!caches_are_watched());
 	if (caches_are_watched() && object != NULL)
 		tell_free(cache, object);

@@ -47,13 +47,20 @@ static struct sampled *take(list *from, const void *object)
 	return sampled;
 }
 
+bool sampled_objects_may_have(const void *object)
+{
+	const list *from = list_of(object);
+
+	return from != NULL && atomic_load_explicit(from, memory_order_relaxed) != NULL;
+}
+
 uint32_t sampled_objects_take(const void *object)
 {
 	list *from = list_of(object);
 	struct sampled *sampled;
 	uint32_t tally;
 
-	if (from == NULL || atomic_load_explicit(from, memory_order_relaxed) == NULL)
+	if (!sampled_objects_may_have(object))
 		return 0;
 	mutex_lock(&table.lock);
 	sampled = take(from, object);

@@ -16,6 +16,9 @@ extern _Atomic uint32_t sampled_objects;
 // False: no memory.
 bool sampled_objects_add(const void *object, uint32_t tally);
 
+// False: it was not sampled.
+bool sampled_objects_may_have(const void *object);
+
 // The object's tally, and it is not known any more; 0: it was not sampled.
 uint32_t sampled_objects_take(const void *object);
 
