@@ -119,6 +119,30 @@ static void a_visit_meets_every_step(void) {
     CHECK(bin_used(&words.front->arena->bins[size_class(SIZE)]) == 0);
 }
 
+// A hit that was under way writes its word when all is taken: what comes then finds the gap and misses, in every fast path.
+static void a_gap_is_a_miss(size_t size) {
+    unsigned class = size_class(size);
+    void *objects[12];
+
+    for (int i = 0; i < 12; i++)
+        objects[i] = malloc(size);
+    for (int i = 0; i < 12; i++)
+        free(objects[i]);
+    sleeper_close(words.front, &loot);
+    CHECK(sleeper_take(words.front, &loot));
+    sleeper_settle(words.front, &loot, true);
+    CHECK(loot.count[class] > 0);
+    words.top[class] = loot.top[class];
+    for (int i = 0; i < 12; i++) {
+        objects[i] = malloc(size);
+        CHECK((intptr_t)objects[i] > 0 && !was_taken(class, objects[i]));
+        memset(objects[i], i, size);
+    }
+    loot_give(&loot);
+    for (int i = 0; i < 12; i++)
+        free(objects[i]);
+}
+
 enum { THREADS = 3, SLOTS = 300, OPERATIONS = 500000, SHARED = 64 };
 
 static _Atomic bool ends;
@@ -262,6 +286,8 @@ int main(void) {
     free(malloc(SIZE));
     options.background_thread = false;
     a_visit_meets_every_step();
+    a_gap_is_a_miss(SIZE);
+    a_gap_is_a_miss(2000);
     if (!os_fence())
         return 0; // nobody is visited here
     nothing_is_lost_under_visits();
