@@ -16,7 +16,7 @@
 #include "util/assert.h"
 #include "vmag/format.h"
 
-enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, LG_GROWTH_STEP = 3, LG_DEPOT_PROPORTION = 4 };
+enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, GROWTH_STEP = 64 * 1024, LG_GROWTH_STEP = 3, LG_DEPOT_PROPORTION = 4 };
 
 static struct {
 	struct mutex lock;
@@ -283,21 +283,35 @@ void arena_leave(struct arena *arena)
 	atomic_fetch_sub(&arena->visitors, 1);
 }
 
+// The heap takes fresh pages, and is an eighth larger than when idle memory was last given back. When it shrinks that counts from there.
+static bool grows(struct arena *arena, size_t wanted)
+{
+	size_t active = pages_active_bytes(&arena->pages), before = atomic_load_explicit(&arena->grown_bytes, memory_order_relaxed);
+
+	if (active < before)
+		atomic_store_explicit(&arena->grown_bytes, active, memory_order_relaxed);
+	return active >= before + (before >> LG_GROWTH_STEP) + GROWTH_STEP && pages_are_fresh(&arena->pages, wanted);
+}
+
+bool arena_grows(struct arena *arena, unsigned class)
+{
+	struct bin *bin = &arena->bins[class];
+
+	return class < SLAB_CLASSES && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && grows(arena, bin->shape.slab_bytes);
+}
+
+static bool depots_hold_much(const struct arena *arena)
+{
+	return arena_depot_bytes(arena) >= GROWTH_SLACK + (pages_active_bytes(&arena->pages) >> LG_GROWTH_PROPORTION);
+}
+
 // Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise); and
-// each time that it has grown by an eighth all of it, for a few scattered rounds may keep many slabs from emptying.
+// each time that it has grown by an eighth all of it, for a few scattered rounds may keep many slabs from emptying, and the empty slabs.
 static bool reap_before_growth(struct arena *arena, size_t wanted)
 {
-	size_t active = pages_active_bytes(&arena->pages), grown = atomic_load_explicit(&arena->grown_bytes, memory_order_relaxed);
-	size_t held;
 	bool reaped;
 
-	if (active < grown)
-		atomic_store_explicit(&arena->grown_bytes, active, memory_order_relaxed);
-	if (pages_dirty_bytes(&arena->pages) >= wanted)
-		return false;
-	held = arena_depot_bytes(arena);
-	if (held == 0 || (held < GROWTH_SLACK + (active >> LG_GROWTH_PROPORTION) &&
-			  active < grown + (grown >> LG_GROWTH_STEP) + GROWTH_SLACK))
+	if (!grows(arena, wanted) && (!depots_hold_much(arena) || !pages_are_fresh(&arena->pages, wanted)))
 		return false;
 	reaped = arena_reap(arena, true);
 	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);

@@ -102,6 +102,9 @@ void arena_leave(struct arena *arena);
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);
 
+// Whether the class has no free buffer, and the heap would have to grow for one by more than since idle memory was last given back.
+bool arena_grows(struct arena *arena, unsigned class);
+
 // Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
 void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
 

@@ -31,7 +31,7 @@ enum {
 	MISSES_A_LOOK = 16,       // between looks at the clock
 	SAMPLES = 8,              // rounds looked at of a full magazine
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
-	FRONTS_FLOOR = 512 * 1024, // bytes that an arena's fronts may hold in any case
+	FRONTS_FLOOR = 1024 * 1024, // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2,  // and of its active bytes
 	DRAINS_OF_A_RUN = 3,       // visits to the slabs to free, none to allocate, that tell that a heap is being taken down
 	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that was made smaller then
@@ -380,11 +380,40 @@ static struct magazine *outgrown(struct front *front, unsigned class, struct mag
 	return grown(front, class, empty);
 }
 
+static void give_previous(struct front *front, unsigned class)
+{
+	struct magazine *previous = front->previous[class];
+
+	keep_previous(front, class, NULL);
+	front_put_away(front->arena, class, previous);
+}
+
+static void give_loaded(struct front *front, unsigned class)
+{
+	struct magazine *loaded = unload_all(front, class);
+
+	front->batch[class] = (uint8_t)front_first_batch(class);
+	front_put_away(front->arena, class, loaded);
+}
+
+// Everything goes, of whatever class, before the heap takes fresh pages: what is in use comes back from the slabs that it went to.
+static void give_all(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		if (front->loaded[class] != NULL) {
+			give_previous(front, class);
+			give_loaded(front, class);
+		}
+}
+
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 {
 	size_t wanted = min_size(front->batch[class], magazine->capacity);
-	size_t got = arena_fill(front->arena, class, magazine->round, wanted);
+	size_t got;
 
+	if (UNLIKELY(arena_grows(front->arena, class)))
+		give_all(front);
+	got = arena_fill(front->arena, class, magazine->round, wanted);
 	if (got == 0) {
 		magazine_clear(magazine, front->word | class);
 		load(front, class, magazine);
@@ -707,17 +736,16 @@ static void front_tidy(struct front *front)
 {
 	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
-		struct magazine *idle = NULL;
-
 		if (front->loaded[class] != NULL && front->top[class] == front->seen[class]) {
-			idle = front->previous[class] != NULL ? front->previous[class] : unload_all(front, class);
-			keep_previous(front, class, NULL);
-			front->batch[class] = (uint8_t)front_first_batch(class);
-			if (front->loaded[class] == NULL)
+			if (front->previous[class] != NULL)
+				give_previous(front, class);
+			else {
+				give_loaded(front, class);
 				set_capacity(front, class, 0);
+			}
+			front->batch[class] = (uint8_t)front_first_batch(class);
 		}
 		front->seen[class] = front->top[class];
-		front_put_away(front->arena, class, idle);
 	}
 	outbound_flush(front);
 	front_leave(front);

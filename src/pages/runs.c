@@ -216,6 +216,11 @@ uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed)
 	return take(pages, size, 0, zeroed, USE_GROWN);
 }
 
+bool pages_are_fresh(struct pages *pages, size_t size)
+{
+	return pages_dirty_bytes(pages) < size || vmem_expect_dirty(&pages->runs, size) < size;
+}
+
 void pages_free(struct pages *pages, uintptr_t start, size_t size)
 {
 	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);

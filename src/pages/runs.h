@@ -61,6 +61,9 @@ uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool
 uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed);
 void pages_free(struct pages *pages, uintptr_t start, size_t size);
 
+// Whether a run of that size would take pages that nobody used before, or that went back to the system.
+bool pages_are_fresh(struct pages *pages, size_t size);
+
 // In place; false: not possible. `*zeroed`: what was added is zero.
 bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed);
 bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size);

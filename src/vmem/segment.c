@@ -50,18 +50,19 @@ void vmem_coalesce(struct vmem *arena, struct vmem_segment *segment)
 			return;
 }
 
-// Where the dirty bytes lie is not known: each part gets its share.
-static size_t dirty_share(const struct vmem_segment *segment, size_t size)
+// Where the dirty bytes lie is not known. Memory is taken from the low end of segments, so what comes back joins what was never used
+// from below: they are taken to lie at the low end.
+static size_t dirty_share(const struct vmem_segment *segment, uintptr_t start, size_t size)
 {
-	if (segment->dirty == 0 || segment->dirty == segment->size)
-		return segment->dirty == 0 ? 0 : size;
-	return (size_t)((unsigned __int128)segment->dirty * size / segment->size);
+	size_t below = start - segment->start;
+
+	return min_size(segment->dirty - min_size(segment->dirty, below), size);
 }
 
 void vmem_split_off(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size, struct vmem_segment *before)
 {
 	struct vmem_segment *part = vmem_segment_new(arena, start, size, before);
-	size_t share = dirty_share(segment, size);
+	size_t share = dirty_share(segment, start, size);
 
 	part->kind = segment->kind;
 	part->dirty = share;

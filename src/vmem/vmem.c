@@ -84,6 +84,18 @@ static inline struct vmem_piece take(struct vmem *arena, size_t size, enum vmem_
 	return none;
 }
 
+size_t vmem_expect_dirty(struct vmem *arena, size_t size)
+{
+	struct vmem_segment *segment;
+	size_t dirty;
+
+	mutex_lock(&arena->lock);
+	segment = arena->bytes[VMEM_DIRTY] < size ? NULL : vmem_fit(arena, VMEM_DIRTY, size, arena->policy, false);
+	dirty = segment == NULL ? 0 : min_size(segment->dirty, size);
+	mutex_unlock(&arena->lock);
+	return dirty;
+}
+
 static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				       enum vmem_policy policy)
 {

@@ -118,6 +118,9 @@ bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
 // Allocates `size` (rounded up to quanta), importing if there is too little. Dirty segments first; kind CLEAN: nothing of it
 // was used before.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
+
+// How many bytes of what it would return were used before, by the estimate; 0: it would import.
+size_t vmem_expect_dirty(struct vmem *arena, size_t size);
 // `constraint` may be NULL. `flags` go to import.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags);

@@ -36,6 +36,7 @@ int main(int count, char **arguments) {
     CHECK(mallctl("arenas.create", &id, &size, NULL, 0) == 0);
     for (int i = 0; i < 100; i++)
         objects[i] = mallocx(i * 1000 + 1, i % 2 ? MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE : 0);
+    free(malloc(100)); // magazines hold something
     before = counter("thread.allocated");
     if (count > 2) {
         malloc_message = message;

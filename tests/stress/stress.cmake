@@ -1,4 +1,4 @@
-# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds; every run takes a new seed and prints it.  And sizes that drift.
+# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds; every run takes a new seed and prints it.  And sizes that drift, and that take turns.
 # SPDX-License-Identifier: BSD-2-Clause
 
 vmag_test_program(stress stress/stress.c LIBRARIES vmag)
@@ -13,6 +13,9 @@ vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
 
 vmag_test_program(stress_drift stress/drift.c LIBRARIES vmag)
 vmag_test(stress.drift quick 20 stress_drift)
+
+vmag_test_program(stress_turns stress/turns.c LIBRARIES vmag)
+vmag_test(stress.turns quick 20 stress_turns)
 
 vmag_test_program(stress_havoc stress/havoc.c LIBRARIES vmag)
 foreach(threads 2 12)

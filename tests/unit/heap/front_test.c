@@ -28,7 +28,7 @@ int main(void) {
     options.background_thread = false;
     free(malloc(1));
     CHECK(words.front != NULL);
-    words.front->arena->front_bytes = 1024 * KIB; // as if others held that much beside a heap of nothing
+    words.front->arena->front_bytes = 2048 * KIB; // as if others held that much beside a heap of nothing
     visit_depot();
     CHECK_LE(words.front->capacity[class], most);
     words.front->arena->front_bytes = 0;
