@@ -41,6 +41,7 @@ struct arena {
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
+	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
 	// Each with its lock.
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];

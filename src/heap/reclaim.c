@@ -128,6 +128,18 @@ void reclaim_look(struct arena *arena, uint64_t now_ms)
 	reclaim_expect(arena, 0);
 }
 
+// Nobody has been in the arena since the last step: what is dirty will not be wanted soon. Not at once when the last thread leaves, for
+// the next may come: then it would have a page fault for each page that the one before had (docs/decisions/0040).
+static bool is_left_alone(struct arena *arena)
+{
+	uint64_t allocs = __atomic_load_n(&arena->pages.runs.allocs, __ATOMIC_RELAXED);
+	unsigned own = words.front != NULL && words.front->arena == arena; // the background thread's
+	bool alone = atomic_load_explicit(&arena->threads, memory_order_relaxed) == own && allocs == arena->allocs_at_step;
+
+	arena->allocs_at_step = allocs;
+	return alone && pages_exceed_allowed(&arena->pages);
+}
+
 bool reclaim_step(uint64_t now_ms)
 {
 	bool left = cpu_fronts_tidy(now_ms);
@@ -139,6 +151,8 @@ bool reclaim_step(uint64_t now_ms)
 
 		if (arena == NULL)
 			continue;
+		if (is_left_alone(arena))
+			reclaim_arena(arena);
 		arena_step(arena, now_ms);
 		left |= reclaim_garbage(arena) > 0;
 	}

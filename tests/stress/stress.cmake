@@ -17,6 +17,10 @@ vmag_test(stress.drift quick 20 stress_drift)
 vmag_test_program(stress_turns stress/turns.c LIBRARIES vmag)
 vmag_test(stress.turns quick 20 stress_turns)
 
+vmag_test_program(stress_left stress/left.c LIBRARIES vmag)
+vmag_test(stress.left quick 20 stress_left)
+set_tests_properties(stress.left PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:60000")
+
 vmag_test_program(stress_havoc stress/havoc.c LIBRARIES vmag)
 foreach(threads 2 12)
   vmag_test(stress.havoc.${threads} slow 60 stress_havoc ${threads} 4)
