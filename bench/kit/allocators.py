@@ -19,8 +19,10 @@ VERSIONS = TOP / "build/peers/versions.txt"
 
 
 def fetch_peers():
-    if not VERSIONS.exists():
-        subprocess.run([TOP / "bench/peers/get.sh"], check=False)
+    """Peers that are not there yet, or that the script did not know when it ran last."""
+    script = TOP / "bench/peers/get.sh"
+    if not VERSIONS.exists() or VERSIONS.stat().st_mtime < script.stat().st_mtime:
+        subprocess.run([script], check=False)
 
 
 def known(who, library, folder):

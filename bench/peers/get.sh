@@ -15,6 +15,8 @@ set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 out=$top/build/peers
 log=$out/log
+versions=$out/versions.new # in its place when it is whole
+crates="libmimalloc-sys tikv-jemalloc-sys snmalloc-sys rpmalloc-sys"
 packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
 jobs=${JOBS:-$(nproc)}
 
@@ -40,28 +42,25 @@ debian_note() {
     library=$(dpkg-query -L "$2" 2>/dev/null | grep "/$3\$" | head -n 1)
     [ -n "$library" ] || return 0
     version=$(dpkg-query -W -f='${Version}' "$2")
-    echo "$1 $version debian:$2 $library" >>"$out/versions.txt"
+    echo "$1 $version debian:$2 $library" >>"$versions"
 }
 
-# Download the crates, at their current releases, through cargo.
+# Download the crates, at their current releases, through cargo. What was built of others is built anew, so that versions are of what is there.
 crates_fetch() {
-    [ ! -d "$out/vendor" ] || return 0
+    missing=
+    for crate in $crates; do [ -d "$out/vendor/$crate" ] || missing="$missing $crate"; done
+    [ -n "$missing" ] || return 0
     mkdir -p "$out/fetch/src"
     : >"$out/fetch/src/lib.rs"
-    cat >"$out/fetch/Cargo.toml" <<END
-[package]
-name = "peers"
-version = "0.0.0"
-edition = "2021"
-[dependencies]
-libmimalloc-sys = "*"
-tikv-jemalloc-sys = "*"
-snmalloc-sys = "*"
-rpmalloc-sys = "*"
-[workspace]
-END
+    {
+        printf '[package]\nname = "peers"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n[dependencies]\n'
+        for crate in $crates; do echo "$crate = \"*\""; done
+    } >"$out/fetch/Cargo.toml"
     say "fetching from crates.io"
-    (cd "$out/fetch" && cargo vendor "$out/vendor") >"$log/fetch.txt" 2>&1
+    rm -rf "$out/fetched"
+    (cd "$out/fetch" && cargo vendor "$out/fetched") >"$log/fetch.txt" 2>&1 || return 1
+    rm -rf "$out"/lib*.so "$out/vendor"
+    mv "$out/fetched" "$out/vendor"
 }
 
 crate_version() { sed -n 's/^version = "\(.*\)"/\1/p' "$out/vendor/$1/Cargo.toml" | head -n 1; }
@@ -79,7 +78,7 @@ crate_build() {
             return 0
         fi
     fi
-    echo "$1 $3 crates.io:$2-$(crate_version "$2") $library" >>"$out/versions.txt"
+    echo "$1 $3 crates.io:$2-$(crate_version "$2") $library" >>"$versions"
 }
 
 # mimalloc's crate leaves out the folder cmake/; its CMakeLists.txt needs two small files from there.
@@ -138,7 +137,7 @@ crates_build() {
 
 [ "${1:-}" != --again ] || rm -rf "$out"
 mkdir -p "$log"
-: >"$out/versions.txt"
+: >"$versions"
 
 debian_install
 debian_note jemalloc-deb libjemalloc2 libjemalloc.so.2
@@ -148,10 +147,11 @@ debian_note tbb-deb libtbbmalloc2 libtbbmalloc_proxy.so.2
 
 if ! command -v cargo >/dev/null || ! command -v cmake >/dev/null; then
     say "cargo and cmake are needed for the current releases; going on with Debian's"
-elif ! crates_fetch; then
-    rm -rf "$out/vendor"
-    say "crates.io could not be reached, see $log/fetch.txt; going on with Debian's"
-else
+elif crates_fetch; then
     crates_build
+else
+    say "crates.io could not be reached, see $log/fetch.txt; going on with what is there"
+    [ ! -d "$out/vendor" ] || crates_build
 fi
+mv "$versions" "$out/versions.txt"
 cat "$out/versions.txt" >&2
