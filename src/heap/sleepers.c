@@ -105,15 +105,19 @@ static size_t settle_outbound(struct front *front, unsigned class, struct loot *
 {
 	struct outbound *outbound = &front->outbound[class];
 	void **top = loot->outbound_top[class], **closed = FRONT_CLOSED;
-	size_t rounds = top == NULL || top == FRONT_CLOSED ? 0 : (size_t)(top - outbound->magazine->round);
+	size_t rounds = top == NULL || top == FRONT_CLOSED ? 0 : (size_t)(top - outbound->magazine->round), taken = 0;
 
 	if (rounds > 0 && (!fenced || rounds > LOOT_ROUNDS - to)) {
 		__atomic_compare_exchange_n(&outbound->top, &closed, top, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		return 0;
 	}
-	for (size_t i = 0; i < rounds; i++)
-		loot->round[to + i] = __atomic_exchange_n(&outbound->magazine->round[i], MAGAZINE_GAP, __ATOMIC_RELAXED);
-	return rounds;
+	for (size_t i = 0; i < rounds; i++) {
+		void *round = __atomic_exchange_n(&outbound->magazine->round[i], MAGAZINE_GAP, __ATOMIC_RELAXED);
+
+		if (magazine_is_round(round)) // else it was taken before, and a send that was under way opened the magazine again
+			loot->round[to + taken++] = round;
+	}
+	return taken;
 }
 
 static void settle_previous(struct front *front, unsigned class, struct loot *loot)

@@ -23,7 +23,8 @@ static void *work(void *unused) {
 
 int main(void) {
     pthread_t threads[THREADS];
-    free(malloc(1)); // this thread has an arena of its own
+    void *volatile first = malloc(1); // this thread has an arena of its own
+    free(first);
     long before = anonymous_bytes(), held = 0;
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, work, NULL), 0);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);

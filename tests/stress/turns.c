@@ -25,7 +25,8 @@ static void work_with(size_t size, unsigned turn) {
 
 int main(void) {
     memset(kept, 0, sizeof kept);
-    free(malloc(1));
+    void *volatile first = malloc(1);
+    free(first);
     long before = anonymous_bytes(), most = 0;
     unsigned turn = 0;
     for (int i = 0; i < TURNS; i++)
