@@ -21,10 +21,18 @@ static void *work(void *unused) {
     return unused;
 }
 
+static void *little(void *unused) {
+    void *volatile first = malloc(1);
+    free(first);
+    return unused;
+}
+
 int main(void) {
     pthread_t threads[THREADS];
     void *volatile first = malloc(1); // this thread has an arena of its own
     free(first);
+    CHECK_EQ(pthread_create(&threads[0], NULL, little, NULL), 0); // until one thread has counted the processors, others share that arena
+    CHECK_EQ(pthread_join(threads[0], NULL), 0);
     long before = anonymous_bytes(), held = 0;
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, work, NULL), 0);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
