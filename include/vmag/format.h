@@ -97,6 +97,9 @@ struct vmag_root {
 	// Appended: one free object of a small class that a thread has beside its magazines.
 	uint32_t front_words;                // pointer, NULL: it has none; to
 	uint32_t words_ahead, ahead_classes; // an array by class of pointers, NULL: none; its length
+
+	// Appended: slabs that are larger than their bin says; bin_slabs and bin_partial_slabs count one as many times.
+	uint32_t slab_lg_times; // uint8_t: 2^ it times as large, with as many times the buffers
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

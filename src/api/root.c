@@ -53,6 +53,7 @@ static void tell_heap(struct vmag_root *root)
 		.run_bin = offsetof(struct run, bin),
 		.run_bytes = offsetof(struct run, bytes),
 		.slab_bitmap = offsetof(struct slab, bitmap),
+		.slab_lg_times = offsetof(struct slab, run.lg_times),
 		.bin_size = offsetof(struct bin, shape.size),
 		.bin_slab_bytes = offsetof(struct bin, shape.slab_bytes),
 		.bin_buffers = offsetof(struct bin, shape.buffers),

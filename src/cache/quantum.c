@@ -18,7 +18,7 @@ static void release(void *arena, void *start, size_t size)
 	resource_free(arena, (uintptr_t)start, size, "vmag_vmem_free");
 }
 
-static size_t slab_bytes(const struct vmag_vmem *arena)
+static size_t slab_bytes_of(const struct vmag_vmem *arena)
 {
 	return max_size((size_t)2 << lg_floor(3 * arena->qcache_max), SLAB_LEAST);
 }
@@ -34,7 +34,7 @@ static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
 		.name = name,
 		.size = size,
 		.source = { import, release, arena, (size_t)1 << arena->lg_quantum },
-		.slab_bytes = slab_bytes(arena),
+		.slab_bytes = slab_bytes_of(arena),
 		.free_name = "vmag_vmem_free",
 		.flags = VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM,
 	});

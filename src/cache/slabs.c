@@ -76,7 +76,7 @@ struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, 
 
 static size_t head_bytes(const struct bin *bin)
 {
-	return sizeof(struct cache_slab) + slab_header_bytes(&bin->shape);
+	return sizeof(struct cache_slab) + slab_header_bytes(&bin->shape, 0);
 }
 
 static struct cache_slab **bucket(const struct vmag_cache *cache, uintptr_t window)
@@ -173,7 +173,7 @@ static struct slab *create(struct bin *bin)
 		base_free(head, head_bytes(bin));
 		return NULL;
 	}
-	slab_init(cache_slab_body(head), bin, head->start + next_colour(cache));
+	slab_init(cache_slab_body(head), bin, head->start + next_colour(cache), 0);
 	if (from_heap(cache) && !page_map_set(head->start, bin->shape.slab_bytes, 0, &cache_slab_body(head)->run)) {
 		release(cache, head->start);
 		base_free(head, head_bytes(bin));

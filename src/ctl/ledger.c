@@ -50,7 +50,7 @@ static size_t free_bytes(const struct slab *slab, const struct slab_shape *shape
 {
 	size_t sum = 0, first = from / shape->size;
 
-	for (size_t i = first; i < shape->buffers && i * shape->size < to; i++)
+	for (size_t i = first; i < slab_buffers(slab, shape) && i * shape->size < to; i++)
 		if (slab->bitmap[i / 64] >> i % 64 & 1)
 			sum += min_size((i + 1) * shape->size, to) - max_size(i * shape->size, from);
 	return sum;
@@ -61,13 +61,14 @@ static void count_slab(struct walk *walk, enum os_page_state state, uintptr_t at
 {
 	unsigned class = word_class(word);
 	struct bin *bin = &arena_of((word >> 8) - 1)->bins[class];
-	size_t used = bin->shape.buffers * (size_t)bin->shape.size, holes = 0, ends = 0, from = 0;
+	size_t used, holes = 0, ends = 0, from = 0;
 
 	mutex_lock(&bin->lock);
 	struct slab *slab = (struct slab *)(void *)page_map_run((void *)at);
 
 	// A slab that is being made or destroyed is passed over: its granule counts as live.
-	if (slab != NULL && slab->run.bin == bin && at - run_start(&slab->run) < bin->shape.slab_bytes) {
+	if (slab != NULL && slab->run.bin == bin && at - run_start(&slab->run) < slab_bytes(slab, &bin->shape)) {
+		used = slab_buffers(slab, &bin->shape) * bin->shape.size;
 		from = at - run_start(&slab->run);
 		ends = from + GRANULE_BYTES - min_size(max_size(from, used), from + GRANULE_BYTES);
 		holes = free_bytes(slab, &bin->shape, from, from + GRANULE_BYTES);

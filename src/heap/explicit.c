@@ -76,7 +76,7 @@ static void forget_run(uintptr_t start, size_t size)
 	if (run->bin == NULL)
 		large_note_freed(run);
 	page_map_clear(start, run->bin != NULL ? size : 1);
-	base_free(run, run->bin != NULL ? slab_header_bytes(&run->bin->shape) : sizeof *run);
+	base_free(run, run->bin != NULL ? slab_header_bytes(&run->bin->shape, run->lg_times) : sizeof *run);
 }
 
 static void forget_runs(struct arena *arena)

@@ -31,7 +31,7 @@ static void slab_utilization(struct bin *bin, const struct slab *slab, struct ut
 	mutex_lock(&bin->lock);
 	*result = (struct utilization){
 		.lowest_slab = bin->partial == NULL ? NULL : (void *)bin->partial->key,
-		.free_count = slab->run.free_count,
+		.free_count = slab->run.free_count >> slab->run.lg_times,
 		.count = bin->shape.buffers,
 		.bytes = bin->shape.slab_bytes,
 		.bin_free_count = bin->free_buffers,

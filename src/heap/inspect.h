@@ -11,8 +11,10 @@ int heap_arena_of(const void *address, unsigned *id);
 // In the order of experimental.utilization.query. A buffer in a magazine counts as used. Of a large object: 0 free of 1.
 struct utilization {
 	void *lowest_slab;             // the slab that serves next; NULL: none, or a large object
-	size_t free_count, count;      // buffers of the slab of the address
-	size_t bytes;                  // of this slab or large object
+	// Buffers and bytes of the slab of the address, or of the large object. Of a slab that is larger than its bin's shape, as many times less:
+	// programs that move objects compare this with the bin's count of slabs, which has it as many times.
+	size_t free_count, count;
+	size_t bytes;
 	size_t bin_free_count, bin_count; // buffers of all slabs of the bin
 };
 

@@ -196,6 +196,15 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, enum
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size); // it will be resident with the first touch of its neighbour
 }
 
+static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size, enum use use)
+{
+	if (piece.start != 0 && piece.dirty < size)
+		keep_proportion(pages, size - piece.dirty);
+	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
+		ask_for_huge(pages, piece.start, size, use);
+	return piece.start;
+}
+
 static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, enum use use)
 {
 	struct vmem_constraint aligned = { .align = align };
@@ -203,11 +212,14 @@ static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
 	*zeroed = piece.kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
-	if (piece.start != 0 && piece.dirty < size)
-		keep_proportion(pages, size - piece.dirty);
-	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
-		ask_for_huge(pages, piece.start, size, use);
-	return piece.start;
+	return begin(pages, piece, size, use);
+}
+
+uintptr_t pages_alloc_slab(struct pages *pages, size_t size, unsigned *lg_times)
+{
+	struct vmem_piece piece = vmem_segment_alloc_times(&pages->runs, size, lg_times);
+
+	return begin(pages, piece, size << *lg_times, USE_SLAB);
 }
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)

@@ -57,6 +57,8 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 // The same for slabs, whose buffers will all be written to: in a large heap the chunk that it begins is to be huge pages. Of an object
 // smaller than a chunk a program may touch a page only, as with buffers of connections: earlier chunks tell (docs/decisions/0005).
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed);
+// The same for a slab of `size` bytes or 2^*lg_times as many; it is less where there is such a place already; `*lg_times`: what it became.
+uintptr_t pages_alloc_slab(struct pages *pages, size_t size, unsigned *lg_times);
 // And for an object that has outgrown its place: it was filled, and so will be the rest.
 uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed);
 void pages_free(struct pages *pages, uintptr_t start, size_t size);

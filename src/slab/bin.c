@@ -10,6 +10,8 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
+enum { LG_SLABS_A_DOUBLING = 5 }; // a slab is at most a 32nd of what its bin has, or as small as can be
+
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
 {
 	memset(bin, 0, sizeof *bin);
@@ -26,15 +28,33 @@ void bin_init_from(struct bin *bin, struct slab_shape shape, const struct slab_s
 	bin->source = source;
 }
 
-static size_t bitmap_words(const struct bin *bin)
+static size_t bitmap_words(const struct bin *bin, const struct slab *slab)
 {
-	return ((size_t)bin->shape.buffers + 63) / 64;
+	return ((size_t)slab_buffers(slab, &bin->shape) + 63) / 64;
 }
 
 // The heap's node and the run are the first members of a slab.
 static struct slab *slab_of_node(struct heap_node *node)
 {
 	return (struct slab *)(void *)node;
+}
+
+// How many slabs of the bin's shape one is.
+static size_t times(const struct slab *slab)
+{
+	return (size_t)1 << slab->run.lg_times;
+}
+
+static void become_partial(struct bin *bin, struct slab *slab)
+{
+	heap_insert(&bin->partial, &slab->run.node);
+	bin->partial_slabs += times(slab);
+}
+
+static void leave_partial(struct bin *bin, struct slab *slab)
+{
+	heap_remove(&bin->partial, &slab->run.node);
+	bin->partial_slabs -= times(slab);
 }
 
 // Buffers between two addresses come into use: their pages will be resident again.
@@ -80,14 +100,12 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 			break;
 		if (slab == bin->empty) {
 			bin->empty = NULL;
-			heap_insert(&bin->partial, &slab->run.node);
-			bin->partial_slabs++;
+			become_partial(bin, slab);
 		}
 		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
 		if (slab->run.free_count == 0) {
-			heap_remove(&bin->partial, &slab->run.node);
-			bin->partial_slabs--;
-			bin->slabs_used_up++;
+			leave_partial(bin, slab);
+			bin->slabs_used_up += times(slab);
 		}
 	}
 	bin->free_buffers -= got;
@@ -97,41 +115,53 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 	return got;
 }
 
-void slab_init(struct slab *slab, struct bin *bin, uintptr_t start)
+void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_times)
 {
-	size_t words = bitmap_words(bin);
+	size_t words;
 
 	memset(slab, 0, sizeof *slab);
+	slab->run.lg_times = (uint8_t)lg_times;
 	slab->run.node.key = start;
 	slab->run.bin = bin;
 	slab->run.arena = bin->arena;
-	slab->run.free_count = bin->shape.buffers;
+	slab->run.free_count = slab_buffers(slab, &bin->shape);
+	words = bitmap_words(bin, slab);
 	memset(slab->bitmap, 0xff, words * sizeof slab->bitmap[0]);
-	if (bin->shape.buffers % 64 != 0)
-		slab->bitmap[words - 1] = (1ull << bin->shape.buffers % 64) - 1;
+	if (slab->run.free_count % 64 != 0)
+		slab->bitmap[words - 1] = (1ull << slab->run.free_count % 64) - 1;
+}
+
+// A slab may be a part of what the bin has, so that what is unused of it does not matter.
+static unsigned lg_times_wanted(const struct bin *bin)
+{
+	size_t slabs = __atomic_load_n(&bin->slabs, __ATOMIC_RELAXED) >> LG_SLABS_A_DOUBLING;
+	unsigned lg = 0;
+
+	while (slabs >> (lg + 1) > 0 && bin->shape.slab_bytes << (lg + 1) <= LARGEST_SLAB)
+		lg++;
+	return lg;
 }
 
 static struct slab *slab_create(struct bin *bin)
 {
-	size_t header = slab_header_bytes(&bin->shape);
+	unsigned lg_times = lg_times_wanted(bin);
 	struct slab *slab;
-	bool zeroed;
 	uintptr_t start;
 
 	if (bin->source != NULL)
 		return bin->source->create(bin);
-	slab = base_alloc(header);
-	if (slab == NULL)
+	start = pages_alloc_slab(bin->pages, bin->shape.slab_bytes, &lg_times);
+	if (start == 0)
 		return NULL;
-	start = pages_alloc_dense(bin->pages, bin->shape.slab_bytes, 0, &zeroed);
-	if (start == 0) {
-		base_free(slab, header);
+	slab = base_alloc(slab_header_bytes(&bin->shape, lg_times));
+	if (slab == NULL) {
+		pages_free(bin->pages, start, bin->shape.slab_bytes << lg_times);
 		return NULL;
 	}
-	slab_init(slab, bin, start);
-	if (!page_map_set(start, bin->shape.slab_bytes, bin->word, &slab->run)) {
-		pages_free(bin->pages, start, bin->shape.slab_bytes);
-		base_free(slab, header);
+	slab_init(slab, bin, start, lg_times);
+	if (!page_map_set(start, slab_bytes(slab, &bin->shape), bin->word, &slab->run)) {
+		pages_free(bin->pages, start, slab_bytes(slab, &bin->shape));
+		base_free(slab, slab_header_bytes(&bin->shape, lg_times));
 		return NULL;
 	}
 	return slab;
@@ -140,16 +170,17 @@ static struct slab *slab_create(struct bin *bin)
 static void slab_destroy(struct bin *bin, struct slab *slab)
 {
 	uintptr_t start = run_start(&slab->run);
+	size_t bytes = slab_bytes(slab, &bin->shape);
 
 	if (UNLIKELY(guard_logs_slabs))
-		guard_log_slab(EVENT_SLAB_DESTROYED, start, bin->shape.slab_bytes, bin->shape.size);
+		guard_log_slab(EVENT_SLAB_DESTROYED, start, bytes, bin->shape.size);
 	if (bin->source != NULL) {
 		bin->source->destroy(bin, slab);
 		return;
 	}
-	page_map_clear(start, bin->shape.slab_bytes);
-	base_free(slab, slab_header_bytes(&bin->shape));
-	pages_free(bin->pages, start, bin->shape.slab_bytes);
+	page_map_clear(start, bytes);
+	base_free(slab, slab_header_bytes(&bin->shape, slab->run.lg_times));
+	pages_free(bin->pages, start, bytes);
 }
 
 bool bin_grow(struct bin *bin)
@@ -159,15 +190,14 @@ bool bin_grow(struct bin *bin)
 	if (slab == NULL)
 		return false;
 	if (UNLIKELY(guard_logs_slabs))
-		guard_log_slab(EVENT_SLAB_MADE, run_start(&slab->run), bin->shape.slab_bytes, bin->shape.size);
+		guard_log_slab(EVENT_SLAB_MADE, run_start(&slab->run), slab_bytes(slab, &bin->shape), bin->shape.size);
 	mutex_lock(&bin->lock);
-	heap_insert(&bin->partial, &slab->run.node);
-	bin->slabs++;
-	bin->slabs_made++;
+	become_partial(bin, slab);
+	bin->slabs += times(slab);
+	bin->slabs_made += times(slab);
 	if (bin->slabs > bin->slabs_most)
 		bin->slabs_most = bin->slabs;
-	bin->partial_slabs++;
-	bin->free_buffers += bin->shape.buffers;
+	bin->free_buffers += slab_buffers(slab, &bin->shape);
 	if (bin->source != NULL)
 		bin->source->join(bin, slab);
 	mutex_unlock(&bin->lock);
@@ -176,8 +206,8 @@ bool bin_grow(struct bin *bin)
 
 static void slab_leaves(struct bin *bin, struct slab *slab)
 {
-	bin->slabs--;
-	bin->free_buffers -= bin->shape.buffers;
+	bin->slabs -= times(slab);
+	bin->free_buffers -= slab_buffers(slab, &bin->shape);
 	if (bin->source != NULL)
 		bin->source->leave(bin, slab);
 }
@@ -187,8 +217,7 @@ static struct slab *keep_one_empty(struct bin *bin, struct slab *slab)
 {
 	struct slab *other = bin->empty;
 
-	heap_remove(&bin->partial, &slab->run.node);
-	bin->partial_slabs--;
+	leave_partial(bin, slab);
 	if (other != NULL && run_start(&other->run) < run_start(&slab->run)) {
 		struct slab *swap = slab;
 		slab = other;
@@ -225,11 +254,9 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 	slab->bitmap[word] |= bit;
 	if (word < slab->run.first_word)
 		slab->run.first_word = (uint32_t)word;
-	if (UNLIKELY(slab->run.free_count++ == 0)) {
-		heap_insert(&bin->partial, &slab->run.node);
-		bin->partial_slabs++;
-	}
-	if (UNLIKELY(slab->run.free_count == bin->shape.buffers))
+	if (UNLIKELY(slab->run.free_count++ == 0))
+		become_partial(bin, slab);
+	if (UNLIKELY(slab->run.free_count == slab_buffers(slab, &bin->shape)))
 		slab_emptied(bin, slab, emptied);
 	return BIN_OK;
 }
@@ -246,7 +273,7 @@ static inline enum bin_finding put_back(struct bin *bin, const void *address, st
 
 static inline bool lies_in(const struct slab *slab, const struct slab_shape *shape, const void *address)
 {
-	return (uintptr_t)address - run_start(&slab->run) < shape->slab_bytes;
+	return (uintptr_t)address - run_start(&slab->run) < slab_bytes(slab, shape);
 }
 
 // Puts back those of the rounds, from the first on, that lie in a slab which has free buffers already. Returns how many;
@@ -267,7 +294,7 @@ static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct sl
 	}
 	slab->run.first_word = least;
 	slab->run.free_count += done;
-	if (done > 0 && slab->run.free_count == bin->shape.buffers)
+	if (done > 0 && slab->run.free_count == slab_buffers(slab, &bin->shape))
 		slab_emptied(bin, slab, emptied);
 	return done;
 }
@@ -377,7 +404,7 @@ static void check_slab(struct bin *bin, const struct slab *slab)
 {
 	size_t free_count = 0;
 
-	for (size_t word = 0; word < bitmap_words(bin); word++) {
+	for (size_t word = 0; word < bitmap_words(bin, slab); word++) {
 		free_count += (size_t)__builtin_popcountl(slab->bitmap[word]);
 		ALWAYS(word >= slab->run.first_word || slab->bitmap[word] == 0);
 	}
@@ -395,7 +422,7 @@ static size_t check_nodes(struct bin *bin, const struct heap_node *node, uintptr
 		ALWAYS(node->key >= least);
 		check_slab(bin, slab);
 		ALWAYS(slab->run.free_count > 0);
-		++*slabs;
+		*slabs += times(slab);
 		free_buffers += slab->run.free_count + check_nodes(bin, node->child, node->key, slabs);
 	}
 	return free_buffers;
@@ -408,8 +435,8 @@ void bin_check(struct bin *bin)
 
 	if (bin->empty != NULL) {
 		check_slab(bin, bin->empty);
-		ALWAYS(bin->empty->run.free_count == bin->shape.buffers);
-		free_buffers += bin->shape.buffers;
+		ALWAYS(bin->empty->run.free_count == slab_buffers(bin->empty, &bin->shape));
+		free_buffers += bin->empty->run.free_count;
 	}
 	ALWAYS(free_buffers == bin->free_buffers && partial == bin->partial_slabs);
 	mutex_unlock(&bin->lock);

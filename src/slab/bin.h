@@ -39,7 +39,7 @@ struct bin {
 	// Under lock.
 	struct heap_node *partial; // slabs with free and with used buffers
 	struct slab *empty;        // at most one
-	size_t slabs;
+	size_t slabs;        // a larger one counts for as many as it is times as large, here and below
 	size_t free_buffers; // in all slabs
 	uint64_t filled, drained; // buffers handed out and taken back
 	uint64_t fills, drains;   // in so many batches
@@ -53,14 +53,14 @@ void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uin
 // The same with slabs from elsewhere; the source finds its own things from the bin's address.
 void bin_init_from(struct bin *bin, struct slab_shape shape, const struct slab_source *source);
 
-// Fills in a slab at `start` with all buffers free.
-void slab_init(struct slab *slab, struct bin *bin, uintptr_t start);
+// Fills in a slab at `start`, 2^lg_times as large as the bin's shape says, with all buffers free.
+void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_times);
 
 // Takes up to `count` free buffers out of the slabs there are; they lie at rounds[count − got … count − 1], the lowest
 // address last. Returns got.
 size_t bin_fill(struct bin *bin, void **rounds, size_t count);
 
-// Adds a slab. False: no memory. Calls the operating system.
+// Adds a slab, of a bin that has much a larger one. False: no memory. Calls the operating system.
 bool bin_grow(struct bin *bin);
 
 // Buffers handed out, those in magazines among them; an estimate while others run.

@@ -27,22 +27,22 @@ static bool all_free(const struct slab *slab, struct buffers buffers)
 }
 
 // That lie on a page, or partly on it.
-static struct buffers buffers_on(const struct slab_shape *shape, size_t first_page, size_t end_page)
+static struct buffers buffers_on(const struct slab *slab, const struct slab_shape *shape, size_t first_page, size_t end_page)
 {
 	size_t page = os_page_size();
 
 	return (struct buffers){ first_page * page / shape->size,
-				 min_size((end_page * page - 1) / shape->size + 1, shape->buffers) };
+				 min_size((end_page * page - 1) / shape->size + 1, slab_buffers(slab, shape)) };
 }
 
 // A bit for each page that could be given back.
 static uint32_t holes_of(const struct slab *slab, const struct slab_shape *shape)
 {
-	size_t pages = shape->slab_bytes / os_page_size();
+	size_t pages = slab_bytes(slab, shape) / os_page_size();
 	uint32_t holes = 0;
 
 	for (size_t page = 0; page < pages; page++)
-		if (!(slab->run.given >> page & 1) && all_free(slab, buffers_on(shape, page, page + 1)))
+		if (!(slab->run.given >> page & 1) && all_free(slab, buffers_on(slab, shape, page, page + 1)))
 			holes |= 1u << page;
 	return holes;
 }
@@ -51,11 +51,12 @@ static uint32_t holes_of(const struct slab *slab, const struct slab_shape *shape
 static struct slab *partial_slab(const struct bin *bin, uintptr_t start)
 {
 	struct run *run = page_map_run((void *)start);
+	struct slab *slab = (struct slab *)(void *)run;
 
 	if (page_map_word((void *)start) != bin->word || run == NULL || run->bin != bin || run_start(run) != start ||
-	    run->free_count == 0 || run->free_count == bin->shape.buffers)
+	    run->free_count == 0 || run->free_count == slab_buffers(slab, &bin->shape))
 		return NULL;
-	return (struct slab *)(void *)run;
+	return slab;
 }
 
 static void take_out(struct bin *bin, struct slab *slab, struct buffers buffers)
@@ -69,7 +70,7 @@ static void take_out(struct bin *bin, struct slab *slab, struct buffers buffers)
 	bin->filled += count;
 	if (slab->run.free_count == 0) {
 		heap_remove(&bin->partial, &slab->run.node);
-		bin->partial_slabs--;
+		bin->partial_slabs -= (size_t)1 << slab->run.lg_times;
 	}
 }
 
@@ -88,8 +89,9 @@ static void put_back(struct bin *bin, uintptr_t start, struct buffers buffers)
 	}
 }
 
-// Takes the buffers of the slab's lowest holes out, [*page, *end) of its pages. Returns false when there are none.
-static bool take_holes(struct bin *bin, uintptr_t start, bool always, size_t *page, size_t *end, bool *later)
+// Takes the `*buffers` of the slab's lowest holes out, [*page, *end) of its pages. Returns false when there are none.
+static bool take_holes(struct bin *bin, uintptr_t start, bool always, size_t *page, size_t *end, struct buffers *buffers,
+		       bool *later)
 {
 	struct slab *slab;
 	uint32_t holes = 0;
@@ -107,7 +109,8 @@ static bool take_holes(struct bin *bin, uintptr_t start, bool always, size_t *pa
 		*page = first_bit(holes);
 		*end = *page + first_bit(~((uint64_t)holes >> *page));
 		slab->run.given |= (uint32_t)((1ull << *end) - (1ull << *page));
-		take_out(bin, slab, buffers_on(&bin->shape, *page, *end));
+		*buffers = buffers_on(slab, &bin->shape, *page, *end);
+		take_out(bin, slab, *buffers);
 	}
 	mutex_unlock(&bin->lock);
 	return holes != 0;
@@ -116,13 +119,14 @@ static bool take_holes(struct bin *bin, uintptr_t start, bool always, size_t *pa
 size_t bin_give_holes(struct bin *bin, uintptr_t start, bool always, bool *later)
 {
 	size_t given = 0, page, end, page_bytes = os_page_size();
+	struct buffers buffers;
 
-	while (take_holes(bin, start, always, &page, &end, later)) {
+	while (take_holes(bin, start, always, &page, &end, &buffers, later)) {
 		size_t bytes = (end - page) * page_bytes;
 
 		if (pages_give(bin->pages, start + page * page_bytes, bytes))
 			given += bytes;
-		put_back(bin, start, buffers_on(&bin->shape, page, end));
+		put_back(bin, start, buffers);
 	}
 	return given;
 }

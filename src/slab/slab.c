@@ -8,16 +8,16 @@
 // A boundary tag of vmem and a slab header are each one object of base: multiples of a cache line.
 enum { TAG_BYTES = 64, LEAST_BUFFERS = 4, LEAST_SLAB = 16 * 1024, MOST_SLAB = 128 * 1024 };
 
-size_t slab_header_bytes(const struct slab_shape *shape)
+size_t slab_header_bytes(const struct slab_shape *shape, unsigned lg_times)
 {
-	return sizeof(struct slab) + round_up(shape->buffers, 64) / 8;
+	return sizeof(struct slab) + round_up((size_t)shape->buffers << lg_times, 64) / 8;
 }
 
 size_t slab_metadata_bytes(const struct slab_shape *shape)
 {
 	size_t granules = shape->slab_bytes >> LG_GRANULE;
 
-	return round_up(slab_header_bytes(shape), CACHE_LINE) + TAG_BYTES +
+	return round_up(slab_header_bytes(shape, 0), CACHE_LINE) + TAG_BYTES +
 	       granules * (sizeof(uint16_t) + sizeof(struct run *));
 }
 

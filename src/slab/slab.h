@@ -30,7 +30,10 @@ struct run {
 		};
 	};
 	uint16_t arena;
-	uint8_t size_class;    // of a large run that is kept in magazines, else 0
+	union {
+		uint8_t size_class; // of a large run that is kept in magazines, else 0
+		uint8_t lg_times;   // of a slab: it is 2^lg_times as large as its bin's shape says
+	};
 	bool taken;            // of a slab: buffers were taken since its holes were last looked for; of a kept run: it is new there
 	union {
 		uint32_t sample; // of a large run: its tally in the profile (watch/profile.h), 0: not sampled
@@ -58,12 +61,25 @@ struct slab_shape slab_shape_for(size_t size);
 // Bytes of metadata that a slab of this shape costs, everything counted: slab, bitmap, boundary tag, page map, run table.
 size_t slab_metadata_bytes(const struct slab_shape *shape);
 
-// Bytes of a slab's header and bitmap.
-size_t slab_header_bytes(const struct slab_shape *shape);
+// Bytes of the header and bitmap of a slab 2^lg_times as large.
+size_t slab_header_bytes(const struct slab_shape *shape, unsigned lg_times);
+
+// The largest slabs of bins that have much. What a magazine holds may keep as many slabs as it has rounds from being given back.
+enum { LARGEST_SLAB = 64 * 1024 };
 
 static inline uintptr_t run_start(const struct run *run)
 {
 	return run->node.key;
+}
+
+static inline uint32_t slab_buffers(const struct slab *slab, const struct slab_shape *shape)
+{
+	return shape->buffers << slab->run.lg_times;
+}
+
+static inline size_t slab_bytes(const struct slab *slab, const struct slab_shape *shape)
+{
+	return shape->slab_bytes << slab->run.lg_times;
 }
 
 // The buffer's number, or −1 when the address is not the start of a buffer.
@@ -72,7 +88,7 @@ static inline long slab_index(const struct slab *slab, const struct slab_shape *
 	uint64_t offset = (uintptr_t)address - run_start(&slab->run);
 	uint64_t index = offset * shape->reciprocal >> 32;
 
-	return index * shape->size == offset && index < shape->buffers ? (long)index : -1;
+	return index * shape->size == offset && index < slab_buffers(slab, shape) ? (long)index : -1;
 }
 
 static inline void *slab_buffer(const struct slab *slab, const struct slab_shape *shape, size_t index)

@@ -176,6 +176,43 @@ static struct vmem_piece take_thoroughly(struct vmem *arena, size_t size)
 	return piece;
 }
 
+// What was freed in small pieces is used again in small pieces.
+static struct vmem_piece take_times(struct vmem *arena, size_t size, unsigned *lg_times)
+{
+	for (int kind = VMEM_DIRTY; kind >= VMEM_CLEAN; kind--)
+		for (unsigned lg = *lg_times + 1; lg-- > 0;) {
+			struct vmem_segment *segment = vmem_fit(arena, (enum vmem_kind)kind, size << lg, arena->policy, false);
+
+			if (segment != NULL) {
+				*lg_times = lg;
+				return take_segment(arena, segment, segment->start, size << lg);
+			}
+		}
+	return none;
+}
+
+struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsigned *lg_times)
+{
+	struct vmem_piece piece;
+
+	if (*lg_times == 0)
+		return vmem_segment_alloc(arena, size);
+	size = round_up(size, (size_t)1 << arena->lg_quantum);
+	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
+		return none;
+	piece = take_times(arena, size, lg_times);
+	bool crowded = hash_is_full(arena);
+	mutex_unlock(&arena->lock);
+	if (UNLIKELY(crowded))
+		vmem_hash_resize(arena);
+	if (piece.start == 0)
+		piece = import_and_take(arena, size << *lg_times, NULL, arena->policy, 0, false);
+	if (piece.start != 0)
+		return piece;
+	*lg_times = 0;
+	return vmem_segment_alloc(arena, size);
+}
+
 // The same without a choice, for the heap: what can be imported is not searched for at length.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 {

@@ -118,9 +118,12 @@ bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
 // Allocates `size` (rounded up to quanta), importing if there is too little. Dirty segments first; kind CLEAN: nothing of it
 // was used before.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
+// The same for 2^*lg_times as much, or, if there are only smaller segments, for as many times less; `*lg_times`: what it became.
+struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsigned *lg_times);
 
 // How many bytes of what it would return were used before, by the estimate; 0: it would import.
 size_t vmem_expect_dirty(struct vmem *arena, size_t size);
+
 // `constraint` may be NULL. `flags` go to import.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags);

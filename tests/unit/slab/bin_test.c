@@ -263,6 +263,66 @@ static void trim_by_interval(void) {
     bin_check(bin);
 }
 
+static unsigned largest_slab(const struct heap_node *node) {
+    unsigned lg_times = 0;
+
+    for (; node != NULL; node = node->next) {
+        const struct run *run = (const struct run *)(const void *)node;
+        unsigned below = largest_slab(node->child);
+
+        lg_times = run->lg_times > lg_times ? run->lg_times : lg_times;
+        lg_times = below > lg_times ? below : lg_times;
+    }
+    return lg_times;
+}
+
+// A bin that has much gets larger slabs, a small part of what it has each. They are slabs like others: filled, drained in any order and given
+// back; and where only small places are free, the bin takes these.
+static void larger_slabs(unsigned class) {
+    enum { BUFFERS = 40000 };
+    static struct fixture fixture;
+    static void *all[BUFFERS];
+    struct bin *bin = &fixture.bin;
+    size_t count = 0, bytes = 0, done;
+
+    fixture_make(&fixture, class);
+    while (count < BUFFERS && bytes < 6 * 1024 * 1024) {
+        if (bin_fill(bin, &all[count], 1) == 0) {
+            size_t before = bin->slabs;
+
+            CHECK_EQ(bin->free_buffers, 0);
+            CHECK(bin_grow(bin));
+            CHECK_EQ(bin->free_buffers, (bin->slabs - before) * bin->shape.buffers);
+            CHECK(bin->slabs - before == 1 || ((bin->slabs - before) * 32 <= before &&
+                                               (bin->slabs - before) * bin->shape.slab_bytes <= LARGEST_SLAB));
+            CHECK_EQ(bin->slabs - before, (size_t)1 << ((struct run *)bin->partial)->lg_times);
+            bin_check(bin);
+            continue;
+        }
+        memset(all[count++], 0x5a, bin->shape.size);
+        bytes += bin->shape.size;
+    }
+    CHECK_EQ(bin->filled, count);
+    CHECK_EQ(pages_active_bytes(&fixture.pages), bin->slabs * bin->shape.slab_bytes);
+    for (size_t left = count; left > 0; left--) {
+        size_t i = random_below(&random_source, left);
+        void *object = all[i];
+
+        all[i] = all[left - 1];
+        CHECK_EQ(page_map_word(object), bin->word);
+        CHECK_EQ(bin_drain(bin, &object, 1, &done), BIN_OK);
+        if (left == count / 2)
+            CHECK_EQ(largest_slab(bin->partial) > 0, bin->shape.slab_bytes * 2 <= LARGEST_SLAB);
+        if (left % 1000 == 0)
+            bin_check(bin);
+    }
+    CHECK(bin->empty != NULL && bin->partial == NULL);
+    bin_trim(bin, true);
+    CHECK_EQ(bin->slabs + bin->partial_slabs + bin->free_buffers, 0);
+    CHECK_EQ(pages_active_bytes(&fixture.pages), 0);
+    pages_purge(&fixture.pages, 0);
+}
+
 // Each misuse is put behind a good round and before another: it is named by its index, and nothing behind it is touched.
 static void expect_finding(struct bin *bin, void *bad, enum bin_finding wanted) {
     void *rounds[4];
@@ -325,6 +385,9 @@ int main(void) {
     random_run(SLAB_CLASSES - 1);
     hysteresis();
     trim_by_interval();
+    larger_slabs(size_class(256));
+    larger_slabs(size_class(640));
+    larger_slabs(size_class(14 * 1024));
     findings(size_class(16));
     findings(size_class(48));
     findings(size_class(14 * 1024));

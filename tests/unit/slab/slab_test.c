@@ -17,6 +17,8 @@ static void check_promises(size_t size, const struct slab_shape *shape, const ch
     CHECK_EQ(shape->slab_bytes % 4096, 0);
     CHECK_LE(rest * 64, shape->slab_bytes);
     CHECK_LT(metadata * 50, shape->slab_bytes);
+    for (unsigned lg = 1; shape->slab_bytes << lg <= LARGEST_SLAB; lg++) // larger ones cost less
+        CHECK_LE(slab_header_bytes(shape, lg), slab_header_bytes(shape, 0) << lg);
     // Not less than what is plainly there: header, a bit a buffer, a word and a pointer a page.
     CHECK_GE(metadata, sizeof(struct slab) + shape->buffers / 8 + shape->slab_bytes / 4096 * (2 + sizeof(void *)));
 }
@@ -32,6 +34,10 @@ static void check_every_offset(const struct slab_shape *shape) {
         CHECK_EQ(slab_index(&slab, shape, (void *)(run_start(&slab.run) + offset)), divided(shape, offset));
     for (size_t i = 0; i < shape->buffers; i++)
         CHECK_EQ(slab_index(&slab, shape, slab_buffer(&slab, shape, i)), i);
+    slab.run.lg_times = 1;
+    for (size_t i = 0; i < 2 * shape->buffers; i++)
+        CHECK_EQ(slab_index(&slab, shape, slab_buffer(&slab, shape, i)), i);
+    CHECK_EQ(slab_index(&slab, shape, slab_buffer(&slab, shape, 2 * shape->buffers)), -1);
 }
 
 // Sizes that are no class (object caches will have them): around each buffer's start.

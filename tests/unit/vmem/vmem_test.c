@@ -128,6 +128,30 @@ static void sizes_at_the_edge(void) {
     vmem_check(&arena);
 }
 
+// As much as there is, dirty segments first; what is free in small pieces is used in small pieces.
+static void times(void) {
+    enum { Q = 4096 };
+    struct vmem arena;
+    uintptr_t start = (uintptr_t)1 << 40, at[8];
+    unsigned lg_times = 3;
+
+    vmem_init(&arena, "times", 12, VMEM_BESTFIT, RANK_PAGES);
+    CHECK(vmem_span_add(&arena, start, 16 * Q));
+    CHECK(vmem_segment_alloc_times(&arena, Q, &lg_times).start == start && lg_times == 3);
+    for (int i = 0; i < 8; i++)
+        CHECK((at[i] = vmem_segment_alloc(&arena, Q).start) == start + (uintptr_t)(8 + i) * Q);
+    CHECK(vmem_segment_free(&arena, start, 8 * Q, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, at[1], Q, VMEM_DIRTY) && vmem_segment_free(&arena, at[2], Q, VMEM_DIRTY));
+    CHECK(vmem_segment_alloc_times(&arena, Q, &lg_times).start == at[1] && lg_times == 1); // dirty, if smaller
+    lg_times = 2;
+    CHECK(vmem_segment_alloc_times(&arena, Q, &lg_times).start == start && lg_times == 2);
+    lg_times = 3;
+    CHECK(vmem_segment_alloc_times(&arena, Q, &lg_times).start == start + 4 * Q && lg_times == 2);
+    lg_times = 3;
+    CHECK(vmem_segment_alloc_times(&arena, Q, &lg_times).start == 0 && lg_times == 0);
+    vmem_check(&arena);
+}
+
 int main(void) {
     for (int policy = VMEM_INSTANTFIT; policy <= VMEM_BESTFIT; policy++) {
         every_sequence((enum vmem_policy)policy, 8, 5, 1);
@@ -138,5 +162,6 @@ int main(void) {
     separate_spans();
     large_neighbours();
     sizes_at_the_edge();
+    times();
     return 0;
 }

@@ -185,7 +185,7 @@ impl Process {
             };
             let bin = u64_in(&bytes, root.run_bin);
             if bin != 0 {
-                self.enter_slab(heap, run, bin, u64_in(&bytes, root.run_start), at);
+                self.enter_slab(heap, run, bin, &bytes, at);
             } else if word != 0 && u64_in(&bytes, root.run_start) == at {
                 let length = u64_in(&bytes, root.run_bytes).div_ceil(granule_bytes) << root.lg_granule;
                 *large_end = at.saturating_add(length).min(heap.mapped_end);
@@ -200,17 +200,18 @@ impl Process {
     }
 
     /// A slab is one only if the granule that led to it lies in it: what is torn might name any place.
-    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, start: u64, granule: u64) {
+    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, run_bytes: &[u8], granule: u64) {
         let root = &self.root;
+        let (start, lg_times) = (u64_in(run_bytes, root.run_start), root.slab_lg_times(run_bytes));
         let shape = root.bin_size.max(root.bin_slab_bytes).max(root.bin_buffers) + 8;
         let Some(bin_bytes) = self.memory.bytes(bin, shape) else {
             return;
         };
         let (size, bytes) = (
             u64_in(&bin_bytes, root.bin_size),
-            u64_in(&bin_bytes, root.bin_slab_bytes),
+            u64_in(&bin_bytes, root.bin_slab_bytes) << lg_times,
         );
-        let buffers = u64::from(u32_in(&bin_bytes, root.bin_buffers));
+        let buffers = u64::from(u32_in(&bin_bytes, root.bin_buffers)) << lg_times;
         let is_sound = size > 0 && bytes <= 1 << 24 && buffers.saturating_mul(size) <= bytes;
         if !is_sound || start % (1 << root.lg_granule) != 0 || granule.wrapping_sub(start) >= bytes {
             return;

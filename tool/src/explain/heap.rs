@@ -25,6 +25,17 @@ struct Shape {
     buffers: u64,
 }
 
+impl Shape {
+    /// Of a larger slab of the bin.
+    fn times(self, lg_times: u32) -> Shape {
+        Shape {
+            size: self.size,
+            slab_bytes: self.slab_bytes << lg_times,
+            buffers: self.buffers << lg_times,
+        }
+    }
+}
+
 struct Slab {
     start: u64,
     shape: Shape,
@@ -263,7 +274,9 @@ impl Heap {
 
     fn read_slab(&mut self, run: u64) -> Option<Slab> {
         let bytes = self.memory.bytes(run, RUN_BYTES)?;
-        let shape = self.shape(u64_in(&bytes, self.root.run_bin))?;
+        let shape = self
+            .shape(u64_in(&bytes, self.root.run_bin))?
+            .times(self.root.slab_lg_times(&bytes));
         let bitmap = self
             .memory
             .u64s(run + self.root.slab_bitmap as u64, shape.buffers.div_ceil(64) as usize)?;
@@ -351,5 +364,21 @@ mod tests {
         assert_eq!(all, [(1096, 0), (4096, 0), (808, 0), (0, 1384)]);
         assert_eq!(slab.unused(0xf000, 4096), (0, 0));
         assert_eq!(slab.unused(0x14000, 4096), (0, 0));
+    }
+
+    #[test]
+    fn a_slab_twice_as_large_ends_with_the_rest_of_two() {
+        let shape = Shape {
+            size: 3000,
+            slab_bytes: 16384,
+            buffers: 5,
+        };
+        let slab = Slab {
+            start: 0x10000,
+            shape: shape.times(1),
+            bitmap: vec![1 << 9],
+        };
+        assert_eq!(slab.unused(0x16000, 4096), (0x7000 - 0x6000 - (27000 - 0x6000), 0));
+        assert_eq!(slab.unused(0x17000, 4096), (30000 - 0x7000, 0x8000 - 30000));
     }
 }

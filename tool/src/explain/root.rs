@@ -11,6 +11,8 @@ use std::path::PathBuf;
 const SYMBOL: &str = "vmag_root";
 const MAGIC: &[u8; 8] = b"vmagroot";
 const VERSION: u32 = 1;
+/// What is torn might say any.
+const LG_TIMES_MOST: u32 = 16;
 const LIBRARY_VERSION_BYTES: usize = 16;
 
 /// The fields of `struct vmag_root` in their order.
@@ -46,6 +48,16 @@ pub struct Root {
     /// Where pages count what is freed and kept at hand; None in a library that keeps nothing.
     pub pages_kept: Option<usize>,
     pub ahead: Option<AheadRoot>,
+    /// Where a slab says how many times larger than its bin's it is; None in a library whose slabs are all alike.
+    slab_lg_times: Option<usize>,
+}
+
+impl Root {
+    /// Of a slab, of which the fixed part is given: 2^ this times as large as its bin says.
+    pub fn slab_lg_times(&self, run: &[u8]) -> u32 {
+        let lg_times = self.slab_lg_times.and_then(|at| run.get(at)).copied().unwrap_or(0);
+        u32::from(lg_times).min(LG_TIMES_MOST)
+    }
 }
 
 /// Object caches: their table, and offsets in each.
@@ -272,6 +284,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         caches: parse_caches(f),
         pages_kept: f.offset().filter(|at| *at != 0), // older libraries end with padding here
         ahead: parse_ahead(f),
+        slab_lg_times: f.offset().filter(|at| *at != 0),
     })
 }
 
