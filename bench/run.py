@@ -2,7 +2,7 @@
 """Runs the bench patterns with vmag and its peers, interleaved, and shows tables; JSON goes beside them.
 
 Each run is a process of its own with the allocator preloaded. Rounds are interleaved (pattern by pattern, each
-allocator once, then the next round), so that a disturbance of the machine hits everybody. Single-thread patterns are
+allocator once, in another order each round), so that a disturbance of the machine hits everybody. Single-thread patterns are
 pinned to one CPU, 2-thread ones to two. What stays resident is measured in runs of their own, whose sleeps overlap.
 
 SPDX-License-Identifier: BSD-2-Clause
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import random
 import statistics
 import subprocess
 import sys
@@ -120,7 +121,10 @@ def record(results, name, pattern, result, kind):
 def run_rounds(allocators, patterns, rounds, scale, results, progress):
     for number in range(1, rounds + 1):
         for pattern in patterns:
-            for name, allocator in allocators.items():
+            # In another order each round: what the process before has freed, huge pages above all, is cheap to get again.
+            order = list(allocators.items())
+            random.Random(f"{number} {pattern['pattern']}").shuffle(order)
+            for name, allocator in order:
                 result = Run(name, allocator, pattern, scale, 0).finish()
                 record(results, name, pattern["pattern"], result, "timed")
                 progress.step(f"round {number}  {pattern['pattern']}  {name}")
