@@ -16,7 +16,15 @@
 #include "util/assert.h"
 #include "vmag/format.h"
 
-enum { GROWTH_SLACK = 512 * 1024, LG_GROWTH_PROPORTION = 4, GROWTH_STEP = 64 * 1024, LG_GROWTH_STEP = 3, LG_DEPOT_PROPORTION = 4 };
+enum {
+	GROWTH_SLACK = 512 * 1024,
+	LG_GROWTH_PROPORTION = 4,
+	GROWTH_STEP = 64 * 1024,
+	LG_GROWTH_STEP = 3,
+	LG_DEPOT_PROPORTION = 4,
+	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
+	REAPED_BY_FRESH = 4,              // so many times the bytes that it grew by
+};
 
 static struct {
 	struct mutex lock;
@@ -283,6 +291,54 @@ void arena_leave(struct arena *arena)
 	atomic_fetch_sub(&arena->visitors, 1);
 }
 
+// Drains and destroys a chain of magazines; true when one had rounds.
+static bool destroy_chain(struct arena *arena, unsigned class, struct magazine *chain)
+{
+	bool had_rounds = false;
+
+	for (struct magazine *next; chain != NULL; chain = next) {
+		next = chain->next;
+		had_rounds |= chain->rounds > 0;
+		arena_drain(arena, class, chain->round, chain->rounds, "free");
+		magazine_destroy(chain);
+	}
+	return had_rounds;
+}
+
+static size_t held_bytes(const struct arena *arena, unsigned class)
+{
+	return atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) * class_size(class);
+}
+
+static unsigned class_held_most(const struct arena *arena)
+{
+	unsigned most = 1;
+
+	for (unsigned class = 2; class < CLASSES; class++)
+		most = held_bytes(arena, class) > held_bytes(arena, most) ? class : most;
+	return most;
+}
+
+// Drains magazines, of a class until it has none, until that many bytes of objects are home: slabs become empty only when most of theirs are.
+static void reap_some(struct arena *arena, size_t bytes)
+{
+	unsigned class = class_held_most(arena);
+	struct magazine *full;
+
+	for (size_t done = 0; done < bytes;) {
+		full = depot_take_full(&arena->depots[class], NULL);
+		if (full == NULL && held_bytes(arena, class_held_most(arena)) == 0)
+			return;
+		if (full == NULL) {
+			class = class_held_most(arena);
+			continue;
+		}
+		done += full->rounds * class_size(class);
+		full->next = NULL;
+		destroy_chain(arena, class, full);
+	}
+}
+
 // The heap takes fresh pages, and is an eighth larger than when idle memory was last given back. When it shrinks that counts from there.
 static bool grows(struct arena *arena, size_t wanted)
 {
@@ -302,20 +358,34 @@ bool arena_grows(struct arena *arena, unsigned class)
 
 static bool depots_hold_much(const struct arena *arena)
 {
-	return arena_depot_bytes(arena) >= GROWTH_SLACK + (pages_active_bytes(&arena->pages) >> LG_GROWTH_PROPORTION);
+	size_t active = pages_active_bytes(&arena->pages), held = arena_depot_bytes(arena);
+
+	return held >= GROWTH_SLACK + ((active - min_size(active, held)) >> LG_GROWTH_PROPORTION);
 }
 
-// Before the heap grows, what the depots hold beyond a sixteenth of it goes back to the slabs (libumem reaps likewise); and
-// each time that it has grown by an eighth all of it, for a few scattered rounds may keep many slabs from emptying, and the empty slabs.
-static bool reap_before_growth(struct arena *arena, size_t wanted)
+// Where pages were fresh the last time, of what the depots hold beyond a sixteenth of the heap several times as much goes back to the slabs
+// (libumem reaps likewise), not all: nobody shall wait for that.
+void arena_reap_before_growth(struct arena *arena)
 {
-	bool reaped;
+	size_t seen = atomic_load_explicit(&arena->fresh_seen, memory_order_relaxed);
+	size_t fresh = pages_fresh_bytes(&arena->pages) - seen;
 
-	if (!grows(arena, wanted) && (!depots_hold_much(arena) || !pages_are_fresh(&arena->pages, wanted)))
-		return false;
-	reaped = arena_reap(arena, true);
+	if (fresh == 0 && pages_dirty_bytes(&arena->pages) >= REAPED_AT_ONCE)
+		return;
+	atomic_store_explicit(&arena->fresh_seen, seen + fresh, memory_order_relaxed);
+	if (depots_hold_much(arena))
+		reap_some(arena, REAPED_AT_ONCE + fresh * REAPED_BY_FRESH);
+}
+
+// Each time that the heap has grown by an eighth what little the depots hold goes, for a few scattered rounds may keep many slabs from
+// emptying, and the empty slabs.
+static void reap_at_step(struct arena *arena, size_t wanted)
+{
+	if (!grows(arena, wanted))
+		return;
+	if (!depots_hold_much(arena))
+		arena_reap(arena, true);
 	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);
-	return reaped;
 }
 
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count)
@@ -329,8 +399,11 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 	}
 	bin = &arena->bins[class];
 	got = bin_fill(bin, rounds, count);
-	if (got == 0 && reap_before_growth(arena, bin->shape.slab_bytes))
+	if (got == 0) {
+		reap_at_step(arena, bin->shape.slab_bytes);
+		arena_reap_before_growth(arena);
 		got = bin_fill(bin, rounds, count);
+	}
 	while (got == 0) {
 		if (!bin_grow(bin))
 			return 0;
@@ -394,12 +467,23 @@ size_t arena_depot_bytes(const struct arena *arena)
 	return bytes;
 }
 
+static size_t depot_rounds(const struct arena *arena)
+{
+	size_t rounds = 0;
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		rounds += atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed);
+	return rounds;
+}
+
+// In their slabs rounds that lie together give pages back, and scattered ones do not, but take long to get there: those cost nothing
+// in magazines but the magazines.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
-	size_t held = arena_depot_bytes(arena);
 	size_t limit = options.depot_bytes / arenas_end() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
-	return held + rounds * class_size(class) > (scattered ? limit / 4 : limit);
+	return scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) > limit :
+			   arena_depot_bytes(arena) + rounds * class_size(class) > limit;
 }
 
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full)
@@ -415,20 +499,6 @@ struct magazine *arena_exchange_empty(struct arena *arena, unsigned class, struc
 void arena_put(struct arena *arena, unsigned class, struct magazine *magazine)
 {
 	depot_put(&arena->depots[class], magazine);
-}
-
-// Drains and destroys a chain of magazines; true when one had rounds.
-static bool destroy_chain(struct arena *arena, unsigned class, struct magazine *chain)
-{
-	bool had_rounds = false;
-
-	for (struct magazine *next; chain != NULL; chain = next) {
-		next = chain->next;
-		had_rounds |= chain->rounds > 0;
-		arena_drain(arena, class, chain->round, chain->rounds, "free");
-		magazine_destroy(chain);
-	}
-	return had_rounds;
 }
 
 bool arena_reap(struct arena *arena, bool everything)

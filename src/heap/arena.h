@@ -37,6 +37,7 @@ struct arena {
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
+	_Atomic size_t fresh_seen;  // pages_fresh_bytes when the depots were last drained lest the heap grow
 	_Atomic size_t grown_bytes; // active bytes when the depots were last emptied lest the heap grow, or less since then
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
@@ -112,7 +113,7 @@ void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_
 // Bytes of objects in the full magazines of its depots.
 size_t arena_depot_bytes(const struct arena *arena);
 
-// Whether that many more rounds of a class are beyond what the arena's depots may hold; a quarter for scattered ones.
+// Whether with that many more rounds of a class the arena's depots hold more than they may.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered);
 
 // Exchanges a full magazine for an empty one, or the other way round; NULL: the depot has none to give, and an empty one
@@ -123,6 +124,9 @@ void arena_put(struct arena *arena, unsigned class, struct magazine *magazine);
 
 // Drains what the depots' working sets did not need since the last call, or everything; true when there was something.
 bool arena_reap(struct arena *arena, bool everything);
+
+// Before the arena takes more pages: drains from the depots, if that may spare it fresh ones.
+void arena_reap_before_growth(struct arena *arena);
 
 // Tells readers in other processes where the table of arenas is.
 struct vmag_root;

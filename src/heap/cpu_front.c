@@ -195,7 +195,7 @@ static struct magazine *fetch_empty(struct arena *arena, unsigned class, struct 
 	uintptr_t word = arena_word(arena->id, class);
 	struct magazine *empty = NULL;
 
-	if (full != NULL && arena_depot_is_full(arena, class, full->rounds, front_is_scattered(full))) {
+	if (full != NULL && arena_depot_is_full(arena, class, full->rounds, front_is_scattered(arena, class, full))) {
 		arena_drain(arena, class, full->round, full->rounds, "free");
 		empty = full;
 		empty->rounds = 0;

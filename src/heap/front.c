@@ -33,8 +33,9 @@ enum {
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 	FRONTS_FLOOR = 1024 * 1024, // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2,  // and of its active bytes
-	DRAINS_OF_A_RUN = 3,       // visits to the slabs to free, none to allocate, that tell that a heap is being taken down
-	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that was made smaller then
+	FREES_OF_A_RUN = 3,        // visits to the depot to free, none to allocate, that tell that a heap is being taken down
+	LEAST_TAKEN_DOWN = 4 * 1024 * 1024, // bytes of a heap of which it matters
+	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that is smaller then
 	LG_LEFT_PROPORTION = 3,    // and of the objects that are left
 };
 
@@ -455,7 +456,7 @@ static bool refill(struct front *front, unsigned class)
 		exchange(front, class, outgrown(front, class, loaded));
 		return true;
 	}
-	front->drains[class] = 0;
+	front->frees[class] = 0;
 	full = outbound_exchange(front, class, loaded);
 	if (full != NULL) {
 		load(front, class, full);
@@ -526,14 +527,18 @@ static void verify(struct arena *arena, unsigned class, struct magazine *full)
 	magazine_clear_rest(full, word);
 }
 
-// Whether most rounds lie in another granule than the one before, by a few of them. Rounds that are scattered over many
-// slabs cost whoever gets them a cache miss each, and keep those slabs from emptying: they are better off in their slabs.
-bool front_is_scattered(const struct magazine *full)
+// Whether most rounds lie further from the one before than a slab is long, by a few of them. A page run is a slab of its own.
+bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full)
 {
 	uint32_t step = full->rounds / SAMPLES + 1, apart = 0, looks = 0;
 
-	for (uint32_t i = 1; i < full->rounds; i += step, looks++)
-		apart += granule_of(full->round[i]) != granule_of(full->round[i - 1]);
+	if (class >= SLAB_CLASSES)
+		return false;
+	for (uint32_t i = 1; i < full->rounds; i += step, looks++) {
+		uintptr_t one = (uintptr_t)full->round[i], other = (uintptr_t)full->round[i - 1];
+
+		apart += (one > other ? one - other : other - one) >= arena->bins[class].shape.slab_bytes;
+	}
 	return apart > looks / 2;
 }
 
@@ -548,33 +553,42 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 	return true;
 }
 
-// Whether the class went to its slabs again and again and nothing was wanted meanwhile.
+// Whether the class came to the depot again and again and nothing was wanted meanwhile.
 static bool is_run_of_frees(struct front *front, unsigned class)
 {
-	if (class >= SLAB_CLASSES || front->drains[class] == DRAINS_OF_A_RUN)
+	if (class >= SLAB_CLASSES || front->frees[class] == FREES_OF_A_RUN)
 		return class < SLAB_CLASSES;
-	front->drains[class]++;
+	front->frees[class]++;
 	return false;
 }
 
-// A heap that is being taken down: both magazines begin anew, the smaller the fewer objects of the class are left. For each round
-// that they hold in the end may keep a page of its own.
-static void shrink(struct front *front, unsigned class, struct magazine *loaded, struct magazine *previous)
+// A heap that is being taken down: the fewer objects of the class are left the smaller is the next magazine. For each round that
+// the front holds in the end may keep a page of its own.
+static unsigned rounds_for_rest(const struct front *front, unsigned class, const struct magazine *loaded)
 {
-	struct arena *arena = front->arena;
-	size_t left, cached = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed);
-	unsigned rounds;
+	const struct arena *arena = front->arena;
+	size_t free_rounds = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + loaded->rounds;
+	size_t used = bin_used(&arena->bins[class]), left = used > free_rounds ? (used - free_rounds) >> LG_LEFT_PROPORTION : 0;
 
-	drain(arena, class, loaded);
-	left = bin_used(&arena->bins[class]);
-	left = left > cached ? (left - cached) >> LG_LEFT_PROPORTION : 0;
-	rounds = (unsigned)max_size(LEAST_AFTER_A_RUN, min_size(left, front->capacity[class]));
-	if (rounds >= loaded->capacity || !magazine_change(loaded, rounds, front->word | class))
-		magazine_clear(loaded, front->word | class);
-	if (rounds < previous->capacity)
-		magazine_change(previous, rounds, front->word | class);
-	keep_previous(front, class, previous);
-	load(front, class, loaded);
+	return (unsigned)max_size(LEAST_AFTER_A_RUN, left);
+}
+
+// What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
+static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
+{
+	bool ends = is_run_of_frees(front, class) && pages_active_bytes(&front->arena->pages) >= LEAST_TAKEN_DOWN &&
+		    front_is_scattered(front->arena, class, loaded);
+	unsigned rest = ends ? rounds_for_rest(front, class, loaded) : MOST_CAPACITY;
+
+	if (!ends)
+		empty = grown(front, class, empty);
+	if (empty == NULL)
+		empty = new_magazine(front, class);
+	if (!ends)
+		grow_capacity(front, class);
+	if (empty != NULL && rest < empty->capacity)
+		magazine_change(empty, rest, front->word | class);
+	return empty;
 }
 
 // The free side of Figure 3.1b.
@@ -604,22 +618,15 @@ static bool make_room(struct front *front, unsigned class)
 		load(front, class, empty);
 		return true;
 	}
-	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(previous))) {
+	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
 		drain(front->arena, class, previous);
 		magazine_clear(previous, front->word | class);
-		if (is_run_of_frees(front, class)) {
-			shrink(front, class, loaded, previous);
-			return true;
-		}
 		empty = previous;
 	} else {
 		verify(front->arena, class, previous);
 		empty = arena_exchange_full(front->arena, class, previous);
 	}
-	empty = grown(front, class, empty);
-	if (empty == NULL)
-		empty = new_magazine(front, class);
-	grow_capacity(front, class);
+	empty = next_magazine(front, class, loaded, empty);
 	if (empty == NULL) {
 		keep_previous(front, class, NULL); // it is in the depot
 		return empty_in_place(front, class, loaded);

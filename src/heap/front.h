@@ -69,7 +69,7 @@ struct front {
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
-	uint8_t drains[CLASSES];    // visits to the slabs since the last one to allocate, a few at most
+	uint8_t frees[CLASSES];     // visits to the depot to free since the last one to allocate, a few at most
 	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
 	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
 	bool takes_back; // it may hand out what it freed of other arenas
@@ -196,5 +196,5 @@ bool fronts_hold_enough(const struct arena *arena);
 unsigned front_most_rounds(unsigned class);
 unsigned front_grown_rounds(unsigned class);
 unsigned front_first_batch(unsigned class);
-bool front_is_scattered(const struct magazine *full);
+bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do

@@ -45,7 +45,7 @@ static size_t times(const struct slab *slab)
 	return (size_t)1 << slab->run.lg_times;
 }
 
-static void become_partial(struct bin *bin, struct slab *slab)
+static __attribute__((noinline)) void become_partial(struct bin *bin, struct slab *slab)
 {
 	heap_insert(&bin->partial, &slab->run.node);
 	bin->partial_slabs += times(slab);
@@ -240,35 +240,39 @@ static void slab_emptied(struct bin *bin, struct slab *slab, struct heap_node **
 	}
 }
 
-static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long index, struct heap_node **emptied)
+// Sets the buffer's bit; the caller counts it.
+static inline enum bin_finding set_bit(struct slab *slab, long index)
 {
-	uint64_t bit;
-	size_t word;
+	uint64_t *word, bit = 1ull << (index & 63);
 
 	if (UNLIKELY(index < 0))
 		return BIN_NOT_A_START;
-	word = (size_t)index / 64;
-	bit = 1ull << index % 64;
-	if (UNLIKELY(slab->bitmap[word] & bit))
+	word = &slab->bitmap[(size_t)index / 64];
+	if (UNLIKELY((*word & bit) != 0))
 		return BIN_FREE_ALREADY;
-	slab->bitmap[word] |= bit;
-	if (word < slab->run.first_word)
-		slab->run.first_word = (uint32_t)word;
-	if (UNLIKELY(slab->run.free_count++ == 0))
-		become_partial(bin, slab);
-	if (UNLIKELY(slab->run.free_count == slab_buffers(slab, &bin->shape)))
-		slab_emptied(bin, slab, emptied);
+	*word |= bit;
 	return BIN_OK;
 }
 
-static inline enum bin_finding put_back(struct bin *bin, const void *address, struct slab **slab, struct heap_node **emptied)
+static inline uint32_t lower(uint32_t a, uint32_t b)
 {
-	// A bin without a word of its own holds magazines, which come from nobody but us.
-	if (UNLIKELY(page_map_word(address) != bin->word))
-		return BIN_NOT_HERE;
-	*slab = (struct slab *)(void *)page_map_known_run(address);
-	COUNT_LINES(*slab, sizeof **slab);
-	return set_free(bin, *slab, slab_index(*slab, &bin->shape, address), emptied);
+	return a < b ? a : b;
+}
+
+static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long index, struct heap_node **emptied)
+{
+	enum bin_finding finding = set_bit(slab, index);
+	uint32_t free_count = slab->run.free_count;
+
+	if (UNLIKELY(finding != BIN_OK))
+		return finding;
+	slab->run.first_word = lower(slab->run.first_word, (uint32_t)index / 64);
+	slab->run.free_count = free_count + 1;
+	if (UNLIKELY(free_count == 0))
+		become_partial(bin, slab);
+	if (UNLIKELY(free_count + 1 == slab_buffers(slab, &bin->shape)))
+		slab_emptied(bin, slab, emptied);
+	return BIN_OK;
 }
 
 static inline bool lies_in(const struct slab *slab, const struct slab_shape *shape, const void *address)
@@ -285,12 +289,10 @@ static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct sl
 
 	for (done = 0; done < count && lies_in(slab, &bin->shape, rounds[done]); done++) {
 		long index = slab_index(slab, &bin->shape, rounds[done]);
-		uint64_t bit = 1ull << (index & 63);
 
-		if (UNLIKELY(index < 0 || (slab->bitmap[index / 64] & bit) != 0))
+		if (UNLIKELY(set_bit(slab, index) != BIN_OK))
 			break;
-		slab->bitmap[index / 64] |= bit;
-		least = index / 64 < least ? (uint32_t)index / 64 : least;
+		least = lower(least, (uint32_t)index / 64);
 	}
 	slab->run.first_word = least;
 	slab->run.free_count += done;
@@ -299,27 +301,42 @@ static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct sl
 	return done;
 }
 
-// How many rounds from the first on were put back.
-static inline size_t put_back_some(struct bin *bin, void *const *rounds, size_t count, enum bin_finding *finding,
-				   struct heap_node **emptied)
+// Up to the first round that is no live buffer of the bin's slabs, or NULL. `*done`: how many came before it.
+static enum bin_finding put_back(struct bin *bin, void *const *rounds, size_t count, size_t *done, struct heap_node **emptied)
 {
-	struct slab *slab;
+	enum bin_finding finding = BIN_OK;
+	size_t i = 0;
 
-	*finding = put_back(bin, rounds[0], &slab, emptied);
-	if (UNLIKELY(*finding != BIN_OK))
-		return 0;
-	if (count == 1 || !lies_in(slab, &bin->shape, rounds[1]))
-		return 1;
-	return 1 + put_back_more(bin, slab, rounds + 1, count - 1, emptied);
+	while (i < count) {
+		// A bin without a word of its own holds magazines, which come from nobody but us.
+		if (UNLIKELY(page_map_word(rounds[i]) != bin->word)) {
+			finding = BIN_NOT_HERE;
+			break;
+		}
+		struct slab *slab = (struct slab *)(void *)page_map_known_run(rounds[i]);
+
+		COUNT_LINES(slab, sizeof *slab);
+		finding = set_free(bin, slab, slab_index(slab, &bin->shape, rounds[i]), emptied);
+		if (UNLIKELY(finding != BIN_OK))
+			break;
+		if (++i < count && lies_in(slab, &bin->shape, rounds[i]))
+			i += put_back_more(bin, slab, rounds + i, count - i, emptied);
+	}
+	*done = i;
+	return finding;
 }
 
-static size_t put_back_to_source(struct bin *bin, const void *address, enum bin_finding *finding, struct heap_node **emptied)
+static enum bin_finding put_back_to_source(struct bin *bin, void *const *rounds, size_t count, size_t *done, struct heap_node **emptied)
 {
-	long index;
-	struct slab *slab = bin->source->find(bin, address, &index);
+	enum bin_finding finding = BIN_OK;
 
-	*finding = slab == NULL ? BIN_NOT_HERE : set_free(bin, slab, index, emptied);
-	return *finding == BIN_OK;
+	for (*done = 0; *done < count && finding == BIN_OK; *done += finding == BIN_OK) {
+		long index;
+		struct slab *slab = bin->source->find(bin, rounds[*done], &index);
+
+		finding = slab == NULL ? BIN_NOT_HERE : set_free(bin, slab, index, emptied);
+	}
+	return finding;
 }
 
 enum bin_finding bin_probe(struct bin *bin, const void *address)
@@ -343,20 +360,20 @@ enum bin_finding bin_probe(struct bin *bin, const void *address)
 enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, size_t *done)
 {
 	struct heap_node *emptied = NULL;
-	enum bin_finding finding = BIN_OK;
-	size_t i = 0, put = 0, step;
+	enum bin_finding finding;
+	size_t put = 0, nulls = 0, step;
 
 	mutex_lock(&bin->lock);
 	COUNT_LINES(bin, sizeof *bin);
-	while (i < count && finding == BIN_OK) {
-		if (UNLIKELY(rounds[i] == NULL)) {
-			i++;
-			continue;
-		}
-		step = bin->source == NULL ? put_back_some(bin, rounds + i, count - i, &finding, &emptied) :
-					     put_back_to_source(bin, rounds[i], &finding, &emptied);
-		i += step;
+	for (;;) {
+		size_t from = put + nulls;
+
+		finding = bin->source == NULL ? put_back(bin, rounds + from, count - from, &step, &emptied) :
+						put_back_to_source(bin, rounds + from, count - from, &step, &emptied);
 		put += step;
+		if (LIKELY(finding == BIN_OK) || rounds[put + nulls] != NULL)
+			break;
+		nulls++;
 	}
 	bin->free_buffers += put;
 	bin->drained += put;
@@ -368,7 +385,7 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 		emptied = emptied->next;
 		slab_destroy(bin, slab);
 	}
-	*done = i;
+	*done = put + nulls;
 	return finding;
 }
 
