@@ -44,6 +44,10 @@ unsigned os_rseq_numbers(void);
 // system refused. A system call that interrupts the processors on which the process runs; errno is kept.
 bool os_rseq_fence(void);
 
+// Where a sequence goes when it misses: something has to lie there. gcc 12.2 loses what a caller assigns on the way out of an asm goto with
+// results, and gives out what the register of the result held.
+#define RSEQ_MISSED __asm__ volatile("")
+
 #if defined(__x86_64__)
 #include "os/rseq_x86_64.h"
 #elif defined(__aarch64__)

@@ -57,6 +57,7 @@ RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 		__builtin_unreachable(); // so that callers need not ask
 	return true;
 miss:
+	RSEQ_MISSED;
 	return false;
 }
 
@@ -84,6 +85,7 @@ RSEQ_INLINE bool rseq_push(void ***tops, size_t word, void *object)
 		: miss);
 	return true;
 miss:
+	RSEQ_MISSED;
 	return false;
 }
 
@@ -107,5 +109,6 @@ RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old
 	*old = was;
 	return true;
 elsewhere:
+	RSEQ_MISSED;
 	return false;
 }

@@ -61,6 +61,7 @@ RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 		__builtin_unreachable(); // so that callers need not ask
 	return true;
 miss:
+	RSEQ_MISSED;
 	return false;
 }
 
@@ -85,6 +86,7 @@ RSEQ_INLINE bool rseq_push(void ***tops, size_t word, void *object)
 		: miss);
 	return true;
 miss:
+	RSEQ_MISSED;
 	return false;
 }
 
@@ -106,5 +108,6 @@ RSEQ_INLINE bool rseq_exchange(int number, void ***at, void **fresh, void ***old
 	*old = was;
 	return true;
 elsewhere:
+	RSEQ_MISSED;
 	return false;
 }

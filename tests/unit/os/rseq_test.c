@@ -76,6 +76,24 @@ static void test_closed(void) {
     CHECK(words[HERE].top[2] == &stack[2]);
 }
 
+// As callers write it: gcc 12.2 returned what the register held when the sequence was on another processor.
+static __attribute__((noinline)) void *pop_or_null(void ***tops, size_t word) {
+    void *object;
+
+    return rseq_pop(tops, word, &object) ? object : NULL;
+}
+
+static void test_elsewhere_is_null(void) {
+    int object;
+
+    set_up();
+    CHECK(rseq_push(TOPS, 2, &object));
+    own_area.cpu_id = 0;
+    CHECK(pop_or_null(TOPS, 2) == NULL);
+    own_area.cpu_id = HERE;
+    CHECK(pop_or_null(TOPS, 2) == &object);
+}
+
 static void test_exchange(void) {
     void **old = NULL;
 
@@ -116,6 +134,7 @@ int main(void) {
     test_number();
     test_pop_and_push();
     test_closed();
+    test_elsewhere_is_null();
     test_exchange();
     test_numbers();
     return 0;
