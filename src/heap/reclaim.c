@@ -137,7 +137,7 @@ static bool is_left_alone(struct arena *arena)
 	bool alone = atomic_load_explicit(&arena->threads, memory_order_relaxed) == own && allocs == arena->allocs_at_step;
 
 	arena->allocs_at_step = allocs;
-	return alone && pages_exceed_allowed(&arena->pages);
+	return alone && reclaim_garbage(arena) > pages_allowed_dirty(&arena->pages) && pages_decay_ms(&arena->pages) >= 0;
 }
 
 bool reclaim_step(uint64_t now_ms)

@@ -8,7 +8,7 @@
 #include "heap/reclaim.h"
 #include "unit.h"
 
-enum { OBJECTS = 60000, ROUNDS_LEFT = 800 };
+enum { OBJECTS = 60000, ROUNDS_LEFT = 1000 };
 
 static void *objects[OBJECTS];
 static struct random numbers = {1};
