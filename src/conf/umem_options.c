@@ -13,7 +13,7 @@
 enum { FRAMES = 15, MOST_FRAMES = 64, CONTENTS = 256, LOG = 64 * 1024, VERIFY = 1024, HELD = 8 * 1024 * 1024, LITE = 8 };
 
 struct umem_options umem_options = {
-	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10, .thread_cache = SIZE_MAX
+	.contents_bytes = CONTENTS, .verify_most = SIZE_MAX, .held_bytes = HELD, .reap_interval = 10, .thread_cache = UMEM_UNBOUNDED
 };
 
 struct umem_size_change umem_size_changes[UMEM_SIZE_CHANGES];
@@ -50,7 +50,7 @@ static const struct item debug_items[] = {
 	{ "verbose", NULL, 0, ITEM_PLAIN, 0 },
 	{ "allverbose", NULL, 0, ITEM_PLAIN, 0 },
 	{ "nosignal", FIELD(no_signal), 1, ITEM_PLAIN, 0 },
-	{ "random", NULL, 0, ITEM_PLAIN, 0 },
+	{ "random", FIELD(random), 1, ITEM_PLAIN, 0 },
 	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
 };
 
@@ -202,7 +202,7 @@ static const char *take_debug_item(const char *text, size_t length)
 	why = take_item(debug_items, text, length);
 	if (why == NULL)
 		umem_options.guards = 1;
-	if (umem_options.no_signal && umem_options.audit_frames == 0)
+	if ((umem_options.no_signal || umem_options.random) && umem_options.audit_frames == 0)
 		umem_options.audit_frames = FRAMES;
 	return why;
 }

@@ -25,12 +25,13 @@ struct umem_options {
 	size_t check_null;     // umem_free(NULL, not 0) is misuse
 	size_t no_abort;       // report and go on
 	size_t no_signal;      // calls in signal handlers are misuse
+	size_t random;         // each cache has some of these by chance
 	// UMEM_LOGGING: bytes of each log, 0: none.
 	size_t log_transaction, log_contents, log_fail, log_slab;
 	// UMEM_OPTIONS.
 	size_t concurrency;   // arenas; 0: not said
 	size_t no_magazines;
-	size_t thread_cache; // 0: fronts are of processors
+	size_t thread_cache; // bytes that a thread's magazines may come to hold; 0: fronts are of processors
 	size_t heap_policy;  // of vmem_heap_arena, where a request says none: a flag VM_BESTFIT, …
 	size_t max_contention; // in an update of a cache, that do not yet make its magazines grow
 	size_t sbrk;          // the heap is the data segment
@@ -40,6 +41,8 @@ struct umem_options {
 };
 
 extern struct umem_options umem_options;
+
+#define UMEM_UNBOUNDED SIZE_MAX // thread_cache without the option
 
 // What UMEM_OPTIONS says of the sizes of umem_alloc, in that order: added; taken away, or all of them (bytes 0).
 enum { UMEM_SIZE_MOST = 128 * 1024, UMEM_SIZE_CHANGES = 64 };

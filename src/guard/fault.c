@@ -70,7 +70,7 @@ void guard_add_history(struct text *text, const struct guarded_copy *buffer)
 {
 	add_stamp(text, "allocated ", &buffer->record.allocated, buffer->frames);
 	add_stamp(text, "freed     ", &buffer->record.freed, buffer->frames + umem_options.audit_frames);
-	if (umem_options.audit_frames == 0)
+	if (!buffer->record.cache->audited)
 		text_add(text, "  by whom    not noted; UMEM_DEBUG=audit notes it\n");
 }
 

@@ -64,7 +64,7 @@ void fence_paint_fresh(const struct guarded *record)
 {
 	char *data = (char *)record->address;
 
-	if (record->cache->untouched)
+	if (!record->cache->painted)
 		return;
 	pattern_fill(data, min_size(record->size, umem_options.verify_most), PATTERN_FRESH);
 	if (record->fenced)
@@ -75,11 +75,9 @@ void fence_paint_fresh(const struct guarded *record)
 
 void fence_paint_freed(const struct guarded *record)
 {
-	if (record->cache->untouched)
-		return;
 	if (record->fenced)
 		os_pages_close((void *)record->block, record->block_bytes);
-	else
+	else if (record->cache->painted)
 		pattern_fill((void *)record->address, min_size(record->size, umem_options.verify_most), PATTERN_FREE);
 }
 
@@ -89,7 +87,7 @@ long fence_broken_live(const struct guarded *record, uint8_t *should)
 	long offset;
 
 	*should = PATTERN_END;
-	if (record->cache->untouched)
+	if (!record->cache->painted)
 		return PATTERN_WHOLE;
 	if (record->fenced) {
 		offset = pattern_broken(data + record->size, firewall_gap(record), end_pattern);
@@ -105,7 +103,7 @@ long fence_broken_freed(const struct guarded *record, uint8_t *should)
 {
 	long offset;
 
-	if (record->cache->untouched || record->fenced)
+	if (!record->cache->painted || record->fenced)
 		return PATTERN_WHOLE;
 	offset = pattern_broken((const void *)record->address, min_size(record->size, umem_options.verify_most), PATTERN_FREE);
 	*should = (uint8_t)(PATTERN_FREE >> (offset & 7) * 8);

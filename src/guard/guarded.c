@@ -45,6 +45,28 @@ static bool fails_by_wish(void)
 	return mean != 0 && os_clock_ns() % mean == 0;
 }
 
+// One more step of a Weyl sequence, mixed (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+uint32_t guard_random(void)
+{
+	static _Atomic uint64_t steps;
+	uint64_t mixed = atomic_fetch_add_explicit(&steps, 0x9e3779b97f4a7c15u, memory_order_relaxed) + os_random();
+
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)(mixed >> 32);
+}
+
+enum { CHANCE_PAINTED = 1, CHANCE_AUDITED = 2, CHANCE_CONTENTS = 4, CHANCE_ALL = 7 };
+
+static void choose_aids(struct guard_cache *cache)
+{
+	unsigned chance = umem_options.random ? guard_random() : CHANCE_ALL;
+
+	cache->painted = !cache->untouched && (chance & CHANCE_PAINTED) != 0;
+	cache->audited = umem_options.audit_frames != 0 && (chance & CHANCE_AUDITED) != 0;
+	cache->contents = !cache->untouched && (chance & CHANCE_CONTENTS) != 0;
+}
+
 void guard_cache_init(struct guard_cache *cache, const char *name, size_t object_bytes)
 {
 	size_t length = strlen(name);
@@ -53,6 +75,7 @@ void guard_cache_init(struct guard_cache *cache, const char *name, size_t object
 	memcpy(cache->name, name, length);
 	cache->name[length] = '\0';
 	cache->object_bytes = object_bytes;
+	choose_aids(cache);
 	mutex_lock(&guard_table.lock);
 	cache->next = guard_table.caches;
 	guard_table.caches = cache;
@@ -64,15 +87,13 @@ struct guard_cache *guard_caches(void)
 	return guard_table.caches;
 }
 
-static void stamp(struct guard_stamp *stamp, uintptr_t *frames)
+static void stamp(const struct guard_cache *cache, struct guard_stamp *stamp, uintptr_t *frames)
 {
-	unsigned most = (unsigned)umem_options.audit_frames;
-
-	if (most == 0)
+	if (!cache->audited)
 		return;
 	stamp->time_ns = os_clock_ns();
 	stamp->thread = os_thread_number();
-	stamp->frames = os_stack_trace(frames, most);
+	stamp->frames = os_stack_trace(frames, (unsigned)umem_options.audit_frames);
 }
 
 // Buffers that were freed longest ago make room.
@@ -118,7 +139,7 @@ static struct guarded *record_create(struct guard_cache *cache, enum guard_face 
 	*record = (struct guarded){ .size = size, .cache = cache, .face = (uint8_t)face };
 	if (fence_raise(record, align)) {
 		fence_paint_fresh(record);
-		stamp(&record->allocated, guarded_frames(record));
+		stamp(cache, &record->allocated, guarded_frames(record));
 		if (guard_table_add(record))
 			return record;
 		fence_lower(record);
@@ -214,7 +235,7 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 		return false;
 	cache = record->cache;
 	verify_record(record, call);
-	stamp(&record->freed, guarded_frames(record) + umem_options.audit_frames);
+	stamp(cache, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_transaction(EVENT_FREE, record, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_contents(record);
 	fence_paint_freed(record);

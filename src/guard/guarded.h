@@ -30,6 +30,9 @@ struct guard_cache {
 	char name[32];
 	size_t object_bytes; // 0: of any size
 	bool untouched;      // no memory: noted, never written
+	bool painted;        // patterns and red zones are written and looked at
+	bool audited;        // who allocates and who frees is noted
+	bool contents;       // of freed buffers go to their log
 	void *(*alloc)(void *source, size_t size, size_t align);
 	void (*free)(void *source, void *block, size_t size);
 	void *source;
@@ -73,7 +76,8 @@ static inline uintptr_t *guarded_frames(const struct guarded *record)
 // Once, at first use, when debugging is wanted.
 void guard_init(void);
 
-// Makes the cache known; `name` is copied. The structure lives for ever.
+// Makes the cache known; `name` is copied. The structure lives for ever. With UMEM_DEBUG=random chance decides what it has of what
+// its caller and the other items allow.
 void guard_cache_init(struct guard_cache *cache, const char *name, size_t object_bytes);
 
 // NULL: no memory, or UMEM_DEBUG's mtbf wants it so.
@@ -91,6 +95,9 @@ size_t guard_size(const void *object, const char *call);
 
 // Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many.
 size_t guard_verify(const char *call);
+
+// For UMEM_DEBUG=random: another random number for each cache that is made.
+uint32_t guard_random(void);
 
 // Gives back the memory of all freed buffers, verified.
 void guard_release_held(void);

@@ -69,7 +69,7 @@ static void entry_fill(struct guard_entry *entry, enum guard_event event, const 
 void guard_log_transaction(enum guard_event event, const struct guarded *record, const struct guard_stamp *stamp,
 			   const uintptr_t *frames)
 {
-	struct guard_entry *entry = ring_next(LOG_TRANSACTION);
+	struct guard_entry *entry = record->cache->audited ? ring_next(LOG_TRANSACTION) : NULL;
 
 	if (entry != NULL)
 		entry_fill(entry, event, record, stamp, frames);
@@ -77,7 +77,7 @@ void guard_log_transaction(enum guard_event event, const struct guarded *record,
 
 void guard_log_contents(const struct guarded *record)
 {
-	struct guard_entry *entry = record->cache->untouched ? NULL : ring_next(LOG_CONTENTS);
+	struct guard_entry *entry = record->cache->contents ? ring_next(LOG_CONTENTS) : NULL;
 
 	if (entry == NULL)
 		return;

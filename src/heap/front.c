@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "conf/options.h"
+#include "heap/bound.h"
 #include "heap/cpu_front.h"
 #include "heap/door.h"
 #include "heap/fronts.h"
@@ -58,9 +59,9 @@ unsigned front_most_rounds(unsigned class)
 // share of the heap is the bound (fronts_hold_enough).
 unsigned front_grown_rounds(unsigned class)
 {
-	unsigned rounds = front_most_rounds(class);
+	unsigned rounds = front_most_rounds(class), grown = (unsigned)min_size(rounds * MEDIUM_GROWTH, MOST_CAPACITY);
 
-	return class_size(class) <= SMALL_MOST ? rounds : (unsigned)min_size(rounds * MEDIUM_GROWTH, MOST_CAPACITY);
+	return class_size(class) <= SMALL_MOST || grown * class_size(class) > umem_options.thread_cache >> LG_BOUND_PARTS ? rounds : grown;
 }
 
 unsigned front_first_batch(unsigned class)
@@ -486,7 +487,7 @@ bool front_refill(struct front *front, unsigned class)
 	bool done;
 
 	front_note_miss(front);
-	if (UNLIKELY(class > size_class(options.tcache_max)))
+	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);
 	done = refill(front, class);
@@ -641,7 +642,7 @@ bool front_make_room(struct front *front, unsigned class)
 	bool done;
 
 	front_note_miss(front);
-	if (UNLIKELY(class > size_class(options.tcache_max)))
+	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);
 	done = make_room(front, class);

@@ -102,7 +102,7 @@ static inline bool front_has_ahead(const struct front *front, unsigned class)
 // Gives an empty front another arena.
 void front_move(struct front *front, struct arena *arena);
 
-// After a miss: makes rounds available, or empty slots. False: no memory.
+// After a miss: makes rounds available, or empty slots. False: no memory, or the class shall have no magazines.
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
 

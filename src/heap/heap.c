@@ -12,6 +12,7 @@
 #include "conf/options.h"
 #include "conf/umem_options.h"
 #include "guard/report.h"
+#include "heap/bound.h"
 #include "heap/cpu_fast.h"
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
@@ -60,8 +61,11 @@ static void take_umem_options(void)
 	umem_options_read();
 	if (umem_options.concurrency != 0)
 		options.narenas = (unsigned)umem_options.concurrency;
-	if (umem_options.thread_cache == 0)
+	if (umem_options.thread_cache == 0) {
 		options.front = FRONT_CPU;
+		umem_options.thread_cache = UMEM_UNBOUNDED;
+	}
+	options.magazine_bytes = (unsigned)min_size(options.magazine_bytes, umem_options.thread_cache >> LG_BOUND_PARTS);
 	if (umem_options.sbrk && options.heap_source[0] == '\0')
 		strcpy(options.heap_source, "sbrk");
 }

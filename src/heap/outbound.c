@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "heap/bound.h"
 #include "pages/page_map.h"
 
 enum {
@@ -140,6 +141,8 @@ bool outbound_make_room(struct front *front, unsigned class)
 	struct outbound *outbound = &front->outbound[class];
 	struct magazine *magazine;
 
+	if (!bound_allows_outbound(front, class))
+		return false;
 	front_enter(front);
 	magazine = unload(outbound);
 	if (magazine != NULL) {

@@ -10,7 +10,8 @@
 
 #include "heap/front.h"
 
-// Room for one more round of the class, by sending home what is there or making a magazine. False: no memory.
+// Room for one more round of the class, by sending home what is there or making a magazine. False: no memory, or no
+// room in the bound (heap/bound.h).
 bool outbound_make_room(struct front *front, unsigned class);
 
 // Rounds for a front whose loaded magazine is empty (NULL: none) and is taken in exchange, with empty slots of the front's own

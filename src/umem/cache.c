@@ -129,6 +129,14 @@ static umem_cache_t *failed(int error)
 	return NULL;
 }
 
+// UMEM_DEBUG=random: a cache in four is not debugged, and half of those have no magazines.
+static int flags_by_chance(void)
+{
+	unsigned chance = umem_options.random ? guard_random() : 1;
+
+	return (chance & 3) != 0 ? 0 : chance & 4 ? UMC_NODEBUG : UMC_NODEBUG | UMC_NOMAGAZINE;
+}
+
 EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, umem_constructor_t *constructor,
 				       umem_destructor_t *destructor, umem_reclaim_t *reclaim_function, void *argument,
 				       vmem_t *source, int flags)
@@ -147,6 +155,8 @@ EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, um
 		return failed(EAGAIN);
 	*cache = (struct umem_cache){ .constructor = constructor, .destructor = destructor, .reclaim = reclaim_function,
 				      .argument = argument, .size = size, .align = align };
+	if (umem_debugging())
+		flags |= flags_by_chance();
 	if (umem_debugging() && !(flags & UMC_NODEBUG))
 		created = create_guarded(cache, name, source, flags);
 	else

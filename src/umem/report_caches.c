@@ -209,6 +209,22 @@ static void write_cache(void *argument, vmag_cache_t *cache)
 	out_close(out, '}');
 }
 
+// What debugging does in a cache, which UMEM_DEBUG=random leaves to chance.
+static void write_aids(struct out *out, const struct guard_cache *cache)
+{
+	if (!out->json) {
+		out_add(out, "%s: debugged:%s%s%s\n", cache->name, cache->painted ? " guards" : "", cache->audited ? " audit" : "",
+			cache->contents ? " contents" : "");
+		return;
+	}
+	out_open(out, NULL, '{');
+	out_string(out, "name", cache->name);
+	out_number(out, "guards", cache->painted);
+	out_number(out, "audit", cache->audited);
+	out_number(out, "contents", cache->contents);
+	out_close(out, '}');
+}
+
 int report_caches(struct out *out, const char *rest)
 {
 	(void)rest;
@@ -216,6 +232,11 @@ int report_caches(struct out *out, const char *rest)
 		return ENOMEM;
 	out_open(out, "caches", '[');
 	vmag_cache_each(write_cache, out);
+	out_close(out, ']');
+	out_open(out, "debugged", '[');
+	for (const struct guard_cache *cache = guard_caches(); cache != NULL; cache = cache->next)
+		if (!atomic_load(&cache->destroyed))
+			write_aids(out, cache);
 	out_close(out, ']');
 	return 0;
 }

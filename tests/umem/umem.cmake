@@ -68,6 +68,10 @@ foreach(name alloc nofail caches kinds arenas port_programs threads_fork)
   set_tests_properties(umem.${name}.nomagazines PROPERTIES ENVIRONMENT "UMEM_OPTIONS=nomagazines,reap_interval=5")
   set_tests_properties(umem.${name}.processors PROPERTIES ENVIRONMENT "UMEM_OPTIONS=perthread_cache=0,concurrency=2;UMEM_DEBUG=lite")
 endforeach()
+foreach(name alloc nofail kinds arenas port_programs threads_fork)
+  vmag_test(umem.${name}.random quick 60 umem_${name})
+  set_tests_properties(umem.${name}.random PROPERTIES ENVIRONMENT "UMEM_DEBUG=random,firewall=1000,verify=777;UMEM_LOGGING=transaction,contents,fail")
+endforeach()
 vmag_test_program(umem_alloc_static umem/alloc.c LIBRARIES vmag_static)
 vmag_test(umem.alloc.archive quick 60 umem_alloc_static)
 
@@ -91,6 +95,21 @@ vmag_test(umem.data_segment.confined quick 60 sh -c "ulimit -v 4000000 && exec $
 vmag_test(umem.data_segment.pieces quick 60 umem_data_segment)
 set_tests_properties(umem.data_segment.plain umem.data_segment.blocked umem.data_segment.confined PROPERTIES ENVIRONMENT "UMEM_OPTIONS=backend=sbrk")
 set_tests_properties(umem.data_segment.pieces PROPERTIES ENVIRONMENT "UMEM_OPTIONS=backend=sbrk,sbrk_minalloc=33M,sbrk_pagesize=2M")
+
+# What a thread's magazines may come to hold; it looks into its own front.
+vmag_test_program(umem_perthread_cache umem/perthread_cache.c LIBRARIES vmag_objects)
+target_include_directories(umem_perthread_cache PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/unit)
+function(vmag_umem_perthread_cache size least most)
+  vmag_test(umem.perthread_cache.${size} quick 60 umem_perthread_cache ${least} ${most})
+  set_tests_properties(umem.perthread_cache.${size} PROPERTIES ENVIRONMENT "UMEM_OPTIONS=perthread_cache=${size}")
+endfunction()
+vmag_umem_perthread_cache(1 0 0)
+vmag_umem_perthread_cache(64k 16384 65536)
+vmag_umem_perthread_cache(1m 262144 1048576)
+vmag_umem_perthread_cache(1G 2097152 1073741824)
+
+vmag_test_program(umem_random umem/random.c LIBRARIES vmag)
+vmag_test(umem.random quick 60 ${PYTHON} ${UMEM}/random_aids.py $<TARGET_FILE:umem_random>)
 
 vmag_test_program(umem_lose umem/lose.c LIBRARIES vmag)
 vmag_test(umem.reports quick 120 ${PYTHON} ${UMEM}/reports.py $<TARGET_FILE:umem_lose> $<TARGET_FILE:vmag>)
