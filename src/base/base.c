@@ -74,6 +74,45 @@ static void block_install(char *block, size_t size)
 	base.lg_growth += base.lg_growth < LG_GROWTH_MOST;
 }
 
+static void range_add(uintptr_t start, size_t size)
+{
+	mutex_lock(&base.lock);
+	if (base.range_count < RANGES_MOST)
+		mapped_ranges[base.range_count++] = (struct base_range){ start, start + size };
+	mutex_unlock(&base.lock);
+}
+
+static void range_remove(uintptr_t start)
+{
+	mutex_lock(&base.lock);
+	for (size_t i = 0; i < base.range_count; i++)
+		if (mapped_ranges[i].start == start)
+			mapped_ranges[i] = mapped_ranges[--base.range_count];
+	mutex_unlock(&base.lock);
+}
+
+static void free_pages(void *pages, size_t size)
+{
+	size = round_up(size, os_page_size());
+	range_remove((uintptr_t)pages);
+	os_pages_unmap(pages, size);
+	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
+}
+
+// Another thread may have come with one meanwhile: what is left of that serves first.
+static void block_bring(char *block, size_t bytes, size_t wanted)
+{
+	bool late;
+
+	mutex_lock(&base.lock);
+	late = (size_t)(base.end - base.at) >= wanted;
+	if (!late)
+		block_install(block, bytes);
+	mutex_unlock(&base.lock);
+	if (late)
+		free_pages(block, bytes);
+}
+
 void *base_alloc(size_t size)
 {
 	size = round_up(size, CACHE_LINE);
@@ -95,9 +134,7 @@ void *base_alloc(size_t size)
 			return NULL;
 		if (wanted == LARGE_BLOCK_BYTES && options.thp != THP_NEVER)
 			os_pages_huge(block, wanted, true);
-		mutex_lock(&base.lock);
-		block_install(block, wanted);
-		mutex_unlock(&base.lock);
+		block_bring(block, wanted, size);
 	}
 }
 
@@ -105,23 +142,6 @@ void base_free(void *object, size_t size)
 {
 	mutex_lock(&base.lock);
 	list_push(object, round_up(size, CACHE_LINE));
-	mutex_unlock(&base.lock);
-}
-
-static void range_add(uintptr_t start, size_t size)
-{
-	mutex_lock(&base.lock);
-	if (base.range_count < RANGES_MOST)
-		mapped_ranges[base.range_count++] = (struct base_range){ start, start + size };
-	mutex_unlock(&base.lock);
-}
-
-static void range_remove(uintptr_t start)
-{
-	mutex_lock(&base.lock);
-	for (size_t i = 0; i < base.range_count; i++)
-		if (mapped_ranges[i].start == start)
-			mapped_ranges[i] = mapped_ranges[--base.range_count];
 	mutex_unlock(&base.lock);
 }
 
@@ -141,10 +161,7 @@ void base_free_table(void *table, size_t size)
 		base_free(table, size);
 		return;
 	}
-	size = round_up(size, os_page_size());
-	range_remove((uintptr_t)table);
-	os_pages_unmap(table, size);
-	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
+	free_pages(table, size);
 }
 
 void *base_alloc_pages(size_t size)
