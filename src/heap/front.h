@@ -40,7 +40,7 @@ struct outbound {
 	struct magazine *magazine;
 };
 
-// Of one thread, nobody else writes it; or an explicit cache (heap/explicit.h), which has no words.
+// Of one thread; nobody else writes it but whoever visits a sleeper (heap/sleepers.h). Or an explicit cache (heap/explicit.h), which has no words.
 struct front {
 	void **kept[CLASSES]; // the tops while the words are closed; first, for the fast path of counted threads (heap/cpu_fast.h)
 	struct arena *arena;
