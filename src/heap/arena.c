@@ -322,20 +322,21 @@ static unsigned class_held_most(const struct arena *arena)
 // Drains magazines, of a class until it has none, until that many bytes of objects are home: slabs become empty only when most of theirs are.
 static void reap_some(struct arena *arena, size_t bytes)
 {
-	unsigned class = class_held_most(arena);
+	unsigned class = class_held_most(arena), next;
 	struct magazine *full;
 
 	for (size_t done = 0; done < bytes;) {
 		full = depot_take_full(&arena->depots[class], NULL);
-		if (full == NULL && held_bytes(arena, class_held_most(arena)) == 0)
-			return;
-		if (full == NULL) {
-			class = class_held_most(arena);
+		if (full != NULL) {
+			done += full->rounds * class_size(class);
+			full->next = NULL;
+			destroy_chain(arena, class, full);
 			continue;
 		}
-		done += full->rounds * class_size(class);
-		full->next = NULL;
-		destroy_chain(arena, class, full);
+		next = class_held_most(arena);
+		if (next == class || held_bytes(arena, next) == 0) // or somebody is just taking the last, and has not told
+			return;
+		class = next;
 	}
 }
 

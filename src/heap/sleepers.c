@@ -223,34 +223,45 @@ static bool is_sleepers(const struct front *front)
 	return front != words.front && front->words->front == front && may_be_visited(front);
 }
 
-// Each front once in a pass.
+static bool refused; // fences are, by the system
+
+static bool can_fence(void)
+{
+	static bool tried;
+
+	refused = refused || (!tried && !os_fence());
+	tried = true;
+	return !refused;
+}
+
+// Each front once in a pass, and not again before its words change: who is in its slow path will change them.
 static bool look(struct front *front, void *argument)
 {
 	struct pass *pass = argument;
 
 	if (front->looked_at == pass->now_ms || !is_sleepers(front) || !is_due(front, pass))
 		return false;
-	front->emptied = sleeper_visit(front, &pass->loot);
+	bool visited = can_fence() && sleeper_visit(front, &pass->loot);
+
+	front->emptied = true;
 	front->still_sum = sum_of_words(front);
 	front->still_since = pass->now_ms;
-	pass->waits |= !front->emptied;
-	return front->emptied;
+	return visited;
 }
 
 bool sleepers_step(uint64_t now_ms)
 {
 	static uint64_t looked_at;
-	static bool waits;
 	struct pass pass;
 
-	if (options.sleeper_ms < 0)
+	if (options.sleeper_ms < 0 || refused)
 		return false;
-	if (now_ms - looked_at < LOOK_MS)
-		return waits;
+	if (now_ms - looked_at < LOOK_MS) // whoever has worked since then is seen at the next look
+		return true;
 	looked_at = now_ms;
 	pass.now_ms = now_ms;
 	pass.waits = false;
 	while (fronts_find(look, &pass))
 		loot_give(&pass.loot);
-	return waits = pass.waits;
+	return pass.waits;
 }
