@@ -352,9 +352,9 @@ static bool grows(struct arena *arena, size_t wanted)
 
 bool arena_grows(struct arena *arena, unsigned class)
 {
-	struct bin *bin = &arena->bins[class];
+	const struct bin *bin = class < SLAB_CLASSES ? &arena->bins[class] : NULL;
 
-	return class < SLAB_CLASSES && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && grows(arena, bin->shape.slab_bytes);
+	return bin != NULL && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && grows(arena, bin->shape.slab_bytes);
 }
 
 static bool depots_hold_much(const struct arena *arena)

@@ -40,7 +40,7 @@ def check(vmag, holder):
     assert held["nearly_empty"] > 0.95 * held["slabs"] and held["nearly_empty"] <= found["nearly_empty"]
     assert held["pinned_bytes"] == held["resident_bytes"] - held["live_bytes"] or held["nearly_empty"] < held["slabs"]
     assert held["pinned_bytes"] > 15 * MIB, held
-    assert of_size(found, 4096)["nearly_empty"] == 0
+    assert of_size(found, 4096)["nearly_empty"] <= 1  # the last one, which is being filled
     worst = found["sites"][0]
     assert "site_hold" in worst["functions"] and worst["sizes"] == [64], worst
     assert worst["pinned_bytes"] > 0.9 * held["pinned_bytes"], (worst, held)

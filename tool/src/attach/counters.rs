@@ -331,7 +331,7 @@ impl Process {
         }
     }
 
-    /// A round is an address, an empty slot a small number.
+    /// A round is an address, an empty slot a small number; a gap that was left by who took rounds is none, it is negative.
     fn rounds_in(&self, magazine: u64) -> u64 {
         let Some(head) = self.memory.bytes(magazine, self.root.magazine_slots) else {
             return 0;
@@ -339,7 +339,7 @@ impl Process {
         let capacity = usize::from(u16_in(&head, self.root.magazine_capacity)).min(MOST_MAGAZINE_SLOTS);
         let slots = self.memory.u64s(magazine + self.root.magazine_slots as u64, capacity);
         let slots = slots.unwrap_or_default();
-        slots.iter().filter(|slot| **slot >= EMPTY_SLOTS_BELOW).count() as u64
+        slots.iter().filter(|slot| (EMPTY_SLOTS_BELOW..=i64::MAX as u64).contains(*slot)).count() as u64
     }
 }
 
