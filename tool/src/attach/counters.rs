@@ -87,7 +87,7 @@ const MOST_PROCESSORS: usize = 1 << 16;
 const FRONTS_A_THREAD: u32 = 4;
 /// As many as a page map word tells apart.
 const MOST_CLASSES: usize = 256;
-const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 const MOST_ARENAS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
 const MOST_CACHES: usize = 1 << 16;
@@ -339,7 +339,7 @@ impl Process {
         let capacity = usize::from(u16_in(&head, self.root.magazine_capacity)).min(MOST_MAGAZINE_SLOTS);
         let slots = self.memory.u64s(magazine + self.root.magazine_slots as u64, capacity);
         let slots = slots.unwrap_or_default();
-        slots.iter().filter(|slot| (EMPTY_SLOTS_BELOW..=i64::MAX as u64).contains(*slot)).count() as u64
+        slots.iter().filter(|slot| ROUNDS.contains(slot)).count() as u64
     }
 }
 

@@ -20,7 +20,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const RUN_BYTES: usize = 64;
-const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 const PIECE_BYTES: u64 = 1 << 20;
 /// Of slabs; beyond, buffers are read one by one.
 const MOST_COPIED: usize = 1 << 30;
@@ -246,7 +246,7 @@ impl Process {
             let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
             let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
             let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
-            heap.rounds.extend(slots.filter(|slot| *slot >= EMPTY_SLOTS_BELOW));
+            heap.rounds.extend(slots.filter(|slot| ROUNDS.contains(slot)));
             heap.rounds.insert(slab.start + index * slab.size);
         }
     }

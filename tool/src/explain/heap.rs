@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
 const RUN_BYTES: usize = 64;
-const EMPTY_SLOTS_BELOW: u64 = 1 << 16;
+const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 
 /// How the slabs of a bin are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,7 +141,7 @@ impl Heap {
             let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
             let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
             let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
-            let rounds: Vec<u64> = slots.filter(|slot| *slot >= EMPTY_SLOTS_BELOW).collect();
+            let rounds: Vec<u64> = slots.filter(|slot| ROUNDS.contains(slot)).collect();
             if let Some(class) = rounds.first().and_then(|round| self.class_of(*round)) {
                 self.rounds[class] += rounds.len() as u64;
             }
