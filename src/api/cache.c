@@ -62,14 +62,14 @@ EXPORT vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t ali
 	return cache_create(&wanted);
 }
 
+// What was sampled ends while the id is this cache's: afterwards another thread's new cache may have it.
 EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
 {
-	unsigned id = cache == NULL ? 0 : cache->id;
-	bool is_watched = cache != NULL && caches_are_watched();
-
+	if (cache != NULL && caches_are_watched()) {
+		cache_expect_live(cache, "vmag_cache_destroy");
+		sampled_objects_end(VMAG_ARENA_CACHES + cache->id);
+	}
 	cache_destroy(cache, "vmag_cache_destroy");
-	if (is_watched)
-		sampled_objects_end(VMAG_ARENA_CACHES + id);
 }
 
 // What the event trace and the profile are told, out of the way of who is not watched.

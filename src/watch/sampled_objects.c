@@ -30,6 +30,29 @@ static list *list_of(const void *object)
 	return lists == NULL ? NULL : &lists[(uintptr_t)object * 0x9e3779b97f4a7c15u >> (64 - LG_LISTS)];
 }
 
+// Under lock. Takes out the one after `before` (NULL: the first).
+static struct sampled *take_after(list *from, struct sampled *before)
+{
+	struct sampled *sampled = before != NULL ? before->next : atomic_load_explicit(from, memory_order_relaxed);
+
+	if (before != NULL)
+		before->next = sampled->next;
+	else
+		atomic_store_explicit(from, sampled->next, memory_order_relaxed);
+	atomic_fetch_sub(&sampled_objects, 1);
+	return sampled;
+}
+
+// The tally of what was taken; 0: nothing was.
+static uint32_t end(struct sampled *sampled)
+{
+	uint32_t tally = sampled == NULL ? 0 : sampled->tally;
+
+	if (sampled != NULL)
+		base_free(sampled, sizeof *sampled);
+	return tally;
+}
+
 // Under lock. NULL: it is not there.
 static struct sampled *take(list *from, const void *object)
 {
@@ -37,14 +60,7 @@ static struct sampled *take(list *from, const void *object)
 
 	for (; sampled != NULL && sampled->object != object; sampled = sampled->next)
 		before = sampled;
-	if (sampled == NULL)
-		return NULL;
-	if (before != NULL)
-		before->next = sampled->next;
-	else
-		atomic_store_explicit(from, sampled->next, memory_order_relaxed);
-	atomic_fetch_sub(&sampled_objects, 1);
-	return sampled;
+	return sampled == NULL ? NULL : take_after(from, before);
 }
 
 bool sampled_objects_may_have(const void *object)
@@ -58,18 +74,13 @@ uint32_t sampled_objects_take(const void *object)
 {
 	list *from = list_of(object);
 	struct sampled *sampled;
-	uint32_t tally;
 
 	if (!sampled_objects_may_have(object))
 		return 0;
 	mutex_lock(&table.lock);
 	sampled = take(from, object);
 	mutex_unlock(&table.lock);
-	if (sampled == NULL)
-		return 0;
-	tally = sampled->tally;
-	base_free(sampled, sizeof *sampled);
-	return tally;
+	return end(sampled);
 }
 
 static bool make_lists(void)
@@ -103,29 +114,32 @@ bool sampled_objects_add(const void *object, uint32_t tally)
 	return true;
 }
 
-// One of the list that is of that arena; NULL: none.
-static const void *one_of(list *from, unsigned arena)
+// The first of the list that is of that arena: its tally, and it is not known any more; 0: none. Found and taken under one lock, for an
+// address may be freed, and be another's, in between.
+static uint32_t take_of_arena(list *from, unsigned arena)
 {
-	const void *object = NULL;
+	struct sampled *before = NULL, *sampled;
 
 	mutex_lock(&table.lock);
-	for (struct sampled *sampled = atomic_load(from); sampled != NULL && object == NULL; sampled = sampled->next)
-		if (profile_tally(sampled->tally)->arena == arena)
-			object = sampled->object;
+	sampled = atomic_load_explicit(from, memory_order_relaxed);
+	for (; sampled != NULL && profile_tally(sampled->tally)->arena != arena; sampled = sampled->next)
+		before = sampled;
+	if (sampled != NULL)
+		sampled = take_after(from, before);
 	mutex_unlock(&table.lock);
-	return object;
+	return end(sampled);
 }
 
 void sampled_objects_end(unsigned arena)
 {
 	list *lists = atomic_load(&table.lists);
-	const void *object;
+	uint32_t tally;
 
 	if (atomic_load(&sampled_objects) == 0)
 		return;
 	for (size_t i = 0; i < (size_t)1 << LG_LISTS; i++)
-		while ((object = one_of(&lists[i], arena)) != NULL)
-			profile_freed(sampled_objects_take(object));
+		while (atomic_load_explicit(&lists[i], memory_order_relaxed) != NULL && (tally = take_of_arena(&lists[i], arena)) != 0)
+			profile_freed(tally);
 }
 
 void sampled_objects_fork_prepare(void)

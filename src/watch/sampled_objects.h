@@ -22,7 +22,7 @@ bool sampled_objects_may_have(const void *object);
 // The object's tally, and it is not known any more; 0: it was not sampled.
 uint32_t sampled_objects_take(const void *object);
 
-// Those of a cache that is gone, each told to the profile as freed.
+// Those of a cache that is about to go, each told to the profile as freed. Before its number may be another's.
 void sampled_objects_end(unsigned arena);
 
 void sampled_objects_fork_prepare(void);
