@@ -9,7 +9,6 @@
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/sampling.h"
-#include "heap/size_class.h"
 #include "vmag/format.h"
 #include "vmag/trace_format.h"
 #include "vmag/vmem.h"
@@ -87,13 +86,25 @@ static __attribute__((noinline)) void tell_free(const vmag_cache_t *cache, const
 	sampling_object_freed(object);
 }
 
+// Sampling is on, or was and one of its objects lives; nobody else watches.
+static inline bool only_profile_watches(void)
+{
+	return caches_are_watched() && !trace_is_on();
+}
+
+// Whether the profile wants an object of that many bytes, or may: the long way tells. Bytes count while sampling is on.
+static inline bool point_is_near(size_t bytes)
+{
+	return sampling_is_on() && words.until < (int64_t)bytes;
+}
+
 // While only the profile watches: from the thread's own tops, its bytes counted. NULL: a miss, or the profile wants the next one.
 static inline void *sampled_take(const vmag_cache_t *cache)
 {
-	if (!size_classes_closed() || trace_is_on() || words.until < (int64_t)cache->object_bytes)
+	if (!only_profile_watches() || point_is_near(cache->object_bytes))
 		return NULL;
 	void *object = cache_front_take(cache);
-	if (object != NULL)
+	if (object != NULL && sampling_is_on())
 		words.until -= (int64_t)cache->object_bytes;
 	return object;
 }
@@ -101,7 +112,7 @@ static inline void *sampled_take(const vmag_cache_t *cache)
 // Of an object that was not sampled. False: the long way.
 static inline bool sampled_put(const vmag_cache_t *cache, void *object)
 {
-	return size_classes_closed() && !trace_is_on() && object != NULL && !sampled_objects_may_have(object) && cache_front_put(cache, object);
+	return only_profile_watches() && object != NULL && !sampled_objects_may_have(object) && cache_front_put(cache, object);
 }
 
 static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags)

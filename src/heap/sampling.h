@@ -57,11 +57,15 @@ extern struct tracing_settings tracing_settings;
 bool tracing_start(void);
 void tracing_stop(void);
 
+static inline bool sampling_is_on(void)
+{
+	return atomic_load_explicit(&profile_settings.active, memory_order_relaxed);
+}
+
 // Whether somebody watches what becomes of objects of caches: their fast paths are closed then, and those of resource arenas (cache_door).
 static inline bool caches_are_watched(void)
 {
-	return UNLIKELY(trace_is_on() || atomic_load_explicit(&profile_settings.active, memory_order_relaxed) ||
-			atomic_load_explicit(&sampled_objects, memory_order_relaxed) != 0);
+	return UNLIKELY(trace_is_on() || sampling_is_on() || atomic_load_explicit(&sampled_objects, memory_order_relaxed) != 0);
 }
 
 // To the profile: an object of a cache, when it was allocated, and before it is freed.

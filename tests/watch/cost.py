@@ -1,4 +1,5 @@
 # What sampling adds to a pair of malloc and free, in instructions: to malloc at most 15, to free nothing, to a sized free 16.
+# And at most 145 to a pair of an object cache after it, while an object that was sampled lives.
 # `cost.py PROGRAM`.  Sampled every 2^40 bytes, so that what is counted is what operations cost that are not sampled.
 # SPDX-License-Identifier: BSD-2-Clause
 import os
@@ -8,6 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from instructions import need_valgrind, per_pair
 
 MOST = {("plain", 16): 15, ("plain", 1024): 15, ("sized", 64): 31, ("plain", 5000): 7}
+
+AFTER_MOST = 145
 
 
 def main(program):
@@ -20,6 +23,10 @@ def main(program):
         on = per_pair(program, kind, size)
         print(f"{kind} {size} bytes: {off:.2f} instructions a pair with the loop, {on:.2f} while sampling is on")
         good &= on - off < most + 0.5
+    os.environ["VMAG_CONF"] = ""
+    off, after = per_pair(program, "cache", 64), per_pair(program, "after", 64)
+    print(f"object cache: {off:.2f} instructions a pair with the loop, {after:.2f} after sampling, while an object of it lives")
+    good &= after - off < AFTER_MOST + 0.5
     sys.exit(not good)
 
 
