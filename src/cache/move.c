@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "cache/objects.h"
 #include "cache/slabs.h"
+#include "cache/table.h"
 
 struct evacuation {
 	struct vmag_cache *cache;
@@ -112,11 +113,13 @@ static bool move_one(struct evacuation *run, void *from)
 		return true;
 	switch (run->move(from, run->to, cache->object_bytes, cache->argument)) {
 	case VMAG_MOVE_YES:
+		caches_tell_moved(from, run->to);
 		run->to = NULL;
 		run->moved++;
 		cache_drain(cache, &from, 1);
 		return true;
 	case VMAG_MOVE_DONT_NEED:
+		caches_tell_moved(from, NULL);
 		cache_drain(cache, &from, 1);
 		return true;
 	case VMAG_MOVE_NO:

@@ -22,12 +22,14 @@ static struct {
 	// Constant after caches_init.
 	bool (*trim)(void);
 	void (*expect)(size_t bytes);
+	void (*moved)(const void *from, const void *to);
 } table = { .lock = MUTEX_INIT(RANK_CACHES) };
 
-void caches_init(bool (*trim)(void), void (*expect)(size_t bytes))
+void caches_init(bool (*trim)(void), void (*expect)(size_t bytes), void (*moved)(const void *from, const void *to))
 {
 	table.trim = trim;
 	table.expect = expect;
+	table.moved = moved;
 	pages_init(&cache_pages, "caches");
 	cache_fronts_init();
 }
@@ -41,6 +43,12 @@ void caches_expect_garbage(size_t bytes)
 {
 	if (table.expect != NULL)
 		table.expect(bytes);
+}
+
+void caches_tell_moved(const void *from, const void *to)
+{
+	if (table.moved != NULL)
+		table.moved(from, to);
 }
 
 // CACHES_MOST when all are taken.

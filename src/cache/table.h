@@ -5,10 +5,12 @@
 #include "cache/cache.h"
 
 // What the floors above lend: `trim` gives back memory of the heap when a cache has none (true: something was given);
-// `expect` hears that so many bytes of garbage are left to a background thread. Called once, before any other function.
-void caches_init(bool (*trim)(void), void (*expect)(size_t bytes));
+// `expect` hears that so many bytes of garbage are left to a background thread; `moved`, that an object of the program is in another place
+// from now on (`to` NULL: freed), before its old place is. Called once, before any other function.
+void caches_init(bool (*trim)(void), void (*expect)(size_t bytes), void (*moved)(const void *from, const void *to));
 bool caches_trim_heap(void);
 void caches_expect_garbage(size_t bytes);
+void caches_tell_moved(const void *from, const void *to);
 
 // Gives the cache the lowest free id. False: the table is full.
 bool caches_enter(struct vmag_cache *cache);

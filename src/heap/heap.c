@@ -83,7 +83,7 @@ bool heap_ready(void)
 		done = page_map_init() && chunks_init();
 		if (done) {
 			magazines_init();
-			caches_init(heap_trim, reclaim_expect_bytes);
+			caches_init(heap_trim, reclaim_expect_bytes, sampling_object_moved);
 			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 			take_umem_options();
 			if (options.heap_source[0] != '\0')

@@ -81,6 +81,21 @@ void sampling_object_freed(const void *object)
 	profile_freed(tally);
 }
 
+void sampling_object_moved(const void *from, const void *to)
+{
+	uint32_t tally = sampled_objects_take(from);
+	uint64_t bytes;
+
+	if (LIKELY(tally == 0))
+		return;
+	bytes = profile_tally(tally)->size;
+	os_probe_free(from);
+	if (to != NULL && sampled_objects_add(to, tally))
+		os_probe_alloc(to, bytes, profile_weighted_bytes(tally, bytes));
+	else
+		profile_freed(tally);
+}
+
 void tracing_stop(void)
 {
 	if (!atomic_exchange(&tracing, false))

@@ -72,5 +72,9 @@ static inline bool caches_are_watched(void)
 void sampling_object(const struct vmag_cache *cache, const void *object);
 void sampling_object_freed(const void *object);
 
+// The same after the program has moved one, or NULL: freed. Who frees it in its new place before this is not heard: until that address
+// is freed again it is told to live.
+void sampling_object_moved(const void *from, const void *to);
+
 // An event of an object cache or a resource arena, of this thread.
 void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size);

@@ -18,6 +18,9 @@ vmag_test(watch.cached quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=prof:true,lg_p
 vmag_test_program(watch_destroyed watch/destroyed.c LIBRARIES vmag)
 target_include_directories(watch_destroyed PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.destroyed quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=prof:true,lg_prof_sample:8 $<TARGET_FILE:watch_destroyed>)
+vmag_test_program(watch_moved watch/moved.c LIBRARIES vmag)
+target_include_directories(watch_moved PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(watch.moved quick 60 watch_moved)
 vmag_test_program(watch_traced watch/traced.c LIBRARIES vmag)
 target_include_directories(watch_traced PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag>
