@@ -98,7 +98,7 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
-// Behind a sampled object, in the rest of its last page: bytes that nobody may change.
+// Behind a sampled object that is not kept in magazines, in the rest of its last page: bytes that nobody may change.
 static unsigned char *fence_of(const struct run *run, size_t *bytes)
 {
 	*bytes = min_size(run_bytes(run->bytes) - run->bytes, FENCE_BYTES);
@@ -126,7 +126,8 @@ void large_note_freed(const struct run *run)
 	if (UNLIKELY(run->sample != 0)) {
 		os_probe_free((void *)run_start(run));
 		profile_freed(run->sample);
-		check_fence(run, "free");
+		if (run->size_class == 0) // large_mark makes none
+			check_fence(run, "free");
 	}
 }
 

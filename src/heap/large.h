@@ -34,7 +34,7 @@ bool large_resize(void *object, size_t new_size);
 void *large_move(struct arena *arena, void *object, size_t new_size);
 
 // The tally of a sampled object (watch/profile.h), which freeing and moving it tell the profile. `take` leaves 0. What a program writes
-// just behind a sampled object is reported when it is freed or resized.
+// just behind such an object is reported when it is freed or resized.
 void large_set_sample(void *object, uint32_t tally);
 uint32_t large_take_sample(void *object);
 
