@@ -83,34 +83,50 @@ uint32_t sampled_objects_take(const void *object)
 	return end(sampled);
 }
 
+// Of several threads one's are taken.
 static bool make_lists(void)
 {
-	list *lists = base_alloc_pages(sizeof *lists << LG_LISTS);
+	list *lists = base_alloc_table(sizeof *lists << LG_LISTS);
+	bool taken;
 
+	if (lists == NULL)
+		return atomic_load(&table.lists) != NULL;
 	mutex_lock(&table.lock);
-	if (atomic_load(&table.lists) == NULL)
+	taken = atomic_load(&table.lists) == NULL;
+	if (taken)
 		atomic_store_explicit(&table.lists, lists, memory_order_release);
 	mutex_unlock(&table.lock);
-	return atomic_load(&table.lists) != NULL;
+	if (!taken)
+		base_free_table(lists, sizeof *lists << LG_LISTS);
+	return true;
+}
+
+static void add(struct sampled *sampled)
+{
+	list *to = list_of(sampled->object);
+
+	mutex_lock(&table.lock);
+	sampled->next = atomic_load_explicit(to, memory_order_relaxed);
+	atomic_store_explicit(to, sampled, memory_order_relaxed);
+	atomic_fetch_add(&sampled_objects, 1);
+	mutex_unlock(&table.lock);
 }
 
 bool sampled_objects_add(const void *object, uint32_t tally)
 {
-	struct sampled *sampled = base_alloc(sizeof *sampled);
+	struct sampled *sampled;
 	uint32_t before;
-	list *to;
 
-	if (sampled == NULL || (list_of(object) == NULL && !make_lists()))
+	if (list_of(object) == NULL && !make_lists())
+		return false;
+	sampled = base_alloc(sizeof *sampled);
+	if (sampled == NULL)
 		return false;
 	before = sampled_objects_take(object);
 	if (before != 0)
 		profile_freed(before);
-	to = list_of(object);
-	mutex_lock(&table.lock);
-	*sampled = (struct sampled){ atomic_load_explicit(to, memory_order_relaxed), object, tally };
-	atomic_store_explicit(to, sampled, memory_order_relaxed);
-	atomic_fetch_add(&sampled_objects, 1);
-	mutex_unlock(&table.lock);
+	*sampled = (struct sampled){ NULL, object, tally };
+	add(sampled);
 	return true;
 }
 
