@@ -125,7 +125,7 @@ size_t pages_allowed_dirty(const struct pages *pages)
 	return (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;
 }
 
-bool pages_exceed_allowed(const struct pages *pages)
+static bool exceed_allowed(const struct pages *pages)
 {
 	return pages_dirty_bytes(pages) > pages_allowed_dirty(pages) && pages_decay_ms(pages) >= 0;
 }
@@ -141,7 +141,7 @@ static void keep_proportion(struct pages *pages, size_t taken)
 {
 	size_t allowed = pages_allowed_dirty(pages), dirty = pages_dirty_bytes(pages), owed;
 
-	if (!pages_exceed_allowed(pages))
+	if (!exceed_allowed(pages))
 		return;
 	owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
 	if (owed < VMEM_APART * os_page_size()) // what vmem_take_dirty takes at least

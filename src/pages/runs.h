@@ -80,9 +80,8 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size);
 // Purges until at most `most` bytes are dirty; true when anything was given back.
 bool pages_purge(struct pages *pages, size_t most);
 
-// The dirty bytes that the rule of proportion allows; and whether there are more, and they may be purged.
+// The dirty bytes that the rule of proportion allows.
 size_t pages_allowed_dirty(const struct pages *pages);
-bool pages_exceed_allowed(const struct pages *pages);
 
 // Whether a step of decay is due: without a write, for those who come by often. Takes the steps that are.
 bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms);
