@@ -91,7 +91,7 @@ static void set_up(struct vmag_cache *cache, const struct cache_description *wan
 	cache->colours = 1;
 	if (!(cache->flags & VMAG_CACHE_QUANTUM))
 		cache->colours += (unsigned)((shape.slab_bytes - shape.buffers * shape.size) / cache->align);
-	cache->updated_at = os_clock_ms();
+	cache->updated_at = cache->tuned_at = os_clock_ms();
 	depot_init(&cache->depot);
 	bin_init_from(&cache->bin, shape, &cache_slab_source);
 	choose_rounds(cache);

@@ -75,14 +75,14 @@ struct vmag_cache {
 	_Atomic bool moving;        // somebody consolidates
 	uint32_t pass;              // of who does: its number
 	_Atomic bool lost_rounds;   // a fork lost other threads' magazines
-	_Atomic uint64_t updated_at; // ms
+	_Atomic unsigned looks;     // of fronts since the last update
+	_Atomic uint64_t updated_at, tuned_at; // ms
 	_Atomic uint64_t alloc_failures, constructor_failures, reaps, moves, resizes;
-	// Of who moved updated_at on (update.c).
+	// Of who moved tuned_at on (update.c).
 	uint64_t visits_before, contentions_before;
-	unsigned quiet; // updates in a row with hardly a visit
-	unsigned patience; // how many of them make magazines shrink
-	bool shrunk; // and have not grown since
 	unsigned meeting_ms; // time that has yet to pass without threads meeting at the depot
+	// Of who moved updated_at on.
+	unsigned quiet; // updates in a row in which fronts hardly missed
 	// Each with its lock.
 	struct depot depot;
 	struct bin bin;

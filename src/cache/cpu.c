@@ -62,11 +62,10 @@ bool cache_cpu_refill(struct vmag_cache *cache)
 			magazine_destroy(hand);
 		return true;
 	}
+	hand = cache_outgrown(cache, hand);
 	full = depot_take_full(&cache->depot, hand);
-	if (full == NULL) {
-		full = cache_outgrown(cache, hand);
-		full = cache_is_plain(cache) ? fill(cache, full, batch) : full;
-	}
+	if (full == NULL)
+		full = cache_is_plain(cache) ? fill(cache, hand, batch) : hand;
 	if (full == NULL)
 		return false;
 	filled = full->rounds > 0;

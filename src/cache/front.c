@@ -161,13 +161,14 @@ static bool refill(struct vmag_cache *cache, struct cache_front *front)
 		exchange(cache, front, loaded);
 		return true;
 	}
+	loaded = cache_outgrown(cache, loaded);
+	keep_previous(front, cache_outgrown(cache, front->previous));
 	full = depot_take_full(&cache->depot, front->previous);
 	if (full != NULL) {
 		keep_previous(front, loaded);
 		load(cache, front, full);
 		return true;
 	}
-	loaded = cache_outgrown(cache, loaded);
 	if (loaded == NULL && cache_is_plain(cache))
 		loaded = cache_new_magazine(cache);
 	load(cache, front, loaded);
@@ -286,6 +287,7 @@ static void look(struct vmag_cache *cache)
 		cache_thread_visit_all(tidy_one);
 	}
 	caches_cpu_tidy(now);
+	cache_note_look(cache);
 	cache_update(cache, now);
 	caches_expect_garbage(cache_garbage(cache));
 }

@@ -40,6 +40,7 @@ struct cache_front {
 	uint32_t previous_rounds; // of the previous magazine, and
 	uint32_t capacity;        // of the loaded one, for who counts from outside
 	uint16_t batch;           // of the next fill
+	void *built;              // the last object that this thread had constructed
 };
 
 // Where the top for an id is, in bytes from a thread's first: what the fast paths keep in place of the id.

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "cache/front.h"
 #include "cache/table.h"
+#include "cache/thread.h"
 #include "guard/report.h"
 #include "os/clock.h"
 #include "util/format.h"
@@ -83,11 +83,26 @@ void cache_drain_chain(struct vmag_cache *cache, struct magazine *chain)
 	}
 }
 
-void *cache_construct(struct vmag_cache *cache, int flags)
+// One, beside this thread's last.
+static void *buffer(struct vmag_cache *cache)
 {
+	struct cache_front *front = cache_thread_front(cache->id);
 	void *object;
 
-	if (cache_buffers(cache, &object, 1) == 0)
+	if (front == NULL)
+		return cache_buffers(cache, &object, 1) == 1 ? object : NULL;
+	do
+		object = bin_take(&cache->bin, front->built);
+	while (object == NULL && bin_grow(&cache->bin));
+	front->built = object;
+	return object;
+}
+
+void *cache_construct(struct vmag_cache *cache, int flags)
+{
+	void *object = buffer(cache);
+
+	if (object == NULL)
 		return NULL;
 	if (cache->constructor == NULL || cache->constructor(object, cache->argument, flags) == 0)
 		return object;

@@ -6,14 +6,13 @@
 #include "conf/umem_options.h"
 
 enum {
+	TUNE_MS = 200,
 	PLAIN_MS = 500,
 	CONSTRUCTED_MS = 5000,
 	VISITS_A_SECOND = 2000, // of the depot, from which on magazines grow
 	MS_A_MEETING = 2000,    // of threads there, which is what may pass without their growing
-	QUIET_VISITS = 8,       // in an update, at most, that count as none
-	QUIET_UPDATES = 8,      // in a row, after which magazines shrink
-	QUIET_AFTER_MEETING = 64,  // the same when threads have met: that they do so seldom tells little
-	QUIET_UPDATES_MOST = 1024, // and where magazines had to grow again each time
+	QUIET_UPDATES = 8,      // in a row with less than a look of a front each, after which magazines shrink
+	LOOKS_COUNTED = 16,     // between two updates, at most
 	SLABS_WORTH_MOVING = 8, // fewer are not consolidated by themselves
 	SLABS_A_PASS = 12,      // emptied in an update, at most
 };
@@ -34,25 +33,18 @@ static void resize(struct vmag_cache *cache, size_t rounds)
 	atomic_fetch_add_explicit(&cache->resizes, 1, memory_order_relaxed);
 }
 
-// What had to grow again after it had shrunk shrinks later the next time.
-static void grow(struct vmag_cache *cache, unsigned rounds, unsigned most)
+static void grow(struct vmag_cache *cache, unsigned most)
 {
-	cache->quiet = 0;
-	if (rounds >= most)
-		return;
-	if (cache->shrunk)
-		cache->patience = (unsigned)min_size(cache->patience * 2u, QUIET_UPDATES_MOST);
-	cache->shrunk = false;
-	resize(cache, min_size(rounds * 2 + MAGAZINE_OVERHEAD, most));
+	unsigned rounds = atomic_load_explicit(&cache->rounds, memory_order_relaxed);
+
+	if (rounds < most)
+		resize(cache, min_size(rounds * 2 + MAGAZINE_OVERHEAD, most));
 }
 
-static void note_quiet(struct vmag_cache *cache, unsigned rounds)
+static void shrink(struct vmag_cache *cache)
 {
-	cache->patience = (unsigned)max_size(cache->patience, QUIET_UPDATES);
-	if (++cache->quiet < cache->patience)
-		return;
-	cache->quiet = 0;
-	cache->shrunk = true;
+	unsigned rounds = atomic_load_explicit(&cache->rounds, memory_order_relaxed);
+
 	resize(cache, max_size(rounds > MAGAZINE_OVERHEAD ? (rounds - MAGAZINE_OVERHEAD) / 2 : 0, cache->least_rounds));
 }
 
@@ -68,29 +60,41 @@ static bool meet_often(struct vmag_cache *cache, uint64_t meetings, uint64_t ela
 	return true;
 }
 
-// Magazines grow when threads come to the depot often, and further when they meet at its lock; they shrink when hardly anybody comes
-// (the paper only grows). Sizes are those that fill a magazine's memory. Between growing and shrinking lies a factor of
-// hundreds, and where that is not enough, patience: so a size settles.
+// Magazines grow when threads come to the depot often, and further when they meet at its lock. Sizes are those that fill a
+// magazine's memory.
 static void tune(struct vmag_cache *cache, uint64_t elapsed_ms)
 {
-	unsigned rounds = atomic_load_explicit(&cache->rounds, memory_order_relaxed);
 	uint64_t visits, contentions;
 
 	mutex_lock(&cache->depot.lock);
 	visits = cache->depot.takes + cache->depot.puts;
 	contentions = cache->depot.contentions;
 	mutex_unlock(&cache->depot.lock);
-	if (meet_often(cache, contentions - cache->contentions_before, elapsed_ms)) {
-		grow(cache, rounds, cache->contended_rounds);
-		cache->patience = (unsigned)max_size(cache->patience, QUIET_AFTER_MEETING);
-	} else if ((visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms)
-		grow(cache, rounds, cache->most_rounds);
-	else if (visits - cache->visits_before > QUIET_VISITS)
-		cache->quiet = 0;
-	else
-		note_quiet(cache, rounds);
+	if (meet_often(cache, contentions - cache->contentions_before, elapsed_ms))
+		grow(cache, cache->contended_rounds);
+	else if ((visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms)
+		grow(cache, cache->most_rounds);
 	cache->visits_before = visits;
 	cache->contentions_before = contentions;
+}
+
+// Magazines shrink when fronts hardly miss any more (the paper only grows). A load whose magazines have become so large that
+// it seldom visits the depot still misses, and keeps them: what shrinks misses too little to grow again.
+static void note_quiet(struct vmag_cache *cache, unsigned updates)
+{
+	unsigned looks = atomic_exchange_explicit(&cache->looks, 0, memory_order_relaxed);
+
+	cache->quiet = looks >= updates ? 0 : cache->quiet + updates;
+	if (cache->quiet < QUIET_UPDATES)
+		return;
+	cache->quiet = 0;
+	shrink(cache);
+}
+
+void cache_note_look(struct vmag_cache *cache)
+{
+	if (atomic_load_explicit(&cache->looks, memory_order_relaxed) < LOOKS_COUNTED)
+		atomic_fetch_add_explicit(&cache->looks, 1, memory_order_relaxed);
 }
 
 static bool is_sparse(const struct vmag_cache *cache)
@@ -101,15 +105,26 @@ static bool is_sparse(const struct vmag_cache *cache)
 	return slabs >= SLABS_WORTH_MOVING && unused > slabs * cache->bin.shape.buffers / 4;
 }
 
+// Whether so much time has passed since `at`, which moves on; one thread is told so.
+static bool is_due(_Atomic uint64_t *at, uint64_t now_ms, uint64_t after_ms, uint64_t *elapsed_ms)
+{
+	uint64_t last = atomic_load_explicit(at, memory_order_relaxed);
+
+	*elapsed_ms = now_ms - last;
+	return (int64_t)*elapsed_ms >= (int64_t)after_ms &&
+	       atomic_compare_exchange_strong_explicit(at, &last, now_ms, memory_order_relaxed, memory_order_relaxed);
+}
+
 void cache_update(struct vmag_cache *cache, uint64_t now_ms)
 {
-	uint64_t last = atomic_load_explicit(&cache->updated_at, memory_order_relaxed);
+	uint64_t period = cache_is_plain(cache) ? PLAIN_MS : CONSTRUCTED_MS, elapsed;
 	struct magazine *chain;
 
-	if ((int64_t)(now_ms - last) < (cache_is_plain(cache) ? PLAIN_MS : CONSTRUCTED_MS) ||
-	    !atomic_compare_exchange_strong_explicit(&cache->updated_at, &last, now_ms, memory_order_relaxed, memory_order_relaxed))
+	if (is_due(&cache->tuned_at, now_ms, TUNE_MS, &elapsed))
+		tune(cache, elapsed);
+	if (!is_due(&cache->updated_at, now_ms, period, &elapsed))
 		return;
-	tune(cache, now_ms - last);
+	note_quiet(cache, (unsigned)min_size(elapsed / period, QUIET_UPDATES));
 	chain = depot_reap(&cache->depot, false);
 	if (chain != NULL)
 		atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);

@@ -33,7 +33,7 @@ struct umem_options {
 	size_t no_magazines;
 	size_t thread_cache; // bytes that a thread's magazines may come to hold; 0: fronts are of processors
 	size_t heap_policy;  // of vmem_heap_arena, where a request says none: a flag VM_BESTFIT, …
-	size_t max_contention; // in an update of a cache, that do not yet make its magazines grow
+	size_t max_contention; // meetings within 200 ms at a cache's depot that do not yet make its magazines grow
 	size_t sbrk;          // the heap is the data segment
 	size_t sbrk_least;    // bytes by which that grows, and
 	size_t sbrk_page;     // the size of its pages, as far as it can be had

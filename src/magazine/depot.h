@@ -20,11 +20,11 @@ struct magazine_list {
 
 struct depot {
 	struct mutex lock __attribute__((aligned(CACHE_LINE)));
-	// Under lock.
+	// Under lock; what an exchange writes lies in the lock's line, so that it holds the lock for as short as can be.
 	struct magazine_list full, empty;
 	size_t rounds; // in all full magazines
-	_Atomic size_t *told; // where rounds are told to readers without the lock; NULL: nowhere
 	uint64_t takes, puts; // of magazines with rounds
+	_Atomic size_t *told; // where rounds are told to readers without the lock; NULL: nowhere
 	uint64_t contentions; // times that somebody else had the lock (2001, §3.4)
 };
 

@@ -10,7 +10,10 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { LG_SLABS_A_DOUBLING = 5 }; // a slab is at most a 32nd of what its bin has, or as small as can be
+enum {
+	LG_SLABS_A_DOUBLING = 5, // a slab is at most a 32nd of what its bin has, or as small as can be
+	NEIGHBOURS = 8,          // buffers that fill a cache line at least, whose bits are a byte of the bitmap
+};
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
 {
@@ -57,6 +60,11 @@ static void leave_partial(struct bin *bin, struct slab *slab)
 	bin->partial_slabs -= times(slab);
 }
 
+static inline bool lies_in(const struct slab *slab, const struct slab_shape *shape, const void *address)
+{
+	return (uintptr_t)address - run_start(&slab->run) < slab_bytes(slab, shape);
+}
+
 // Buffers between two addresses come into use: their pages will be resident again.
 static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr_t first, uintptr_t end)
 {
@@ -87,6 +95,33 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 	return count;
 }
 
+// The slab that serves next. NULL: there is none.
+static struct slab *serving(struct bin *bin)
+{
+	struct slab *slab = bin->partial == NULL ? bin->empty : slab_of_node(bin->partial);
+
+	if (slab != NULL && slab == bin->empty) {
+		bin->empty = NULL;
+		become_partial(bin, slab);
+	}
+	return slab;
+}
+
+static void note_taken(struct bin *bin, struct slab *slab)
+{
+	if (slab->run.free_count == 0) {
+		leave_partial(bin, slab);
+		bin->slabs_used_up += times(slab);
+	}
+}
+
+static void note_filled(struct bin *bin, size_t got)
+{
+	bin->free_buffers -= got;
+	bin->filled += got;
+	bin->fills += got > 0;
+}
+
 size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 {
 	size_t got = 0;
@@ -94,25 +129,72 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 	mutex_lock(&bin->lock);
 	COUNT_LINES(bin, sizeof *bin);
 	while (got < count) {
-		struct slab *slab = bin->partial == NULL ? bin->empty : slab_of_node(bin->partial);
+		struct slab *slab = serving(bin);
 
 		if (slab == NULL)
 			break;
-		if (slab == bin->empty) {
-			bin->empty = NULL;
-			become_partial(bin, slab);
-		}
 		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
-		if (slab->run.free_count == 0) {
-			leave_partial(bin, slab);
-			bin->slabs_used_up += times(slab);
-		}
+		note_taken(bin, slab);
 	}
-	bin->free_buffers -= got;
-	bin->filled += got;
-	bin->fills += got > 0;
+	note_filled(bin, got);
 	mutex_unlock(&bin->lock);
 	return got;
+}
+
+// The bits of the neighbours of a buffer, itself among them. 0: it is not one of the slab's.
+static uint64_t neighbours(const struct slab *slab, const struct slab_shape *shape, const void *buffer)
+{
+	long index = lies_in(slab, shape, buffer) ? slab_index(slab, shape, buffer) : -1;
+
+	return index < 0 ? 0 : (uint64_t)0xff << (index & 63 & -NEIGHBOURS);
+}
+
+// The lowest bit of the first eight neighbours that are all set, 0: there are none.
+static uint64_t eight_free(uint64_t bits)
+{
+	uint64_t used = ~bits, ones = 0x0101010101010101u;
+
+	bits = (used - ones) & ~used & ones << 7;
+	return (bits & -bits) >> 7;
+}
+
+// Clears the bit of the chosen buffer, of a slab that has a free one, and returns its number.
+static size_t choose(struct slab *slab, const struct slab_shape *shape, const void *near)
+{
+	uint64_t around = neighbours(slab, shape, near), bit = 0;
+	size_t words = ((size_t)slab_buffers(slab, shape) + 63) / 64, word = 0;
+
+	if (around != 0) {
+		word = (size_t)slab_index(slab, shape, near) / 64;
+		bit = slab->bitmap[word] & around;
+	}
+	for (size_t i = slab->run.first_word; bit == 0 && i < words; i++)
+		bit = eight_free(slab->bitmap[word = i]);
+	for (size_t i = slab->run.first_word; bit == 0; i++)
+		bit = slab->bitmap[word = i];
+	bit &= -bit;
+	slab->bitmap[word] &= ~bit;
+	return word * 64 + first_bit(bit);
+}
+
+void *bin_take(struct bin *bin, const void *near)
+{
+	struct slab *slab;
+	void *buffer = NULL;
+
+	mutex_lock(&bin->lock);
+	slab = serving(bin);
+	if (slab != NULL) {
+		buffer = slab_buffer(slab, &bin->shape, choose(slab, &bin->shape, near));
+		slab->run.free_count--;
+		slab->run.taken = true;
+		if (UNLIKELY(slab->run.given != 0))
+			pages_come_back(slab, (uintptr_t)buffer, (uintptr_t)buffer + bin->shape.size);
+		note_taken(bin, slab);
+		note_filled(bin, 1);
+	}
+	mutex_unlock(&bin->lock);
+	return buffer;
 }
 
 void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_times)
@@ -273,11 +355,6 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 	if (UNLIKELY(free_count + 1 == slab_buffers(slab, &bin->shape)))
 		slab_emptied(bin, slab, emptied);
 	return BIN_OK;
-}
-
-static inline bool lies_in(const struct slab *slab, const struct slab_shape *shape, const void *address)
-{
-	return (uintptr_t)address - run_start(&slab->run) < slab_bytes(slab, shape);
 }
 
 // Puts back those of the rounds, from the first on, that lie in a slab which has free buffers already. Returns how many;

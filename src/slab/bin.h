@@ -60,6 +60,10 @@ void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_
 // address last. Returns got.
 size_t bin_fill(struct bin *bin, void **rounds, size_t count);
 
+// Takes one, for a thread whose objects come one by one: beside the last one that it got, `near`, or where all eight neighbours are
+// free, so that two threads' objects seldom share a cache line. NULL: there is none.
+void *bin_take(struct bin *bin, const void *near);
+
 // Adds a slab, of a bin that has much a larger one. False: no memory. Calls the operating system.
 bool bin_grow(struct bin *bin);
 

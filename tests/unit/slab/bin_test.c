@@ -1,5 +1,5 @@
 // Tests slab/bin.h: filling and draining against a model that knows every buffer, the order of addresses, the one empty slab
-// that is kept, and what is found out about addresses that are no live buffers.
+// that is kept, what is found out about addresses that are no live buffers, and lines of two threads' own.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "slab/bin.h"
 
@@ -378,8 +378,51 @@ static void findings(unsigned class) {
     bin_trim(&other.bin, true);
 }
 
+// Two threads that take one at a time: each gets eight neighbours for itself, as long as eight are free; every buffer is given once.
+static void one_by_one(unsigned class, const void *first) {
+    static int owner[BUFFERS_MOST / 8], given[BUFFERS_MOST];
+    static void *taken[BUFFERS_MOST];
+    struct fixture fixture;
+    const void *last[3] = { NULL, first, first };
+    size_t buffers, done;
+
+    fixture_make(&fixture, class);
+    memset(owner, 0, sizeof owner);
+    memset(given, 0, sizeof given);
+    buffers = fixture.bin.shape.buffers;
+    CHECK(bin_take(&fixture.bin, NULL) == NULL && bin_grow(&fixture.bin));
+    for (size_t i = 0; i < buffers; i++) {
+        int thread = 1 + (int)(i % 2);
+        void *buffer = taken[i] = bin_take(&fixture.bin, last[thread]);
+        long index = slab_index((struct slab *)page_map_run(buffer), &fixture.bin.shape, buffer);
+
+        CHECK(index >= 0 && !given[index]);
+        given[index] = 1;
+        if (i + 16 < buffers)
+            CHECK(owner[index / 8] == 0 || owner[index / 8] == thread);
+        owner[index / 8] = thread;
+        last[thread] = buffer;
+    }
+    CHECK(bin_take(&fixture.bin, last[1]) == NULL);
+    CHECK_EQ(bin_used(&fixture.bin), buffers);
+    for (size_t i = 0; i < buffers; i += 2)
+        CHECK_EQ(bin_drain(&fixture.bin, &taken[i], 1, &done), BIN_OK);
+    bin_check(&fixture.bin);
+    for (size_t i = 0; i < buffers; i += 2)
+        taken[i] = bin_take(&fixture.bin, NULL);
+    CHECK(bin_take(&fixture.bin, NULL) == NULL);
+    CHECK_EQ(bin_drain(&fixture.bin, taken, buffers, &done), BIN_OK);
+    bin_check(&fixture.bin);
+    bin_trim(&fixture.bin, true);
+    CHECK_EQ(fixture.bin.slabs, 0);
+}
+
 int main(void) {
     CHECK(heap_ready());
+    one_by_one(size_class(16), NULL);
+    one_by_one(size_class(112), (void *)1);
+    one_by_one(size_class(640), (void *)&model);
+    one_by_one(size_class(14 * 1024), NULL);
     for (unsigned class = 1; class < SLAB_CLASSES; class += 5)
         random_run(class);
     random_run(SLAB_CLASSES - 1);
