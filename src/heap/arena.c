@@ -8,6 +8,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "guard/report.h"
+#include "heap/kept.h"
 #include "heap/large.h"
 #include "os/clock.h"
 #include "os/cpu.h"
@@ -23,7 +24,7 @@ enum {
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
 	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
-	REAPED_BY_FRESH = 4,              // so many times the bytes that it grew by
+	REAPED_BY_FRESH = 4,              // so many times the bytes that it grows by
 };
 
 static struct {
@@ -340,21 +341,22 @@ static void reap_some(struct arena *arena, size_t bytes)
 	}
 }
 
-// The heap takes fresh pages, and is an eighth larger than when idle memory was last given back. When it shrinks that counts from there.
-static bool grows(struct arena *arena, size_t wanted)
+// The heap is an eighth larger than when what was idle was last given back. When it shrinks that counts from there.
+static bool has_grown(struct arena *arena)
 {
 	size_t active = pages_active_bytes(&arena->pages), before = atomic_load_explicit(&arena->grown_bytes, memory_order_relaxed);
 
 	if (active < before)
 		atomic_store_explicit(&arena->grown_bytes, active, memory_order_relaxed);
-	return active >= before + (before >> LG_GROWTH_STEP) + GROWTH_STEP && pages_are_fresh(&arena->pages, wanted);
+	return active >= before + (before >> LG_GROWTH_STEP) + GROWTH_STEP;
 }
 
 bool arena_grows(struct arena *arena, unsigned class)
 {
 	const struct bin *bin = class < SLAB_CLASSES ? &arena->bins[class] : NULL;
 
-	return bin != NULL && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && grows(arena, bin->shape.slab_bytes);
+	return bin != NULL && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && has_grown(arena) &&
+	       pages_are_fresh(&arena->pages, bin->shape.slab_bytes);
 }
 
 static bool depots_hold_much(const struct arena *arena)
@@ -364,26 +366,20 @@ static bool depots_hold_much(const struct arena *arena)
 	return held >= GROWTH_SLACK + ((active - min_size(active, held)) >> LG_GROWTH_PROPORTION);
 }
 
-// Where pages were fresh the last time, of what the depots hold beyond a sixteenth of the heap several times as much goes back to the slabs
-// (libumem reaps likewise), not all: nobody shall wait for that.
-void arena_reap_before_growth(struct arena *arena)
+// Of what the depots hold beyond a sixteenth of the heap several times as much as it would grow by goes back to the slabs (libumem reaps
+// likewise), not all: nobody shall wait for that.
+void arena_reap_before_growth(struct arena *arena, size_t wanted)
 {
-	size_t seen = atomic_load_explicit(&arena->fresh_seen, memory_order_relaxed);
-	size_t fresh = pages_fresh_bytes(&arena->pages) - seen;
+	bool are_scarce = pages_dirty_bytes(&arena->pages) < REAPED_AT_ONCE || pages_are_fresh(&arena->pages, wanted);
 
-	if (fresh == 0 && pages_dirty_bytes(&arena->pages) >= REAPED_AT_ONCE)
-		return;
-	atomic_store_explicit(&arena->fresh_seen, seen + fresh, memory_order_relaxed);
-	if (depots_hold_much(arena))
-		reap_some(arena, REAPED_AT_ONCE + fresh * REAPED_BY_FRESH);
+	if (are_scarce && depots_hold_much(arena))
+		reap_some(arena, REAPED_AT_ONCE + wanted * REAPED_BY_FRESH);
 }
 
-// Each time that the heap has grown by an eighth what little the depots hold goes, for a few scattered rounds may keep many slabs from
-// emptying, and the empty slabs.
-static void reap_at_step(struct arena *arena, size_t wanted)
+// Kept runs; what little the depots hold, for a few scattered rounds may keep many slabs from emptying; and the empty slabs.
+void arena_give_idle(struct arena *arena)
 {
-	if (!grows(arena, wanted))
-		return;
+	kept_give(arena, true);
 	if (!depots_hold_much(arena))
 		arena_reap(arena, true);
 	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);
@@ -401,8 +397,7 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 	bin = &arena->bins[class];
 	got = bin_fill(bin, rounds, count);
 	if (got == 0) {
-		reap_at_step(arena, bin->shape.slab_bytes);
-		arena_reap_before_growth(arena);
+		arena_reap_before_growth(arena, bin->shape.slab_bytes);
 		got = bin_fill(bin, rounds, count);
 	}
 	while (got == 0) {

@@ -37,8 +37,7 @@ struct arena {
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
-	_Atomic size_t fresh_seen;  // pages_fresh_bytes when the depots were last drained lest the heap grow
-	_Atomic size_t grown_bytes; // active bytes when the depots were last emptied lest the heap grow, or less since then
+	_Atomic size_t grown_bytes; // active bytes when what is idle was last given back lest the heap grow, or less since then
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
@@ -104,8 +103,10 @@ void arena_leave(struct arena *arena);
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);
 
-// Whether the class has no free buffer, and the heap would have to grow for one by more than since idle memory was last given back.
+// Whether the class has no free buffer, and the heap would have to grow for one, being an eighth larger than when what was idle was last
+// given back. Whoever hears so gives back what he has himself, then the arena's.
 bool arena_grows(struct arena *arena, unsigned class);
+void arena_give_idle(struct arena *arena);
 
 // Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
 void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
@@ -125,8 +126,8 @@ void arena_put(struct arena *arena, unsigned class, struct magazine *magazine);
 // Drains what the depots' working sets did not need since the last call, or everything; true when there was something.
 bool arena_reap(struct arena *arena, bool everything);
 
-// Before the arena takes more pages: drains from the depots, if that may spare it fresh ones.
-void arena_reap_before_growth(struct arena *arena);
+// Before the arena takes that many bytes of pages: drains from the depots, if that may spare it fresh ones.
+void arena_reap_before_growth(struct arena *arena, size_t wanted);
 
 // Tells readers in other processes where the table of arenas is.
 struct vmag_root;

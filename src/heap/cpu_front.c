@@ -88,6 +88,8 @@ static struct magazine *fill(struct arena *arena, unsigned class, struct magazin
 	if (empty == NULL)
 		return NULL;
 	count = min_size(wanted.batch, empty->capacity);
+	if (UNLIKELY(arena_grows(arena, class)))
+		arena_give_idle(arena);
 	got = arena_fill(arena, class, empty->round, count);
 	if (got == 0) {
 		magazine_destroy(empty);

@@ -413,8 +413,10 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	size_t wanted = min_size(front->batch[class], magazine->capacity);
 	size_t got;
 
-	if (UNLIKELY(arena_grows(front->arena, class)))
+	if (UNLIKELY(arena_grows(front->arena, class))) {
 		give_all(front);
+		arena_give_idle(front->arena);
+	}
 	got = arena_fill(front->arena, class, magazine->round, wanted);
 	if (got == 0) {
 		magazine_clear(magazine, front->word | class);

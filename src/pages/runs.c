@@ -130,11 +130,6 @@ static bool exceed_allowed(const struct pages *pages)
 	return pages_dirty_bytes(pages) > pages_allowed_dirty(pages) && pages_decay_ms(pages) >= 0;
 }
 
-static void note_fresh(struct pages *pages, size_t taken)
-{
-	atomic_fetch_add_explicit(&pages->fresh_bytes, taken, memory_order_relaxed);
-}
-
 // `taken` bytes come into use that were not dirty. They are summed up: a run that is dirty but for a page takes a page, and
 // what is purged is far more than that.
 static void keep_proportion(struct pages *pages, size_t taken)
@@ -197,18 +192,14 @@ static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, enum
 		return;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
 	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
-	if (size < CHUNK_BYTES) { // the rest will be resident with the first touch
-		note_fresh(pages, CHUNK_BYTES - size);
+	if (size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
-	}
 }
 
 static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size, enum use use)
 {
-	if (piece.start != 0 && piece.dirty < size) {
-		note_fresh(pages, size - piece.dirty);
+	if (piece.start != 0 && piece.dirty < size)
 		keep_proportion(pages, size - piece.dirty);
-	}
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
 		ask_for_huge(pages, piece.start, size, use);
 	return piece.start;

@@ -33,7 +33,6 @@ struct pages {
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	struct extents extents;
 	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
-	_Atomic size_t fresh_bytes; // taken into use that were not dirty, ever
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
 	// Of chunks that begin with an object smaller than they are (docs/decisions/0005): how many there were, the last that was left to
 	// small pages, to be looked at, and whether the one before it turned out to be resident.
@@ -97,12 +96,6 @@ static inline size_t pages_dirty_bytes(const struct pages *pages)
 {
 	return __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED) +
 	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
-}
-
-// By how much the pages made more resident, ever; wraps.
-static inline size_t pages_fresh_bytes(const struct pages *pages)
-{
-	return atomic_load_explicit(&pages->fresh_bytes, memory_order_relaxed);
 }
 
 // Bytes in allocated runs.
