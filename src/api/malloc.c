@@ -60,7 +60,7 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 		heap_free_sized(object, 0, size, "free_sized");
 }
 
-static __attribute__((noinline)) void *malloc_sampled(size_t size)
+CPU_FAST void *malloc_sampled(size_t size)
 {
 	return sampled_malloc(size, malloc_slow);
 }

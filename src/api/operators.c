@@ -78,7 +78,7 @@ static __attribute__((noinline)) void *new_slow_way(size_t size)
 	return object != NULL ? object : new_slow(size, 0, true);
 }
 
-static __attribute__((noinline)) void *new_sampled(size_t size)
+CPU_FAST void *new_sampled(size_t size)
 {
 	return sampled_malloc(size, new_slow_way);
 }

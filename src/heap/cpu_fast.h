@@ -40,13 +40,12 @@ CPU_FAST bool tallied_push(struct front *front, uintptr_t word, void *object)
 	return true;
 }
 
+// What the sizes are closed to goes to `sampled`, which may be inline: then a sampled hit is one jump away.
 CPU_FAST void *cpu_fast_malloc(size_t size, void *(*sampled)(size_t), void *(*slow)(size_t))
 {
-	if (UNLIKELY(size > SMALL_MOST))
-		return slow(size);
-	uintptr_t class = size_class_table[size];
-	if (UNLIKELY(class == 0))
+	if (UNLIKELY(front_is_beyond(size)))
 		return sampled(size);
+	uintptr_t class = size_class_small[size];
 	READ_AGAIN;
 	intptr_t way = words.way;
 	void *object;

@@ -8,49 +8,58 @@
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "pages/page_map.h"
+#include "util/thread.h"
+
+// A word of the class at that place.
+#define FAST_TOP(place) THREAD_AT(void **, place)
+#define FAST_AHEAD(place) THREAD_AT(void *, (place) + (intptr_t)(offsetof(struct front_words, ahead) - offsetof(struct front_words, top)))
+#define FAST_EMPTY(place) THREAD_AT(void *, (place) + (intptr_t)(offsetof(struct front_words, empty) - offsetof(struct front_words, top)))
 
 // Keeps the compiler from sharing the work for an address, or a value read, between two places: each is then one instruction.
 #define OPAQUE(value) __asm__("" : "+r"(value))
 #define READ_AGAIN __asm__ volatile("" ::: "memory")
 
-static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))
+// Of a size that the fast path serves.
+static inline __attribute__((always_inline)) void *fast_malloc_served(size_t size, void *(*miss)(size_t))
 {
-	if (UNLIKELY(size > SMALL_MOST))
-		return miss(size);
-	uintptr_t class = size_class_table[size];
-	void **top = words.top[class];
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
 	if (UNLIKELY(!magazine_is_round(next)))
 		return miss(size);
-	OPAQUE(class);
-	void *object = words.ahead[class];
+	__builtin_prefetch(next, 1); // the next one is to be written to soon
+	void *object = FAST_AHEAD(place);
 	READ_AGAIN;
-	OPAQUE(class);
-	words.top[class]--; // first: who is left in between, by a handler's longjmp, loses a round and has none twice
+	FAST_TOP(place)--; // first: who is left in between, by a handler's longjmp, loses a round and has none twice
 	READ_AGAIN;
-	words.ahead[class] = next;
+	FAST_AHEAD(place) = next;
 	READ_AGAIN;
-	top[-1] = (void *)(words.word + class);
+	top[-1] = FAST_EMPTY(place);
 	OPAQUE(object);
 	if (object == NULL)
 		__builtin_unreachable(); // so that callers need not ask
 	return object;
 }
 
+static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))
+{
+	return UNLIKELY(front_is_beyond(size)) ? miss(size) : fast_malloc_served(size, miss);
+}
+
 // The object freed last, for the functions whose users look for it (jemalloc's own tests do): the one ahead stays.
 static inline __attribute__((always_inline)) void *fast_malloc_last(size_t size, void *(*miss)(size_t))
 {
-	if (UNLIKELY(size > SMALL_MOST))
+	if (UNLIKELY(front_is_beyond(size)))
 		return miss(size);
-	uintptr_t class = size_class_table[size];
-	void **top = words.top[class];
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place);
 	void *object = top[-1];
 
 	if (UNLIKELY(!magazine_is_round(object)))
 		return miss(size);
-	words.top[class] = --top;
-	*top = (void *)(words.word + class);
+	FAST_TOP(place) = --top;
+	*top = FAST_EMPTY(place);
 	return object;
 }
 
@@ -73,19 +82,23 @@ static inline __attribute__((always_inline)) void fast_free(void *object, void (
 	words.top[word_class(word)] = top + 1;
 }
 
-static inline __attribute__((always_inline)) void fast_free_sized(void *object, size_t size, void (*miss)(void *, size_t))
+static inline __attribute__((always_inline)) void fast_free_sized_served(void *object, size_t size, void (*miss)(void *, size_t))
 {
-	if (UNLIKELY(size > SMALL_MOST)) {
-		miss(object, size);
-		return;
-	}
-	unsigned class = size_class_table[size];
-	void **top = words.top[class];
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place);
 
 	if (UNLIKELY((intptr_t)*top <= 0)) { // full or closed
 		miss(object, size);
 		return;
 	}
 	*top = object;
-	words.top[class] = top + 1;
+	FAST_TOP(place) = top + 1;
+}
+
+static inline __attribute__((always_inline)) void fast_free_sized(void *object, size_t size, void (*miss)(void *, size_t))
+{
+	if (UNLIKELY(front_is_beyond(size)))
+		miss(object, size);
+	else
+		fast_free_sized_served(object, size, miss);
 }

@@ -115,6 +115,8 @@ void front_move(struct front *front, struct arena *arena)
 	memset(front->homes, 0, sizeof front->homes);
 	if (front->words != NULL) {
 		front->words->word = front->word;
+		for (unsigned class = 1; class < SMALL_CLASSES; class++)
+			front->words->empty[class] = front->word + class;
 		choose_magazines(front);
 	}
 	front_leave(front);

@@ -18,10 +18,11 @@
 #include "pages/page_map.h"
 #include "watch/profile.h"
 
-// The thread-local part: 592 bytes, so that the library fits into the surplus that dlopen has.
+// The thread-local part: 768 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
 	void *ahead[SMALL_CLASSES]; // NULL: the class is closed
+	uintptr_t empty[SMALL_CLASSES]; // word + class: what an empty slot holds
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): its
@@ -33,6 +34,37 @@ struct front_words {
 };
 
 extern __thread struct front_words words __attribute__((tls_model("initial-exec"))) HIDDEN;
+
+// What the fast paths of malloc and of sized free serve: sizes below front_sizes_end, whose class has its words at that distance from the
+// thread pointer, front_places[size]. The end is SMALL_MOST + 1; 0 until the heap is ready and while sampling is on (heap/sampled.h): so
+// both miss whatever they are asked for, in all threads at once.
+extern int32_t front_places[SMALL_MOST + 1] HIDDEN;
+extern size_t front_sizes_end HIDDEN;
+
+// For libumem's face, to which 0 is no size: size − 1 is below this; SMALL_MOST while the sizes are open, from fronts_serve_short on.
+extern size_t front_short_most HIDDEN;
+
+// An operand of a comparison on x86-64, where loads stay in order: who reads that the sizes are open reads their places.
+#ifdef __x86_64__
+#define FRONT_LIMIT(limit) (limit)
+#else
+#define FRONT_LIMIT(limit) __atomic_load_n(&(limit), __ATOMIC_ACQUIRE)
+#endif
+
+static inline bool front_is_beyond(size_t size)
+{
+	return size >= FRONT_LIMIT(front_sizes_end);
+}
+
+static inline bool front_is_short(size_t size)
+{
+	return size - 1 < FRONT_LIMIT(front_short_most);
+}
+
+static inline bool front_sizes_closed(void)
+{
+	return __atomic_load_n(&front_sizes_end, __ATOMIC_RELAXED) == 0;
+}
 
 // Objects of other arenas, in a magazine whose top works as that of a loaded one (heap/outbound.h).
 struct outbound {

@@ -7,6 +7,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "os/mutex.h"
+#include "util/thread.h"
 #include "vmag/format.h"
 #include "watch/profile.h"
 
@@ -16,6 +17,7 @@ static struct {
 	struct front *first;
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
+	bool serves_short;
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 void fronts_join(struct front *front)
@@ -129,15 +131,31 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 	mutex_unlock(&fronts.lock);
 }
 
-// The system call under the lock is made when sampling is switched, and at no other time.
-bool fronts_watch_sizes(void)
-{
-	bool done;
+int32_t front_places[SMALL_MOST + 1];
+size_t front_sizes_end, front_short_most;
 
+// Under the lock. The places are the same each time.
+static void open_sizes(bool open)
+{
+	for (size_t size = 0; open && size <= SMALL_MOST; size++)
+		front_places[size] = (int32_t)thread_distance(&words.top[size_class_small[size]]);
+	__atomic_store_n(&front_sizes_end, open ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&front_short_most, open && fronts.serves_short ? SMALL_MOST : 0, __ATOMIC_RELEASE);
+}
+
+void fronts_serve_short(void)
+{
 	mutex_lock(&fronts.lock);
-	done = size_classes_open(!atomic_load(&profile_settings.active));
+	fronts.serves_short = true;
+	open_sizes(!front_sizes_closed());
 	mutex_unlock(&fronts.lock);
-	return done;
+}
+
+void fronts_watch_sizes(void)
+{
+	mutex_lock(&fronts.lock);
+	open_sizes(!atomic_load(&profile_settings.active));
+	mutex_unlock(&fronts.lock);
 }
 
 uint8_t fronts_door(void)

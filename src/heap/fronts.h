@@ -33,8 +33,11 @@ unsigned fronts_live(void);
 void fronts_close_words(uint8_t set, uint8_t clear);
 uint8_t fronts_door(void); // what the doors of all threads are closed for
 
-// The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/size_class.h). False: not possible.
-bool fronts_watch_sizes(void);
+// The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/front.h).
+void fronts_watch_sizes(void);
+
+// Opens front_short_most whenever the sizes are open.
+void fronts_serve_short(void);
 
 // Tells readers in other processes where the list is.
 void fronts_tell(struct vmag_root *root);

@@ -91,6 +91,7 @@ bool heap_ready(void)
 			debug_begin();
 			close_doors_by_options();
 			sampling_init();
+			fronts_watch_sizes();
 			interval_init();
 			atomic_store_explicit(&ready, true, memory_order_release);
 		}
@@ -276,7 +277,7 @@ void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
 
-	if (size > KEPT_MOST || front == NULL || size_classes_closed() ||
+	if (size > KEPT_MOST || front == NULL || front_sizes_closed() ||
 	    (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0)
 		return NULL;
 	return large_alloc_kept(front->arena, size);

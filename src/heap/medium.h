@@ -18,8 +18,8 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	void **top = words.top[class], *object = top[-1];
 
 	if (UNLIKELY(!magazine_is_round(object)))
-		return words.way > 0 && !size_classes_closed() && rseq_pop((void ***)words.way, class, &object) ? object : NULL;
-	if (UNLIKELY(size_classes_closed()) && !sampled_passes(size_class_bytes[class]))
+		return words.way > 0 && !front_sizes_closed() && rseq_pop((void ***)words.way, class, &object) ? object : NULL;
+	if (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class]))
 		return NULL;
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);

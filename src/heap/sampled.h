@@ -1,6 +1,6 @@
 // The fast path while sampling is on: what fast.h does, with the bytes of each allocation counted down to the profile's next point.
 //
-// The sizes of the fast path are closed then (heap/size_class.h), so that malloc and sized free miss and come here first; the
+// The sizes of the fast path are closed then (heap/front.h), so that malloc and sized free miss and come here first; the
 // thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, whose word no
 // magazine has. An allocation into which a point falls is left to the slow path, as is whatever the loaded magazine does not
 // serve (docs/decisions/0010-sampling.md).
@@ -39,11 +39,10 @@ static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
 	return object;
 }
 
-// The first thing that malloc misses for then, `size` ≤ SMALL_MOST; `slow` does what this does not. Of each caller a function of its own,
-// reached by a jump.
+// The first thing that malloc misses for then; `slow` does what this does not.
 static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, void *(*slow)(size_t))
 {
-	void *object = sampled_pop(size_class_small[size]);
+	void *object = size <= SMALL_MOST && LIKELY(front_sizes_closed()) ? sampled_pop(size_class_small[size]) : NULL;
 
 	return LIKELY(object != NULL) ? object : slow(size);
 }
@@ -53,7 +52,7 @@ static inline __attribute__((always_inline)) bool sampled_push(void *object)
 {
 	size_t granule = granule_of(object);
 
-	if (!size_classes_closed() || granule >= page_map_end)
+	if (!front_sizes_closed() || granule >= page_map_end)
 		return false;
 	uintptr_t word = page_map[granule];
 	void **top = words.top[word_class(word)];

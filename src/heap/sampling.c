@@ -137,8 +137,7 @@ bool sampling_set(bool active)
 {
 	bool before = atomic_exchange(&profile_settings.active, active);
 
-	if (!fronts_watch_sizes())
-		atomic_store(&profile_settings.active, false);
+	fronts_watch_sizes();
 	return before;
 }
 

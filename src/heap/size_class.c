@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/size_class.h"
 
-#include "os/pages.h"
-
 // A row: the class, its first and last request in bytes, written as ranges of a designated initialiser.
 #define SMALL_CLASS_ROWS \
 	/*                   object   least asked for   most waste of the object */ \
@@ -30,23 +28,6 @@
 	[897 ... 1024] = 21,  /*  1024              897         12 % */
 
 const uint8_t size_class_small[SMALL_MOST + 1] = { SMALL_CLASS_ROWS };
-
-// In the pages that the loader writes to and then protects: so it costs no page of its own, and nobody else can change it.
-__attribute__((aligned(64), section(".data.rel.ro"))) uint8_t size_class_table[SMALL_MOST + 1] = { SMALL_CLASS_ROWS };
-
-bool size_classes_open(bool open)
-{
-	uintptr_t start = round_down((uintptr_t)size_class_table, os_page_size());
-	uintptr_t end = round_up((uintptr_t)size_class_table + sizeof size_class_table, os_page_size());
-
-	if (open != size_classes_closed())
-		return true;
-	if (!os_pages_commit((void *)start, end - start))
-		return false;
-	for (size_t size = 0; size <= SMALL_MOST; size++)
-		__atomic_store_n(&size_class_table[size], open ? size_class_small[size] : 0, __ATOMIC_RELAXED);
-	return true;
-}
 
 const uint32_t size_class_bytes[CLASSES] = {
 	0,    8,    16,   32,   48,   64,   80,   96,    112,   128,   160,   192,   224,   256,   320,  384,

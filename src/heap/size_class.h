@@ -28,16 +28,6 @@ enum {
 // By bytes asked for, 0 … SMALL_MOST.
 extern const uint8_t size_class_small[SMALL_MOST + 1] HIDDEN;
 
-// What the fast paths of malloc and of sized free look at: the same, or all zero, a class without magazines, so that both miss whatever
-// they are asked for, in all threads at once: so it is while sampling is on (heap/sampled.h). Any thread reads it while one writes: both
-// contents are right then. False: the kernel does not let us write to it.
-extern uint8_t size_class_table[SMALL_MOST + 1] HIDDEN;
-bool size_classes_open(bool open);
-static inline bool size_classes_closed(void)
-{
-	return __atomic_load_n(&size_class_table[0], __ATOMIC_RELAXED) == 0;
-}
-
 // Bytes of an object of a class that is kept in magazines, without a calculation.
 extern const uint32_t size_class_bytes[CLASSES] HIDDEN;
 

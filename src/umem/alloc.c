@@ -10,24 +10,24 @@
 #include "guard/report.h"
 #include "heap/debug.h"
 #include "heap/fast.h"
+#include "heap/fronts.h"
 #include "os/pages.h"
 #include "umem/export.h"
 #include "umem/nofail.h"
 #include "umem/sizes.h"
 
-// Requests from 1 up to this are malloc's and take its fast path: SMALL_MOST once it is known that UMEM_OPTIONS changes no sizes, till
-// then 0. Written atomically; read plainly, as one operand of a comparison.
-static size_t short_most;
-
-// After it the fast path need not ask whether the size is small. Reads `size` of the caller.
-#define IS_SHORT(size) (LIKELY((size) - 1 < short_most) && ((size) <= SMALL_MOST || (__builtin_unreachable(), true)))
+// Short requests are malloc's and take its fast path, once it is known that UMEM_OPTIONS changes no sizes.
+static bool serves_short;
 
 // After heap_ready.
 static bool sizes_changed(void)
 {
 	if (umem_sizes_changed())
 		return true;
-	__atomic_store_n(&short_most, SMALL_MOST, __ATOMIC_RELAXED);
+	if (UNLIKELY(!serves_short)) {
+		__atomic_store_n(&serves_short, true, __ATOMIC_RELAXED);
+		fronts_serve_short();
+	}
 	return false;
 }
 
@@ -77,7 +77,7 @@ static inline void *nothing(size_t size)
 
 EXPORT void *umem_alloc(size_t size, int flags)
 {
-	void *buffer = IS_SHORT(size) ? fast_malloc(size, nothing) : NULL;
+	void *buffer = LIKELY(front_is_short(size)) ? fast_malloc_served(size, nothing) : NULL;
 
 	return LIKELY(buffer != NULL) ? buffer : alloc_slow(size, 0, GUARD_UMEM, flags);
 }
@@ -112,10 +112,10 @@ static __attribute__((noinline)) void free_slow(void *buffer, size_t size)
 
 EXPORT void umem_free(void *buffer, size_t size)
 {
-	if (UNLIKELY(buffer == NULL || !IS_SHORT(size)))
+	if (UNLIKELY(buffer == NULL || !front_is_short(size)))
 		free_slow(buffer, size);
 	else
-		fast_free_sized(buffer, size, free_slow);
+		fast_free_sized_served(buffer, size, free_slow);
 }
 
 EXPORT void *umem_alloc_align(size_t size, size_t align, int flags)
