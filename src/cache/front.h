@@ -26,6 +26,7 @@ struct cache_words {
 	void ***tops;
 	void ***cpu; // the tops of its processor, or of the one it was on last, where processors serve this thread (cache/cpu.h), which
 		     // has no tops of its own; else NULL
+	void *built; // the last object that it had constructed, where processors serve it: a hint (bin_take)
 	uint32_t count; // of its own tops
 	uint32_t misses;
 	bool ended; // the thread is past its end: it gets no tops again
@@ -40,7 +41,7 @@ struct cache_front {
 	uint32_t previous_rounds; // of the previous magazine, and
 	uint32_t capacity;        // of the loaded one, for who counts from outside
 	uint16_t batch;           // of the next fill
-	void *built;              // the last object that this thread had constructed
+	void *built;              // the last object that this thread had constructed: a hint (bin_take)
 };
 
 // Where the top for an id is, in bytes from a thread's first: what the fast paths keep in place of the id.

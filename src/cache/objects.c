@@ -83,18 +83,27 @@ void cache_drain_chain(struct vmag_cache *cache, struct magazine *chain)
 	}
 }
 
-// One, beside this thread's last.
-static void *buffer(struct vmag_cache *cache)
+// Where it is kept what this thread had constructed last; NULL: nowhere, the cache has no magazines.
+static void **last_built(const struct vmag_cache *cache)
 {
 	struct cache_front *front = cache_thread_front(cache->id);
-	void *object;
 
-	if (front == NULL)
+	if (front != NULL)
+		return &front->built;
+	return cache_words.cpu != NULL ? &cache_words.built : NULL;
+}
+
+// One, beside the last.
+static void *buffer(struct vmag_cache *cache)
+{
+	void **built = last_built(cache), *object;
+
+	if (built == NULL)
 		return cache_buffers(cache, &object, 1) == 1 ? object : NULL;
 	do
-		object = bin_take(&cache->bin, front->built);
+		object = bin_take(&cache->bin, *built);
 	while (object == NULL && bin_grow(&cache->bin));
-	front->built = object;
+	*built = object;
 	return object;
 }
 
