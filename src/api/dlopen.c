@@ -1,4 +1,4 @@
-// Exported: dlopen, which takes RTLD_DEEPBIND away.
+// Exported: dlopen, which takes RTLD_DEEPBIND away, and tells that code may change.
 //
 // A library opened with it looks into its own dependencies first and finds the C library's malloc and free there, while the program
 // runs on ours: the first object that goes from one to the other ends the process (docs/decisions/0026). PHP opens its
@@ -11,6 +11,8 @@
 
 #include "conf/options.h"
 #include "heap/heap.h"
+#include "os/module.h"
+#include "os/stack.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -32,10 +34,17 @@ static open_function *real_dlopen(void)
 	return real;
 }
 
+__attribute__((constructor)) static void ask_loader(void)
+{
+	if (heap_ready() && options.prof_unwinder == OS_UNWIND_TABLES)
+		os_modules_ask_loader(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+}
+
 // The last call is a jump: the loader looks at the return address to know whose search path and namespace are meant.
 EXPORT void *dlopen(const char *path, int mode)
 {
 	open_function *real = real_dlopen();
 
+	os_modules_change(); // its code may come to lie where a closed library's was
 	return real(path, heap_ready() && options.dlopen_deepbind ? mode : mode & ~RTLD_DEEPBIND);
 }

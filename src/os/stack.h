@@ -2,8 +2,10 @@
 //
 // Frame pointers: a chain through the stack. Code that was built without them leaves anything in that register, so every
 // page is asked for at the kernel before it is read, and the chain ends at the first thing that cannot be a frame.
-// Tables: the system's unwinder (libgcc's), which finds its way by the unwind tables that C++ needs; on glibc from 2.35 on
-// it takes no lock. It is used when it is in the process, as it is in every C++ program: we do not bring it along.
+// Tables: those that exceptions need (os/frame_rule.h), read by ourselves: no lock, no allocation, for any program that has them; code
+// without tables is gone through by frame pointers. What was read is kept by return address (os/rules.h).
+// System: libgcc's unwinder, when it is in the process. It may allocate and, before glibc 2.35, take the loader's lock; it alone knows
+// tables that code made at run time has registered.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -11,14 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES };
+enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES, OS_UNWIND_SYSTEM };
 
-bool os_stack_has_tables(void);
+bool os_stack_has_system(void);
 
-// Whether stacks are found by tables when that unwinder is wanted.
-static inline bool os_stack_by_tables(enum os_unwinder unwinder)
+// Whether stacks are found by the system's unwinder when that one is wanted.
+static inline bool os_stack_by_system(enum os_unwinder unwinder)
 {
-	return unwinder == OS_UNWIND_TABLES && os_stack_has_tables();
+	return unwinder == OS_UNWIND_SYSTEM && os_stack_has_system();
 }
 
 // Of one thread, for who finds many of its stacks: what of its own stack is known to be readable, and stays so while the thread lives.
@@ -27,32 +29,39 @@ struct os_stack_range {
 	uintptr_t low, top;
 };
 
-// Up to `depth` return addresses, innermost first, those of this library left out where it is a library of its own; the
-// address in the program that called the library is always there. Keeps errno. By frame pointers it takes no lock and
-// allocates nothing. `range` NULL: every page is asked for.
-size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder, struct os_stack_range *range);
+// Up to `depth` return addresses by frame pointers, innermost first, those of this library left out where it is a library of its own; the
+// address in the program that called the library is always there. Keeps errno. Takes no lock and allocates nothing. Every page is asked for.
+unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
-// A walk along the frame pointers of the thread's own stack: every word that it read. `first` 0: none.
+// The same by the system's unwinder.
+size_t os_stack_system(uintptr_t *frames, size_t depth);
+
+// A walk up the thread's own stack: every word that it read.
 enum { OS_WALK_MOST = 40 };
 struct os_walk {
-	uintptr_t first;
+	uintptr_t first; // 0: none
 	uint32_t count;
-	struct {
-		uintptr_t next, code;
-	} link[OS_WALK_MOST];
+	uint32_t generation; // of what was known of code; 0: by frame pointers
+	union {
+		struct {
+			uintptr_t next, code;
+		} link; // by frame pointers: each leads to the next
+		struct {
+			uintptr_t at, value;
+		} word; // by tables
+	} read[OS_WALK_MOST];
 };
 
 // The frame that returns into the program, out of this library: `frame` or one further out. `frame` is one of this library's functions.
 uintptr_t os_stack_outside(uintptr_t frame);
 
-// As os_stack_capture by frame pointers, from that frame on. `walk` is what it read; none if it was too long, or left the range.
-size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk);
+// Return addresses as above, from that frame on; by tables, with what is kept of them in `rules`, or (NULL) by frame pointers. `walk` is what
+// it read; none if it was too long, or left the range.
+struct os_rules;
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk);
 
 // Whether those words are as they were, so that a walk would find the same. `frame` is in the same thread, and the same one.
 bool os_walk_holds(const struct os_walk *walk, uintptr_t frame);
-
-// The same by frame pointers.
-unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
 // Whether the calling thread is in a signal handler, as far as `depth` return addresses by frame pointers tell: one is where the kernel
 // lets handlers return to.

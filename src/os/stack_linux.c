@@ -16,11 +16,12 @@
 
 #include "util/bits.h"
 #include "os/memory.h"
+#include "os/module.h"
+#include "os/rules.h"
+#include "os/stack_range.h"
 #include "os/symbol.h"
 #include "util/format.h"
 
-enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_MOST = 4 * 1024 * 1024, RANGE_STEP = 1024 * 1024, FIRST_CODE = 4096 };
-#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
 
 extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, and what is mapped behind it
 
@@ -57,65 +58,14 @@ static inline bool is_ours(uintptr_t address)
 	return address >= (uintptr_t)__ehdr_start && address < code_end();
 }
 
-// The kernel reads the set before it looks at the nonsensical first argument: EFAULT or EINVAL, and nothing happens.
-static bool page_is_readable(uintptr_t page)
-{
-	return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
-}
-
-// Whether two words can be read at `frame`; `*page` is the last page that was found readable.
-static __attribute__((noinline)) bool is_readable(uintptr_t frame, uintptr_t *page)
-{
-	for (uintptr_t at = frame; at <= frame + sizeof(uintptr_t); at += sizeof(uintptr_t)) {
-		uintptr_t wanted = round_down(at, PROBE_PAGE);
-
-		if (wanted == *page)
-			continue;
-		if (!page_is_readable(wanted))
-			return false;
-		*page = wanted;
-	}
-	return true;
-}
-
-// The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.
-static uintptr_t stack_top(void)
-{
-	return os_thread_number() == getpid() ? getauxval(AT_RANDOM) : (uintptr_t)__errno_location();
-}
-
-// Makes the range reach down to `frame`, if all between can be read and it is not too much; else it is as it was. A stack that is
-// not the thread's own, of a coroutine, say, is not connected with it.
-static __attribute__((noinline)) void range_extend(struct os_stack_range *range, uintptr_t frame)
-{
-	uintptr_t low = round_down(frame, PROBE_PAGE), top;
-
-	if (range->top == 0) {
-		range->top = stack_top();
-		range->low = round_down(range->top, PROBE_PAGE);
-	}
-	top = range->low;
-	if (low >= top || top - low > RANGE_STEP)
-		return;
-	for (uintptr_t page = low; page < top; page += PROBE_PAGE)
-		if (!page_is_readable(page))
-			return;
-	range->low = low;
-}
-
-static inline bool is_in(const struct os_stack_range *range, uintptr_t frame)
-{
-	return frame - range->low < range->top - range->low && range->top - frame >= FRAME_BYTES;
-}
-
 static void note(struct os_walk *walk, uintptr_t next, uintptr_t code)
 {
 	if (walk->count == OS_WALK_MOST) {
 		walk->first = 0;
 		return;
 	}
-	walk->link[walk->count].next = next;
-	walk->link[walk->count++].code = code;
+	walk->read[walk->count].link.next = next;
+	walk->read[walk->count++].link.code = code;
 }
 
 // The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
@@ -128,11 +78,11 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	size_t count = 0;
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
-		range_extend(range, frame);
+		os_stack_range_extend(range, frame);
 	while (count < depth) {
-		if (LIKELY(is_in(range, frame)))
+		if (LIKELY(os_stack_range_has(range, frame)))
 			readable = range->top - FRAME_BYTES;
-		else if (is_readable(frame, &page)) {
+		else if (os_words_are_readable(frame, &page)) {
 			readable = frame;
 			if (walk != NULL)
 				walk->first = 0;
@@ -164,31 +114,45 @@ __attribute__((no_sanitize("address"))) uintptr_t os_stack_outside(uintptr_t fra
 	return frame;
 }
 
-size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk)
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk)
 {
 	int saved = errno;
 	size_t count;
 
 	walk->first = frame;
-	walk->count = 0;
-	count = by_frames(frames, depth, frame, range, walk);
+	walk->count = walk->generation = 0;
+	count = rules == NULL ? by_frames(frames, depth, frame, range, walk) : os_rules_walk(rules, frames, depth, frame, range, walk);
 	errno = saved;
 	return count;
 }
 
 // Each frame is read only when those before it are as they were: so it was read before, in this thread's stack.
-__attribute__((no_sanitize("address"))) bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
+__attribute__((no_sanitize("address"))) static bool links_hold(const struct os_walk *walk, uintptr_t frame)
 {
-	if (walk->first != frame)
-		return false;
 	for (uint32_t i = 0; i < walk->count; i++) {
 		const uintptr_t *at = (const uintptr_t *)frame;
 
-		if (at[0] != walk->link[i].next || at[1] != walk->link[i].code)
+		if (at[0] != walk->read[i].link.next || at[1] != walk->read[i].link.code)
 			return false;
-		frame = walk->link[i].next;
+		frame = walk->read[i].link.next;
 	}
 	return true;
+}
+
+// All of them are in this thread's stack, above the frame.
+__attribute__((no_sanitize("address"))) static bool words_hold(const struct os_walk *walk)
+{
+	if (walk->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
+		return false;
+	for (uint32_t i = 0; i < walk->count; i++)
+		if (*(const uintptr_t *)walk->read[i].word.at != walk->read[i].word.value)
+			return false;
+	return true;
+}
+
+bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
+{
+	return walk->first == frame && (walk->generation == 0 ? links_hold(walk, frame) : words_hold(walk));
 }
 
 struct walk {
@@ -208,45 +172,38 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
 	return walk->count < walk->depth ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-bool os_stack_has_tables(void)
+bool os_stack_has_system(void)
 {
 	return _Unwind_Backtrace != NULL && _Unwind_GetIP != NULL;
 }
 
-__attribute__((no_sanitize("address"))) size_t os_stack_capture(uintptr_t *frames, size_t depth, enum os_unwinder unwinder, struct os_stack_range *range)
+size_t os_stack_system(uintptr_t *frames, size_t depth)
 {
-	struct os_stack_range none = { UINTPTR_MAX, UINTPTR_MAX };
 	struct walk walk = { frames, depth, 0 };
 	int saved = errno;
 
-	if (os_stack_by_tables(unwinder))
-		_Unwind_Backtrace(step, &walk);
-	else
-		walk.count = by_frames(frames, depth, (uintptr_t)__builtin_frame_address(0), range != NULL ? range : &none, NULL);
+	_Unwind_Backtrace(step, &walk);
 	errno = saved;
 	return walk.count;
 }
 
 unsigned os_stack_trace(uintptr_t *frames, unsigned most)
 {
-	return (unsigned)os_stack_capture(frames, most, OS_UNWIND_FRAMES, NULL);
-}
+	struct os_stack_range none = { UINTPTR_MAX, UINTPTR_MAX };
+	int saved = errno;
+	size_t count = by_frames(frames, most, (uintptr_t)__builtin_frame_address(0), &none, NULL);
 
-// rt_sigreturn, as the C library or the kernel's own page has it there; debuggers know it by that, too.
-#if defined(__x86_64__)
-static const uint8_t handlers_return[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
-#else
-static const uint32_t handlers_return[] = { 0xd2801168, 0xd4000001 };
-#endif
+	errno = saved;
+	return (unsigned)count;
+}
 
 bool os_stack_in_handler(unsigned depth)
 {
 	uintptr_t frames[OS_WALK_MOST];
 	unsigned count = os_stack_trace(frames, depth < OS_WALK_MOST ? depth : OS_WALK_MOST);
-	char code[sizeof handlers_return];
 
 	for (unsigned i = 0; i < count; i++)
-		if (os_memory_peek(code, (const void *)frames[i], sizeof code) && memcmp(code, handlers_return, sizeof code) == 0)
+		if (os_returns_from_handler(frames[i]))
 			return true;
 	return false;
 }

@@ -1,4 +1,4 @@
-// Stacks that a thread found lately, by their innermost frame, with the words that the walks along their frame pointers read.
+// Stacks that a thread found lately, by their innermost frame, with the words of its stack that the walks read.
 //
 // Who walks again from the same frame and finds the same words finds the same stack: so the words, whose places are known, are
 // compared in place of walking, and nothing is hashed. Whatever differs is walked anew and takes the place of what was known.
@@ -28,8 +28,12 @@ static inline size_t known_stacks_bytes(unsigned lg)
 	return sizeof(struct known_stacks) + (sizeof(struct known_stack) << lg);
 }
 
-// The stack from `frame` on, which is one of this library's functions'. By frame pointers. As stacks_intern.
-struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame);
+// The stack from `frame` on, which is one of this library's functions'. By frame pointers or by tables; what is the system's is found by
+// tables here. As stacks_intern.
+struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder);
+
+// The stack of the caller in the program, without anything known. Returns its depth.
+size_t known_stacks_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder);
 
 // Another thread's, or none: all is forgotten.
 void known_stacks_clear(struct known_stacks *own, unsigned lg);

@@ -268,7 +268,10 @@ static uint32_t count_one(const struct tally *key)
 
 static void own_backtrace(void **frames, unsigned *count, unsigned most)
 {
-	*count = (unsigned)os_stack_capture((uintptr_t *)frames, most, profile_settings.unwinder, NULL);
+	uintptr_t *to = (uintptr_t *)frames;
+
+	*count = (unsigned)(os_stack_by_system(profile_settings.unwinder) ? os_stack_system(to, most) :
+									    known_stacks_walk(to, most, profile_settings.unwinder));
 }
 
 profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
@@ -296,8 +299,8 @@ static struct stack *find_stack(struct profile_thread *self)
 	uintptr_t frames[STACK_DEPTH];
 	unsigned depth = 0;
 
-	if (hook == own_backtrace && !os_stack_by_tables(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
-		return known_stacks_find(self->known, (uintptr_t)__builtin_frame_address(0));
+	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
+		return known_stacks_find(self->known, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
 	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
 	self->busy = false;

@@ -148,7 +148,7 @@ static inline struct tracer *ready(struct tracer **own)
 }
 
 // What the system's unwinder allocates is told meanwhile, without stacks.
-static __attribute__((noinline)) uint32_t number_by_tables(struct tracer *tracer)
+static __attribute__((noinline)) uint32_t number_by_system(struct tracer *tracer)
 {
 	uintptr_t frames[STACK_DEPTH];
 	size_t depth;
@@ -156,7 +156,7 @@ static __attribute__((noinline)) uint32_t number_by_tables(struct tracer *tracer
 	if (tracer->unwinding)
 		return 0;
 	tracer->unwinding = true;
-	depth = os_stack_capture(frames, STACK_DEPTH, OS_UNWIND_TABLES, NULL);
+	depth = os_stack_system(frames, STACK_DEPTH);
 	tracer->unwinding = false;
 	return stacks_intern(frames, depth)->number;
 }
@@ -169,16 +169,16 @@ static __attribute__((noinline)) struct known_stacks *make_known(struct tracer *
 	return tracer->known;
 }
 
-static inline uint32_t number_by_frames(struct tracer *tracer, uintptr_t frame)
+static inline uint32_t number_by_walk(struct tracer *tracer, uintptr_t frame)
 {
 	struct known_stacks *known = LIKELY(tracer->known != NULL) ? tracer->known : make_known(tracer);
 
-	return known == NULL ? 0 : known_stacks_find(known, frame)->number;
+	return known == NULL ? 0 : known_stacks_find(known, frame, profile_settings.unwinder)->number;
 }
 
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
 {
-	return UNLIKELY(os_stack_by_tables(profile_settings.unwinder)) ? number_by_tables(tracer) : number_by_frames(tracer, frame);
+	return UNLIKELY(os_stack_by_system(profile_settings.unwinder)) ? number_by_system(tracer) : number_by_walk(tracer, frame);
 }
 
 static inline uint64_t zigzag(int64_t step)

@@ -67,7 +67,7 @@ def check_redis(tool):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
-    environment = {**os.environ, "LD_PRELOAD": f"{tool.library}:libgcc_s.so.1",
+    environment = {**os.environ, "LD_PRELOAD": tool.library,
                    "VMAG_CONF": "prof:true,lg_prof_sample:16,prof_unwinder:tables"}
     server = subprocess.Popen(["redis-server", "--port", port, "--save", "", "--enable-debug-command", "yes"], env=environment,
                               stdout=subprocess.DEVNULL, cwd=tool.folder)

@@ -12,10 +12,12 @@ use tempfile::TempDir;
 /// How callers are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Callers {
-    /// By unwind tables: any program, with libgcc's unwinder
+    /// By unwind tables: any program
     Tables,
-    /// By frame pointers: cheaper, for code that was built with them
+    /// By frame pointers, for code that was built with them
     Frames,
+    /// By libgcc's unwinder: dear, for code made at run time that registers tables of its own
+    System,
 }
 
 impl Callers {
@@ -23,11 +25,12 @@ impl Callers {
         match self {
             Callers::Tables => "tables",
             Callers::Frames => "frames",
+            Callers::System => "system",
         }
     }
 }
 
-/// Has the unwinder by tables.
+/// Has the system's unwinder.
 const LIBGCC: &str = "libgcc_s.so.1";
 
 /// A file that a run is to leave: a heap profile or an event trace.
@@ -133,7 +136,7 @@ impl Wanted {
 
 fn ask_callers(callers: Callers, asked: &mut Asked) {
     asked.options.push(format!("prof_unwinder:{}", callers.word()));
-    if callers == Callers::Tables && !asked.libraries.contains(&LIBGCC) {
+    if callers == Callers::System && !asked.libraries.contains(&LIBGCC) {
         asked.libraries.push(LIBGCC);
     }
 }

@@ -1,0 +1,24 @@
+// Rules of frames (os/frame_rule.h) that were found, by address, and walks by them.
+//
+// One table for all threads, without a lock: two words a place, the rule and the rule mixed with what it belongs to, so that a place that
+// two threads write at once belongs to nothing. A rule is of a generation of modules; whose code was unloaded is not known any more.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/stack.h"
+
+enum { LG_RULES = 13 };
+
+// All zero at first.
+struct os_rules {
+	struct {
+		_Atomic uint64_t rule, check;
+	} place[1 << LG_RULES];
+};
+
+// As os_stack_walk. Changes errno.
+size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk);

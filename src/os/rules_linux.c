@@ -1,0 +1,202 @@
+// Walks by unwind tables: a look into the table of rules a frame, and as a rule one word of the stack.
+//
+// Where the caller's frame pointer is, is known of each frame, but it is read only where a frame is found by it.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/rules.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/frame_rule.h"
+#include "os/module.h"
+#include "os/stack_range.h"
+#include "util/bits.h"
+
+// The kernel's frame, above the stack pointer at a handler's return.
+#if defined(__x86_64__)
+enum {
+	CONTEXT = 0,
+	CONTEXT_CODE = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+	CONTEXT_STACK = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
+	CONTEXT_FRAME = offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]),
+	CONTEXT_LINK = 0, // there is none
+};
+#else
+enum {
+	CONTEXT = 128, // behind siginfo_t
+	CONTEXT_CODE = offsetof(ucontext_t, uc_mcontext.pc),
+	CONTEXT_STACK = offsetof(ucontext_t, uc_mcontext.sp),
+	CONTEXT_FRAME = offsetof(ucontext_t, uc_mcontext.regs[29]),
+	CONTEXT_LINK = offsetof(ucontext_t, uc_mcontext.regs[30]),
+};
+#endif
+
+struct place {
+	uintptr_t code;     // a return address,
+	bool is_exact;      // or that of the next instruction
+	uintptr_t stack;
+	uintptr_t frame;    // the frame pointer,
+	uintptr_t frame_at; // or where it is; 0: it was read
+	uintptr_t link;     // where the return address is if it is not saved; 0: it is saved
+};
+
+struct walker {
+	struct os_rules *rules;
+	uint64_t generation;
+	const struct os_stack_range *range;
+	struct os_walk *walk;
+	uintptr_t page; // the last that was found readable
+	struct place place;
+};
+
+static __attribute__((noinline)) struct os_frame_rule find(struct walker *walker, uintptr_t address, uint64_t key, size_t at)
+{
+	struct os_frame_rule rule = os_frame_rule_find(address);
+	uint64_t word;
+
+	memcpy(&word, &rule, sizeof word);
+	atomic_store_explicit(&walker->rules->place[at].rule, word, memory_order_relaxed);
+	atomic_store_explicit(&walker->rules->place[at].check, word ^ key, memory_order_relaxed);
+	return rule;
+}
+
+// A call may be the last of its function: the address behind it is then another's.
+static inline struct os_frame_rule rule_at(struct walker *walker)
+{
+	uintptr_t address = walker->place.code - !walker->place.is_exact;
+	uint64_t key = address | walker->generation << 48, word;
+	size_t at = address * 0x9e3779b97f4a7c15u >> (64 - LG_RULES);
+	struct os_frame_rule rule;
+
+	word = atomic_load_explicit(&walker->rules->place[at].rule, memory_order_relaxed);
+	if (UNLIKELY((atomic_load_explicit(&walker->rules->place[at].check, memory_order_relaxed) ^ word) != key))
+		return find(walker, address, key, at);
+	memcpy(&rule, &word, sizeof rule);
+	return rule;
+}
+
+static inline void note(struct os_walk *walk, uintptr_t at, uintptr_t value)
+{
+	if (walk->count == OS_WALK_MOST) {
+		walk->first = 0;
+		return;
+	}
+	walk->read[walk->count].word.at = at;
+	walk->read[walk->count++].word.value = value;
+}
+
+// False: it cannot be read.
+__attribute__((no_sanitize("address"))) static inline bool load(struct walker *walker, uintptr_t at, uintptr_t *value)
+{
+	if (UNLIKELY(at % sizeof at != 0))
+		return false;
+	if (UNLIKELY(!os_stack_range_has(walker->range, at))) {
+		walker->walk->first = 0;
+		if (!os_words_are_readable(at, &walker->page))
+			return false;
+	}
+	*value = *(const uintptr_t *)at;
+	if (walker->walk->first != 0)
+		note(walker->walk, at, *value);
+	return true;
+}
+
+static inline bool read_frame_pointer(struct walker *walker)
+{
+	struct place *place = &walker->place;
+
+	if (place->frame_at != 0 && !load(walker, place->frame_at, &place->frame))
+		return false;
+	place->frame_at = 0;
+	return true;
+}
+
+static bool go_to_signal(struct walker *walker)
+{
+	struct place *place = &walker->place;
+	uintptr_t context = place->stack + CONTEXT;
+
+	place->frame_at = context + CONTEXT_FRAME;
+	place->link = CONTEXT_LINK == 0 ? 0 : context + CONTEXT_LINK;
+	place->is_exact = true;
+	return load(walker, context + CONTEXT_CODE, &place->code) && load(walker, context + CONTEXT_STACK, &place->stack);
+}
+
+// Outwards, and not absurdly far.
+static inline bool is_above(uintptr_t cfa, const struct place *place)
+{
+	return cfa - place->stack <= FRAME_MOST;
+}
+
+// Code without tables, as far as the frame pointer is one.
+static bool go_by_frame(struct walker *walker)
+{
+	struct place *place = &walker->place;
+	uintptr_t cfa;
+
+	if (!read_frame_pointer(walker))
+		return false;
+	cfa = place->frame + FRAME_BYTES;
+	if (place->frame == 0 || cfa <= place->stack || !is_above(cfa, place) || !load(walker, cfa - sizeof cfa, &place->code))
+		return false;
+	place->frame_at = cfa - FRAME_BYTES;
+	place->stack = cfa;
+	place->is_exact = false;
+	place->link = 0;
+	return true;
+}
+
+static inline bool go_by_rule(struct walker *walker, struct os_frame_rule rule)
+{
+	struct place *place = &walker->place;
+	uintptr_t cfa, code_at;
+
+	if (rule.by_frame || rule.frame_by_frame)
+		if (!read_frame_pointer(walker))
+			return false;
+	cfa = (rule.by_frame ? place->frame : place->stack) + (uintptr_t)(intptr_t)rule.cfa;
+	if (UNLIKELY(rule.by_word) && !load(walker, cfa, &cfa))
+		return false;
+	code_at = rule.code_is_saved ? cfa + (uintptr_t)(intptr_t)rule.code * sizeof cfa : place->link;
+	if (!is_above(cfa, place) || (cfa == place->stack && !place->is_exact) || code_at == 0 || !load(walker, code_at, &place->code))
+		return false;
+	if (rule.frame_is_saved)
+		place->frame_at = (rule.frame_by_frame ? place->frame : cfa) + (uintptr_t)(intptr_t)rule.frame * sizeof cfa;
+	place->stack = cfa;
+	place->is_exact = false;
+	place->link = 0;
+	return true;
+}
+
+static inline bool go_out(struct walker *walker)
+{
+	struct os_frame_rule rule = rule_at(walker);
+
+	if (LIKELY(rule.kind == FRAME_CALLED))
+		return go_by_rule(walker, rule);
+	if (rule.kind == FRAME_SIGNAL)
+		return go_to_signal(walker);
+	return rule.kind == FRAME_UNKNOWN && go_by_frame(walker);
+}
+
+size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk)
+{
+	struct walker walker = {
+		.rules = rules, .range = range, .walk = walk, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
+		.page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), .place = { .stack = frame + FRAME_BYTES, .frame_at = frame },
+	};
+	size_t count = 0;
+
+	if (UNLIKELY(frame < range->low || range->low == 0))
+		os_stack_range_extend(range, frame);
+	walk->generation = (uint32_t)walker.generation;
+	if (!load(&walker, frame + sizeof frame, &walker.place.code))
+		return 0;
+	while (count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE) {
+		frames[count++] = walker.place.code;
+		if (!go_out(&walker))
+			break;
+	}
+	return count;
+}

@@ -1,0 +1,30 @@
+// Reading a thread's stack: what of it is known to be readable, and asking for what is not. Of the walks (os/stack.h) alone.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os/stack.h"
+#include "util/bits.h"
+
+enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
+#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
+
+// Asks the kernel, without a fault. May change errno.
+bool os_page_is_readable(uintptr_t page);
+
+// Whether two words can be read at `at`; `*page` is the last page that was found readable.
+bool os_words_are_readable(uintptr_t at, uintptr_t *page);
+
+// Makes the range reach down to `frame`, if all between can be read and it is not too much; else it is as it was. A stack that is
+// not the thread's own, of a coroutine, say, is not connected with it.
+void os_stack_range_extend(struct os_stack_range *range, uintptr_t frame);
+
+static inline bool os_stack_range_has(const struct os_stack_range *range, uintptr_t frame)
+{
+	return frame - range->low < range->top - range->low && range->top - frame >= FRAME_BYTES;
+}
+
+// Whether the code there is where the kernel lets signal handlers return to.
+bool os_returns_from_handler(uintptr_t code);
