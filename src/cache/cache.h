@@ -81,6 +81,7 @@ struct vmag_cache {
 	// Of who moved tuned_at on (update.c).
 	uint64_t visits_before, contentions_before;
 	unsigned meeting_ms; // time that has yet to pass without threads meeting at the depot
+	unsigned steady_ms;  // for how long magazines have not grown, at most until a size is steady
 	// Of who moved updated_at on.
 	unsigned quiet; // updates in a row in which fronts hardly missed
 	// Each with its lock.

@@ -11,6 +11,9 @@ enum {
 	CONSTRUCTED_MS = 5000,
 	VISITS_A_SECOND = 2000, // of the depot, from which on magazines grow
 	MS_A_MEETING = 2000,    // of threads there, which is what may pass without their growing
+	MEETINGS = 2,           // that are more than may pass, and
+	MEETINGS_STEADY = 5,    // the same of a size that has served for
+	STEADY_MS = 4000,       // so long: chance shall not end it
 	QUIET_UPDATES = 8,      // in a row with less than a look of a front each, after which magazines shrink
 	LOOKS_COUNTED = 16,     // between two updates, at most
 	SLABS_WORTH_MOVING = 8, // fewer are not consolidated by themselves
@@ -37,8 +40,10 @@ static void grow(struct vmag_cache *cache, unsigned most)
 {
 	unsigned rounds = atomic_load_explicit(&cache->rounds, memory_order_relaxed);
 
-	if (rounds < most)
-		resize(cache, min_size(rounds * 2 + MAGAZINE_OVERHEAD, most));
+	if (rounds >= most)
+		return;
+	cache->steady_ms = 0;
+	resize(cache, min_size(rounds * 2 + MAGAZINE_OVERHEAD, most));
 }
 
 static void shrink(struct vmag_cache *cache)
@@ -51,10 +56,13 @@ static void shrink(struct vmag_cache *cache)
 // Whether threads meet at the depot more than once in MS_A_MEETING (2001, §3.4: a rate above a fixed threshold).
 static bool meet_often(struct vmag_cache *cache, uint64_t meetings, uint64_t elapsed_ms)
 {
+	unsigned enough = cache->steady_ms < STEADY_MS ? MEETINGS : MEETINGS_STEADY;
+
 	meetings = meetings > umem_options.max_contention ? meetings - umem_options.max_contention : 0;
+	cache->steady_ms = (unsigned)min_size(cache->steady_ms + elapsed_ms, STEADY_MS);
 	cache->meeting_ms -= (unsigned)min_size(elapsed_ms, cache->meeting_ms);
-	cache->meeting_ms += (unsigned)min_size(meetings, 2) * MS_A_MEETING;
-	if (cache->meeting_ms <= MS_A_MEETING)
+	cache->meeting_ms += (unsigned)min_size(meetings, MEETINGS_STEADY) * MS_A_MEETING;
+	if (cache->meeting_ms <= (enough - 1) * MS_A_MEETING)
 		return false;
 	cache->meeting_ms = 0;
 	return true;

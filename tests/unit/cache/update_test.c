@@ -146,7 +146,8 @@ static void sizes_of_magazines(void) {
 
     grow(cache, &now, &cache->depot.puts, 3000, cache->most_rounds);
     CHECK_EQ(quiet_until_smaller(cache, &now), 8);
-    grow(cache, &now, &cache->depot.contentions, 2, cache->contended_rounds);
+    now += 20000;
+    grow(cache, &now, &cache->depot.contentions, 5, cache->contended_rounds);
     CHECK_GT(cache->contended_rounds, 8 * cache->most_rounds);
     for (int i = 0; i < 20000; i++) { // a load of hours that visits the depot no more: fronts miss, by which they look
         cache_note_look(cache);
@@ -206,8 +207,8 @@ static void meet(struct vmag_cache *cache) {
         sched_yield();
 }
 
-// Two meetings within two seconds are a step, whatever else happens; so the largest size is found after a bounded number of
-// them (2001, §3.4). One in two seconds is none.
+// Two meetings within two seconds are a step, five of a size that has served for a while, whatever else happens; so the largest size
+// is found after a bounded number of them (2001, §3.4). One in two seconds is none.
 static void meetings(size_t size) {
     struct vmag_cache *cache = create(size);
     uint64_t now = begin(cache);
@@ -216,16 +217,23 @@ static void meetings(size_t size) {
     visitor = (struct visitor){ .cache = cache };
     CHECK_EQ(pthread_create(&visitor.thread, NULL, visit, NULL), 0);
     for (unsigned rounds = cache->rounds; rounds < cache->contended_rounds; rounds = cache->rounds, steps++) {
+        unsigned more = steps < 2 ? 4 : 1;
+
         meet(cache);
-        cache_update(cache, now += 2000);
+        cache_update(cache, now += steps < 2 ? 10000 : 2000);
         CHECK_EQ(cache->rounds, rounds);
+        while (more-- > 1) {
+            meet(cache);
+            cache_update(cache, now += 200);
+            CHECK_EQ(cache->rounds, rounds);
+        }
         meet(cache);
         cache_update(cache, now += 200);
         CHECK_GT(cache->rounds, rounds);
     }
     say("meetings: %u steps to %u rounds of %zu bytes", steps, cache->rounds, size);
     CHECK_LE(steps, 10);
-    meet(cache), meet(cache), meet(cache);
+    meet(cache), meet(cache), meet(cache), meet(cache), meet(cache);
     cache_update(cache, now += 200);
     CHECK_EQ(cache->rounds, cache->contended_rounds);
     visitor.cache = NULL;
