@@ -51,7 +51,8 @@ static __attribute__((noinline)) void free_slow(void *object)
 	if (front_free_outbound(object) || traced_free(object))
 		return;
 	words.caller = __builtin_return_address(0);
-	heap_free(object, "free");
+	if (!medium_keep(object))
+		heap_free(object, "free");
 }
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)

@@ -272,13 +272,17 @@ void *heap_plain_malloc(size_t size)
 	return allocated(object, class_size(class));
 }
 
-// While the door is open and nobody has asked for it to be closed, nor samples.
+// Or somebody has asked for it to be closed, or samples.
+static bool door_is_closed(const struct front *front)
+{
+	return front_sizes_closed() || (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0;
+}
+
 void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
 
-	if (size > KEPT_MOST || front == NULL || front_sizes_closed() ||
-	    (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0)
+	if (size > KEPT_MOST || front == NULL || door_is_closed(front))
 		return NULL;
 	return large_alloc_kept(front->arena, size);
 }
@@ -355,20 +359,38 @@ static _Noreturn void report_not_ours(const void *object, const char *call)
 
 static __attribute__((noinline)) void free_large(void *object, const char *call)
 {
-	struct run *run = large_end(object, call);
-	struct arena *arena = arena_of(run->arena);
+	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
+	struct run *run;
 
-	if (kept_put(arena, run)) {
+	if (arena != NULL && large_keep(arena, object, call)) {
 		if (words.front != NULL && words.front->arena == arena)
 			front_note_miss(words.front);
 		else
 			reclaim_look(arena, os_clock_ms());
 		return;
 	}
+	run = large_end(object, call);
 	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
 	reclaim_expect(arena, run->bytes);
 	large_release(run);
 	reclaim_look(arena, os_clock_ms());
+}
+
+bool medium_keep(void *object)
+{
+	struct front *front = words.front;
+	bool is_own = front != NULL && page_map_word(object) == front->word;
+	bool kept;
+	int saved;
+
+	if (!is_own || door_is_closed(front))
+		return false;
+	saved = errno;
+	kept = large_keep(front->arena, object, "free");
+	if (kept)
+		front_note_miss(front);
+	errno = saved;
+	return kept;
 }
 
 static void free_by_cpu(uintptr_t word, void *object, const char *call)

@@ -30,14 +30,19 @@ static bool has_slot(size_t bytes)
 	return bytes <= KEPT_MOST;
 }
 
+static bool is_room(const struct arena *arena, size_t bytes)
+{
+	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed) + bytes;
+
+	return kept <= KEPT_FLOOR || kept <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
+}
+
 // Only sizes of classes, lest a slot give out less than its class; not in explicit arenas, whose reset knows all their runs; nor
 // what hooks gave.
-static bool may_keep(struct arena *arena, size_t bytes)
+bool kept_wants(const struct arena *arena, size_t bytes)
 {
-	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed);
-
-	return bytes == class_round(bytes) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
-	       pages_decay_ms(&arena->pages) != 0 && kept + bytes <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
+	return has_slot(bytes) && is_room(arena, bytes) && bytes == class_round(bytes) && !arena->is_explicit &&
+	       extents_are_zero(&arena->pages.extents) && pages_decay_ms(&arena->pages) != 0;
 }
 
 static void count(struct arena *arena, size_t bytes, bool more)
@@ -53,19 +58,16 @@ static void give(struct arena *arena, struct run *run)
 }
 
 // The one freed last is most likely in the processor's cache: it takes the place of the one before.
-bool kept_put(struct arena *arena, struct run *run)
+void kept_put(struct arena *arena, struct run *run)
 {
 	struct run *before;
 
-	if (!has_slot(run->bytes) || !may_keep(arena, run->bytes))
-		return false;
 	run->taken = true;
 	run->sample = 0;
 	count(arena, run->bytes, true);
 	before = atomic_exchange_explicit(slot_for(arena, run->bytes), run, memory_order_acq_rel);
 	if (before != NULL)
 		give(arena, before);
-	return true;
 }
 
 struct run *kept_take(struct arena *arena, size_t bytes)

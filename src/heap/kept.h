@@ -11,8 +11,9 @@
 
 #include "heap/arena.h"
 
-// A freed run, no longer in the page map. False: it is not kept.
-bool kept_put(struct arena *arena, struct run *run);
+// Whether a run of that many bytes would be kept; and keeps it, which is in the page map no more.
+bool kept_wants(const struct arena *arena, size_t bytes);
+void kept_put(struct arena *arena, struct run *run);
 
 // A kept run for that many bytes, a class size, to be entered in the page map; NULL: there is none.
 struct run *kept_take(struct arena *arena, size_t bytes);

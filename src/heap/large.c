@@ -59,6 +59,15 @@ void large_release(struct run *run)
 	pages_free(pages, start, bytes);
 }
 
+static void *begin_again(struct arena *arena, struct run *run)
+{
+	void *object = (void *)run_start(run);
+
+	page_map_set_again(object, (unsigned)arena_word(arena->id, run->size_class), run);
+	count(&arena_large_count(arena, run->bytes)->allocated);
+	return object;
+}
+
 // A run enters the page map and is an object. NULL, and it is freed: no memory for the map.
 static void *begin(struct arena *arena, struct run *run)
 {
@@ -74,7 +83,7 @@ void *large_alloc_kept(struct arena *arena, size_t size)
 {
 	struct run *run = kept_take(arena, class_size(size_class_large(size)));
 
-	return run == NULL ? NULL : begin(arena, run);
+	return run == NULL ? NULL : begin_again(arena, run);
 }
 
 void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
@@ -138,14 +147,30 @@ static void take(const struct run *run, const void *object, const char *call)
 		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
 }
 
+static void end(struct run *run, void *object, const char *call)
+{
+	take(run, object, call);
+	large_note_freed(run);
+	page_map_set_again(object, 0, NULL);
+}
+
 struct run *large_end(void *object, const char *call)
 {
 	struct run *run = large_run(object);
 
-	take(run, object, call);
-	large_note_freed(run);
-	page_map_clear(run_start(run), 1);
+	end(run, object, call);
 	return run;
+}
+
+bool large_keep(struct arena *arena, void *object, const char *call)
+{
+	struct run *run = page_map_known_run(object);
+
+	if (run == NULL || run_start(run) != (uintptr_t)object || run->size_class != 0 || !kept_wants(arena, run->bytes))
+		return false;
+	end(run, object, call);
+	kept_put(arena, run);
+	return true;
 }
 
 void large_free(void *object, const char *call)

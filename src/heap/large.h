@@ -17,7 +17,10 @@ void *large_alloc_kept(struct arena *arena, size_t size);
 // Reports misuse under the name of `call`.
 void large_free(void *object, const char *call);
 
-// The two halves of it: an object ends, and its run, in the page map no more, is freed to the pages.
+// An object that has a word ends, and the arena keeps its run at hand. False: it does not want it, and nothing is done.
+bool large_keep(struct arena *arena, void *object, const char *call);
+
+// The two halves of freeing: an object ends, and its run, in the page map no more, is freed to the pages.
 struct run *large_end(void *object, const char *call);
 void large_release(struct run *run);
 

@@ -9,6 +9,9 @@
 // An object of more bytes than MAGAZINE_MOST from a run that is kept at hand; NULL: there is none, or the slow path is to do it.
 void *medium_at_hand(size_t size);
 
+// The other way round: a large object of this thread's arena. False: it is another one, or the slow path is to do it.
+bool medium_keep(void *object);
+
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
 static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 {

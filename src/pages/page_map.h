@@ -106,5 +106,15 @@ static inline struct run *page_map_known_run(const void *address)
 	return atomic_load_explicit(run, memory_order_relaxed);
 }
 
+// Gives a granule that had a run before a word and a run again, or none.
+static inline void page_map_set_again(const void *address, unsigned word, struct run *run)
+{
+	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
+
+	atomic_store_explicit(atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK, run,
+			      memory_order_release);
+	page_map_put_word(address, word);
+}
+
 void page_map_fork_prepare(void);
 void page_map_fork_done(void);
