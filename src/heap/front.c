@@ -349,12 +349,20 @@ static size_t capacity_bytes(const struct front *front)
 	return bytes;
 }
 
+// A heap of which much is freed, and lies in magazines then, shall not be larger for that: what they take is made up for.
 static struct magazine *new_magazine(struct front *front, unsigned class)
 {
+	size_t before = magazines_bytes(), after;
+	struct magazine *magazine;
+
 	if (front->capacity[class] == 0)
 		set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
 						    front_most_rounds(class)));
-	return magazine_create(front->capacity[class], arena_word(front->arena->id, class));
+	magazine = magazine_create(front->capacity[class], arena_word(front->arena->id, class));
+	after = magazines_bytes();
+	if (after > before)
+		pages_make_up(&front->arena->pages, after - before);
+	return magazine;
 }
 
 // The class has come as far as the depot: its next magazine may be larger (2001, §3.4, with misses for contention).

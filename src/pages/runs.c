@@ -120,6 +120,14 @@ bool pages_purge(struct pages *pages, size_t most)
 	return given;
 }
 
+void pages_make_up(struct pages *pages, size_t bytes)
+{
+	size_t dirty = pages_dirty_bytes(pages);
+
+	if (pages_decay_ms(pages) >= 0)
+		pages_purge(pages, max_size(dirty - min_size(dirty, bytes), 1)); // 0 would be everything, spans of hooks as well
+}
+
 size_t pages_allowed_dirty(const struct pages *pages)
 {
 	return (pages_active_bytes(pages) >> LG_DIRTY_PROPORTION) + DIRTY_FLOOR;

@@ -258,6 +258,30 @@ static void proportion(void) {
     end(&pages);
 }
 
+// What becomes resident elsewhere is made up for by as much that is dirty, where there is any, and nothing beyond.
+static void made_up(void) {
+    static uintptr_t runs[RUNS];
+    struct pages pages;
+    size_t dirty;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    free_every_second(&pages, runs, 0);
+    dirty = pages_dirty_bytes(&pages);
+    pages_make_up(&pages, RUN);
+    CHECK_EQ(pages_dirty_bytes(&pages), dirty); // never
+    options.dirty_decay_ms = DECAY_MS;
+    pages_make_up(&pages, 3 * RUN);
+    CHECK_LE(pages_dirty_bytes(&pages), dirty - 3 * RUN);
+    CHECK_GE(pages_dirty_bytes(&pages), dirty - 4 * RUN);
+    pages_make_up(&pages, 2 * dirty);
+    CHECK_EQ(pages_dirty_bytes(&pages), 0);
+    pages_make_up(&pages, RUN);
+    options.dirty_decay_ms = -1;
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
 // Chunks do not divide evenly, so among many dirty runs there is always a page that is not: it is no reason to give a MiB back.
 static void nearly_all_dirty(void) {
     static uintptr_t runs[RUNS];
@@ -401,6 +425,7 @@ int main(void) {
     resize_in_place();
     no_decay();
     proportion();
+    made_up();
     nearly_all_dirty();
     no_long_search();
     decay_of_many_runs(1);
