@@ -95,7 +95,7 @@ static inline bool only_profile_watches(void)
 // Whether the profile wants an object of that many bytes, or may: the long way tells. Bytes count while sampling is on.
 static inline bool point_is_near(size_t bytes)
 {
-	return sampling_is_on() && words.until < (int64_t)bytes;
+	return sampling_is_on() && words.until[0] < (int64_t)bytes;
 }
 
 // While only the profile watches: from the thread's own tops, its bytes counted. NULL: a miss, or the profile wants the next one.
@@ -105,7 +105,7 @@ static inline void *sampled_take(const vmag_cache_t *cache)
 		return NULL;
 	void *object = cache_front_take(cache);
 	if (object != NULL && sampling_is_on())
-		words.until -= (int64_t)cache->object_bytes;
+		words.until[0] -= (int64_t)cache->object_bytes;
 	return object;
 }
 

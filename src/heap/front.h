@@ -18,16 +18,16 @@
 #include "pages/page_map.h"
 #include "watch/profile.h"
 
-// The thread-local part: 768 bytes, so that the library fits into the surplus that dlopen has.
+// The thread-local part: 936 bytes, so that the library fits into the surplus that dlopen has.
 struct front_words {
 	void **top[CLASSES];
 	void *ahead[SMALL_CLASSES]; // NULL: the class is closed
 	uintptr_t empty[SMALL_CLASSES]; // word + class: what an empty slot holds
+	int64_t until[SMALL_CLASSES];   // steps to the profile's next point, while sampling is on (heap/sampled.h)
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): its
 		      // processor's tops, or of the one it was on last, or, negated, the front of a thread whose exact counters are on; else 0
-	int64_t until;      // bytes until the profile's next point, while sampling is on
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
@@ -40,6 +40,7 @@ extern __thread struct front_words words __attribute__((tls_model("initial-exec"
 // both miss whatever they are asked for, in all threads at once.
 extern int32_t front_places[SMALL_MOST + 1] HIDDEN;
 extern size_t front_sizes_end HIDDEN;
+extern size_t front_sampled_end HIDDEN; // the same while sampling is on, else 0
 
 // For libumem's face, to which 0 is no size: size − 1 is below this; SMALL_MOST while the sizes are open, from fronts_serve_short on.
 extern size_t front_short_most HIDDEN;

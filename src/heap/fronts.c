@@ -132,14 +132,15 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 }
 
 int32_t front_places[SMALL_MOST + 1];
-size_t front_sizes_end, front_short_most;
+size_t front_sizes_end, front_sampled_end, front_short_most;
 
 // Under the lock. The places are the same each time.
 static void open_sizes(bool open)
 {
-	for (size_t size = 0; open && size <= SMALL_MOST; size++)
+	for (size_t size = 0; size <= SMALL_MOST; size++)
 		front_places[size] = (int32_t)thread_distance(&words.top[size_class_small[size]]);
 	__atomic_store_n(&front_sizes_end, open ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&front_sampled_end, open ? 0 : SMALL_MOST + (size_t)1, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_short_most, open && fronts.serves_short ? SMALL_MOST : 0, __ATOMIC_RELEASE);
 }
 

@@ -194,13 +194,24 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 	return alloc_run_in(heap_own_arena(), size, align, class, zeroed);
 }
 
-// Whether the sampling profiler wants this allocation, of which the fast paths have not counted the bytes.
-bool heap_is_sampled(size_t bytes)
+static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)
 {
 	struct front *front = front_get();
 
 	return UNLIKELY(atomic_load_explicit(&profile_settings.active, memory_order_relaxed)) && front != NULL &&
-	       profile_is_hit(&front->profile, &words.until, bytes);
+	       profile_is_hit(&front->profile, words.until, line, bytes);
+}
+
+bool heap_is_sampled(size_t bytes)
+{
+	unsigned class = bytes <= SMALL_MOST ? size_class_small[bytes] : 0;
+
+	return is_sampled(size_class_bytes[class] == bytes ? class : 0, bytes);
+}
+
+bool heap_is_sampled_on(unsigned line, size_t bytes)
+{
+	return is_sampled(line, bytes);
 }
 
 // A page run of its own whatever its size.

@@ -32,9 +32,10 @@ extern _Atomic size_t heap_zero_reallocs;
 struct arena;
 struct arena *heap_own_arena(void);
 
-// Whether the sampling profiler wants an allocation of this thread of that many bytes; and such an allocation, a page run of its own
-// of `arena` whatever its size, recorded. NULL: no memory.
+// Whether the sampling profiler wants an allocation of this thread of that many bytes, on its class's line or that one (watch/profile.h); and such
+// an allocation, a page run of its own of `arena` whatever its size, recorded. NULL: no memory.
 bool heap_is_sampled(size_t bytes);
+bool heap_is_sampled_on(unsigned line, size_t bytes);
 void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *zeroed);
 
 // Resizes a large object to another large size, in place or else by moving its pages into `arena` (NULL: in place only).

@@ -1,4 +1,6 @@
-// The fast path while sampling is on: what fast.h does, with the bytes of each allocation counted down to the profile's next point.
+// The fast path while sampling is on: what fast.h does, with each allocation counted down to the profile's next point.
+//
+// Each small class counts its allocations to points of its own, on words.until[class]; all else counts bytes on words.until[0].
 //
 // The sizes of the fast path are closed then (heap/front.h), so that malloc and sized free miss and come here first; the
 // thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, whose word no
@@ -11,29 +13,32 @@
 #include "heap/front.h"
 #include "pages/page_map.h"
 
-// Counts an allocation. False: a point falls into it, as heap_is_sampled will find, too.
+_Static_assert((int)PROFILE_LINES == (int)SMALL_CLASSES, "each small class has a line of its own");
+
+#define SAMPLED_UNTIL(place) THREAD_AT(int64_t, (place) + (intptr_t)(offsetof(struct front_words, until) - offsetof(struct front_words, top)))
+
+// Counts an allocation of what is no small class. False: a point falls into it, as heap_is_sampled will find, too.
 static inline bool sampled_passes(size_t bytes)
 {
-	return LIKELY((words.until -= (int64_t)bytes) >= 0);
+	return LIKELY((words.until[0] -= (int64_t)bytes) >= 0);
 }
 
 // The object; NULL: the slow path is to do it.
-static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
+static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
 {
-	void **top = words.top[class];
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
-	if (UNLIKELY(!magazine_is_round(next)) || UNLIKELY(!sampled_passes(size_class_bytes[class])))
+	if (UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0))
 		return NULL;
-	OPAQUE(class);
-	void *object = words.ahead[class];
+	void *object = FAST_AHEAD(place);
 	READ_AGAIN;
-	OPAQUE(class);
-	words.top[class]--;
+	FAST_TOP(place)--;
 	READ_AGAIN;
-	words.ahead[class] = next;
+	FAST_AHEAD(place) = next;
 	READ_AGAIN;
-	top[-1] = (void *)(words.word + class);
+	top[-1] = FAST_EMPTY(place);
 	if (object == NULL)
 		__builtin_unreachable(); // the class is open
 	return object;
@@ -42,7 +47,7 @@ static inline __attribute__((always_inline)) void *sampled_pop(uintptr_t class)
 // The first thing that malloc misses for then; `slow` does what this does not.
 static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, void *(*slow)(size_t))
 {
-	void *object = size <= SMALL_MOST && LIKELY(front_sizes_closed()) ? sampled_pop(size_class_small[size]) : NULL;
+	void *object = LIKELY(size < FRONT_LIMIT(front_sampled_end)) ? sampled_pop(size) : NULL;
 
 	return LIKELY(object != NULL) ? object : slow(size);
 }

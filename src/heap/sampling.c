@@ -61,7 +61,7 @@ void sampling_object(const struct vmag_cache *cache, const void *object)
 	struct profile_thread *self;
 	uint32_t tally;
 
-	if (LIKELY(!heap_is_sampled(cache->object_bytes)))
+	if (LIKELY(!heap_is_sampled_on(0, cache->object_bytes)))
 		return;
 	self = &words.front->profile;
 	tally = profile_record(self, cache->object_bytes, VMAG_ARENA_CACHES + cache->id);
@@ -123,6 +123,7 @@ void sampling_init(void)
 	settings->system_thread_names = options.prof_sys_thread_name;
 	settings->dump_at_exit = wanted && options.prof_final;
 	settings->leak_report = options.prof_leak;
+	settings->line_bytes = size_class_bytes;
 	settings->unwinder = (enum os_unwinder)options.prof_unwinder;
 	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);
 	if (options.black_box[0] != '\0')
@@ -154,7 +155,7 @@ bool sampling_thread_set(bool active)
 	bool before = sampling_thread_is_on();
 
 	if (front != NULL)
-		profile_thread_active(&front->profile, &words.until, active);
+		profile_thread_active(&front->profile, words.until, active);
 	return before;
 }
 

@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) void *traced_malloc(size_t size)
 	void **top = front->kept[class];
 	void *object = top[-1];
 
-	if (UNLIKELY(!magazine_is_round(object) || atomic_load_explicit(&front->door_wanted, memory_order_relaxed) != DOOR_TRACE) || (front_sizes_closed() && !sampled_passes(size_class_bytes[class])))
+	if (UNLIKELY(!magazine_is_round(object) || atomic_load_explicit(&front->door_wanted, memory_order_relaxed) != DOOR_TRACE) || (front_sizes_closed() && --words.until[class] < 0))
 		return NULL;
 	front->kept[class] = --top;
 	*top = (void *)(front->word + class);

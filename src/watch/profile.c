@@ -43,7 +43,7 @@ static struct {
 	_Atomic uint32_t threads;
 	// Atomic.
 	_Atomic uint64_t lost;
-	_Atomic uint64_t bytes; // allocated, as threads told at their points
+	_Atomic uint64_t bytes; // allocated, as far as the points tell
 	_Atomic size_t peak;    // of mapped bytes
 } profile = { .lock = MUTEX_INIT(RANK_PROFILE) };
 
@@ -55,18 +55,24 @@ static uint64_t random_next(struct profile_thread *self)
 	return self->random * 0x2545f4914f6cdd1du;
 }
 
-// The distance to the next point: exponential, of mean 2^lg_sample. 0: every allocation is hit.
-static int64_t draw(struct profile_thread *self)
+// Steps to the next point; 0: the next allocation is hit, as all are with lg_sample 0.
+static int64_t draw(struct profile_thread *self, unsigned line)
 {
 	double even = (double)((random_next(self) >> 11) + 1) / (double)(1ul << 53); // in (0, 1]
-	unsigned lg = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
+	double bytes = self->lg_sample == 0 ? 0 : -real_log(even) * (double)(1ul << self->lg_sample);
 
-	self->lg_sample = (uint8_t)lg;
-	self->interval = lg == 0 ? 0 : (int64_t)(-real_log(even) * (double)(1ul << lg));
-	return self->interval;
+	return (int64_t)(line == 0 ? bytes : bytes / profile_settings.line_bytes[line]);
 }
 
-static int64_t begin(struct profile_thread *self)
+// At any time, for how far it is to a point does not depend on how far it was.
+static void draw_all(struct profile_thread *self, int64_t *until)
+{
+	self->lg_sample = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
+	for (unsigned line = 0; line < PROFILE_LINES; line++)
+		until[line] = draw(self, line);
+}
+
+static void begin(struct profile_thread *self, int64_t *until)
 {
 	static _Atomic uint64_t begun;
 
@@ -75,26 +81,37 @@ static int64_t begin(struct profile_thread *self)
 	self->silent = !profile_settings.thread_active;
 	for (int i = 0; i < 8; i++)
 		random_next(self);
-	return draw(self);
+	draw_all(self, until);
 }
 
-void profile_thread_active(struct profile_thread *self, int64_t *until, bool active)
+void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LINES], bool active)
 {
 	if (self->random == 0)
-		*until = begin(self);
+		begin(self, until);
 	self->silent = !active;
 }
 
-bool profile_draw(struct profile_thread *self, int64_t *until, size_t bytes)
+static uint64_t weighted_bytes(uint64_t bytes, unsigned lg_sample)
+{
+	double size = (double)bytes;
+
+	return lg_sample == 0 ? bytes : (uint64_t)(size / real_one_minus_exp(size / (double)(1ul << lg_sample)) + 0.5);
+}
+
+bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
 {
 	if (self->random == 0) {
-		*until = begin(self) - (int64_t)bytes;
-		if (*until >= 0)
+		begin(self, until);
+		until[line] -= line == 0 ? (int64_t)bytes : 1;
+		if (until[line] >= 0)
 			return false;
 	}
-	atomic_fetch_add_explicit(&profile.bytes, (uint64_t)(self->interval - *until), memory_order_relaxed);
+	atomic_fetch_add_explicit(&profile.bytes, weighted_bytes(bytes, self->lg_sample), memory_order_relaxed);
 	self->drawn_with = self->lg_sample;
-	*until = draw(self);
+	if (self->lg_sample != atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed))
+		draw_all(self, until);
+	else
+		until[line] = draw(self, line);
 	return !self->silent && !self->busy && atomic_load_explicit(&profile_settings.active, memory_order_relaxed);
 }
 
@@ -192,13 +209,6 @@ static void count(uint32_t number, int live, int total)
 		atomic_fetch_add_explicit(&tally->total, (uint64_t)(int64_t)total, memory_order_relaxed);
 	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
 		black_box_count(number, live, total);
-}
-
-static uint64_t weighted_bytes(uint64_t bytes, unsigned lg_sample)
-{
-	double size = (double)bytes;
-
-	return lg_sample == 0 ? bytes : (uint64_t)(size / real_one_minus_exp(size / (double)(1ul << lg_sample)) + 0.5);
 }
 
 static uint32_t insert(const struct tally *key)

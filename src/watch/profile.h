@@ -32,30 +32,33 @@ struct profile_settings {
 	bool system_thread_names;    // threads without a name get the system's
 	bool dump_at_exit, leak_report;
 	enum os_unwinder unwinder;
+	const uint32_t *line_bytes;  // of PROFILE_LINES, by line: the bytes of its allocations; the first is not looked at
 	char prefix[PROFILE_PREFIX_BYTES]; // of the names of dumps
 };
 extern struct profile_settings profile_settings;
 
 // Of one thread, which alone touches it; all zero at first.
 struct profile_thread {
-	int64_t interval; // bytes from the last point to the next
 	uint64_t random;
 	uint32_t thread;  // its number, from 1; 0: not known yet
-	uint8_t lg_sample; // with which the next point was drawn, and
+	uint8_t lg_sample; // with which the next points were drawn, and
 	uint8_t drawn_with; // the point that was hit last
 	struct known_stacks *known; // watch/known_stacks.h; NULL before the first sample
 	bool silent;      // thread.prof.active is false
 	bool busy;        // in the profiler: what it allocates itself is not sampled
 };
 
-// Whether a point falls into an allocation of `bytes`; `until`: the thread's bytes until the next point, 0 at first. Below 0 they
-// are counted already.
-bool profile_draw(struct profile_thread *self, int64_t *until, size_t bytes);
-static inline bool profile_is_hit(struct profile_thread *self, int64_t *until, size_t bytes)
+// Whether a point falls into an allocation of `bytes` on that line. Points are exponentially far from each other, 2^lg_sample bytes in the
+// mean. On line 0 are the bytes of allocations of any size; each line beyond has allocations of one size, which are counted by one: then nobody
+// needs to know how many bytes they have to count them. `until`: of a thread, the steps to each line's next point, all 0 at first. Below 0 the
+// allocation is counted already.
+enum { PROFILE_LINES = 22 };
+bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes);
+static inline bool profile_is_hit(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
 {
-	if (*until >= 0)
-		*until -= (int64_t)bytes;
-	return __builtin_expect(*until < 0, 0) && profile_draw(self, until, bytes);
+	if (until[line] >= 0)
+		until[line] -= line == 0 ? (int64_t)bytes : 1;
+	return __builtin_expect(until[line] < 0, 0) && profile_draw(self, until, line, bytes);
 }
 
 // Tells an allocation with its stack. `arena`: its number, or VMAG_ARENA_CACHES and more. The tally's number; 0: not recorded.
@@ -72,7 +75,7 @@ void profile_cancel(uint32_t tally);
 // Dumps that are due now: by interval, or because `mapped` bytes are a new peak. No lock is held.
 void profile_look(struct profile_thread *self, size_t mapped);
 
-void profile_thread_active(struct profile_thread *self, int64_t *until, bool active);
+void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LINES], bool active);
 
 // Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
 void profile_reset(unsigned lg_sample);

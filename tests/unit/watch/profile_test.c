@@ -7,32 +7,40 @@
 #include "watch/profile.h"
 
 static struct profile_thread self;
-static int64_t until;
+static int64_t until[PROFILE_LINES];
+static uint32_t line_bytes[PROFILE_LINES];
 
-// Sampled among `count` allocations of `bytes`, which must be within 5 standard deviations of the expectation.
-static size_t sample(size_t bytes, size_t count) {
+// Sampled among `count` allocations of `bytes` on that line, which must be within 5 standard deviations of the expectation.
+static size_t sample(unsigned line, size_t bytes, size_t count) {
     double p = -expm1(-(double)bytes / (double)(1ul << profile_settings.lg_sample));
     size_t hits = 0;
 
     for (size_t i = 0; i < count; i++)
-        hits += profile_is_hit(&self, &until, bytes);
+        hits += profile_is_hit(&self, until, line, bytes);
     double off = ((double)hits - (double)count * p) / sqrt((double)count * p * (1 - p) + 1e-9);
     CHECK_SAY(fabs(off) < 5, "%zu of %zu allocations of %zu bytes: %.1f standard deviations off", hits, count, bytes, off);
     return hits;
 }
 
 static void points_fall_as_they_should(void) {
+    for (unsigned line = 1; line < PROFILE_LINES; line++)
+        line_bytes[line] = 48 * line;
+    profile_settings.line_bytes = line_bytes;
     profile_settings.lg_sample = 12;
-    sample(8, 4000000);
-    sample(64, 1000000);
-    sample(5000, 100000);
-    sample(1 << 20, 1000);
+    sample(0, 8, 4000000);
+    sample(0, 64, 1000000);
+    sample(0, 5000, 100000);
+    sample(0, 1 << 20, 1000);
+    sample(1, 48, 1000000);
+    sample(21, 48 * 21, 1000000);
     profile_settings.lg_sample = 19;
-    profile_is_hit(&self, &until, 1 << 30); // the rate holds from the next point on
-    sample(1 << 20, 100000);
+    profile_is_hit(&self, until, 0, 1 << 30); // the rate holds from the next point on, for all lines
+    sample(0, 1 << 20, 100000);
+    sample(21, 48 * 21, 4000000);
     profile_settings.lg_sample = 0;
-    profile_is_hit(&self, &until, 1ul << 40);
-    CHECK_EQ(sample(8, 1000), 1000);
+    profile_is_hit(&self, until, 0, 1ul << 40);
+    CHECK_EQ(sample(0, 8, 1000), 1000);
+    CHECK_EQ(sample(1, 48, 1000), 1000);
 }
 
 static void tallies_are_by_key(void) {
