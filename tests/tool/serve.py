@@ -235,4 +235,5 @@ def main(vmag, library, program):
     check_all_and_gone(vmag, library, program)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

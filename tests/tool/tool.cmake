@@ -20,6 +20,7 @@ vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TAR
 
 vmag_test_program(tool_holder tool/holder.c)
 vmag_test(tool.serve quick 180 ${PYTHON} ${TOOL}/serve.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
+vmag_test(tool.parca quick 120 ${PYTHON} ${TOOL}/parca.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder> ${CMAKE_BINARY_DIR}/parca/parca)
 vmag_test(tool.top quick 180 ${PYTHON} ${TOOL}/top.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.frag quick 120 ${PYTHON} ${TOOL}/frag.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.bundle quick 120 ${PYTHON} ${TOOL}/bundle.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
