@@ -38,9 +38,9 @@ def sites_of(path, program, symbols):
     return found
 
 
-def run(library, program, which):
+def run(library, program, which, more=""):
     with tempfile.TemporaryDirectory() as folder:
-        conf = f"prof:true,prof_final:true,prof_prefix:{folder}/p"
+        conf = f"prof:true,prof_final:true,prof_prefix:{folder}/p{more}"
         out = subprocess.run([program, which], capture_output=True, text=True, check=True,
                              env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf)).stdout
         truth = {line.split()[0]: [int(word) for word in line.split()[1:]] for line in out.splitlines()}
@@ -68,4 +68,5 @@ def main(library, program, runs=30):
     sys.exit(not judge(library, program, int(runs)) and not judge(library, program, 2 * int(runs)))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
