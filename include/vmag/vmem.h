@@ -41,7 +41,7 @@ enum {
 	VMAG_VM_INSTANTFIT = 0x0, // a segment of the first list all of whose segments are large enough: constant time
 	VMAG_VM_BESTFIT = 0x100,  // the smallest that is large enough (among the first 32 of a list, see man 3 vmem)
 	VMAG_VM_FIRSTFIT = 0x200, // the first that is large enough, from the list of the request's own size on
-	VMAG_VM_NEXTFIT = 0x400,  // the next free one behind what was allocated last, around the arena
+	VMAG_VM_NEXTFIT = 0x400   // the next free one behind what was allocated last, around the arena
 };
 
 // Kinds of segments, for vmag_vmem_walk and vmag_vmem_size.
@@ -50,7 +50,7 @@ enum {
 	VMAG_VMEM_FREE = 0x2,
 	VMAG_VMEM_SPAN = 0x10,            // walk: whole spans; size: all of them
 	VMAG_VMEM_MAXFREE = 0x100,        // size: the largest free segment
-	VMAG_VMEM_REENTRANT = (int)0x80000000u, // walk: accepted; every walk is
+	VMAG_VMEM_REENTRANT = (int)0x80000000u // walk: accepted; every walk is
 };
 
 // All arenas may be used at any time, also before main and in the child of a fork. VMAG_VM_SLEEP sleeps until another thread

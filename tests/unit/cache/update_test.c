@@ -242,29 +242,43 @@ static void meetings(size_t size) {
     cache_destroy(cache, "test");
 }
 
-static size_t smaller(const struct magazine_list *list, unsigned rounds) {
-    size_t count = 0;
-
-    for (const struct magazine *magazine = list->first; magazine != NULL; magazine = magazine->next)
-        count += magazine->capacity < rounds;
-    return count;
+static size_t visits_of(struct vmag_cache *cache) {
+    return stats_of(cache).depot_takes + stats_of(cache).depot_puts;
 }
 
-// What is smaller than wanted is gone once it has been empty: the size that was found is the size that serves. One may be in use
-// throughout.
+// Runs of allocations and of frees; returns the operations.
+static size_t wander(struct vmag_cache *cache, struct random *random, size_t *held) {
+    size_t operations = 0;
+
+    for (size_t i = 0; i < 1000; i++)
+        for (size_t run = random_below(random, 500), up = random_below(random, 2); run > 0; run--, operations++)
+            if (up && *held < 4000)
+                objects[(*held)++] = get(cache);
+            else if (!up && *held > 0)
+                put(cache, objects[--*held]);
+            else
+                break;
+    return operations;
+}
+
+// What is smaller than wanted is gone once it has been empty: the size that was found is the size that serves.
 static void outgrown(void) {
     struct vmag_cache *cache = create(64);
-    size_t visits;
+    struct random random = { 13 };
+    size_t held = 0, before, operations;
 
     up_and_down(cache, 10000);
-    CHECK_GT(stats_of(cache).full_magazines, 10000 / cache->rounds - 10);
-    cache->rounds = 508;
-    up_and_down(cache, 10000);
-    CHECK_LE(smaller(&cache->depot.full, 508) + smaller(&cache->depot.empty, 508), 1);
-    visits = stats_of(cache).depot_takes + stats_of(cache).depot_puts;
-    up_and_down(cache, 10000);
-    CHECK_LE(stats_of(cache).depot_takes + stats_of(cache).depot_puts - visits, 2 * 10000 / 508);
-    CHECK_LE(smaller(&cache->depot.full, 508) + smaller(&cache->depot.empty, 508), 1);
+    wander(cache, &random, &held);
+    CHECK_GT(stats_of(cache).full_magazines, 300);
+    CHECK_EQ(cache->rounds, 12);
+    cache->rounds = 2044;
+    wander(cache, &random, &held);
+    before = visits_of(cache);
+    operations = wander(cache, &random, &held);
+    say("outgrown: %zu visits of the depot in %zu operations, M = 2044, magazines of 12 before", visits_of(cache) - before, operations);
+    CHECK_LE((visits_of(cache) - before) * 4 * 2044, operations); // a level that varies by 4000 fits the two at hand
+    while (held > 0)
+        put(cache, objects[--held]);
     cache_destroy(cache, "test");
 }
 
