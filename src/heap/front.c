@@ -349,19 +349,29 @@ static size_t capacity_bytes(const struct front *front)
 	return bytes;
 }
 
-// A heap of which much is freed, and lies in magazines then, shall not be larger for that: what they take is made up for.
+// A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
+// made up for. Two threads may do so at once.
+static void make_up_for_magazines(struct front *front)
+{
+	static _Atomic size_t most;
+	size_t bytes = magazines_bytes(), before = atomic_load_explicit(&most, memory_order_relaxed);
+
+	if (LIKELY(bytes <= before))
+		return;
+	atomic_store_explicit(&most, bytes, memory_order_relaxed);
+	if (pages_dirty_bytes(&front->arena->pages) > 0)
+		pages_make_up(&front->arena->pages, bytes - before);
+}
+
 static struct magazine *new_magazine(struct front *front, unsigned class)
 {
-	size_t before = magazines_bytes(), after;
 	struct magazine *magazine;
 
 	if (front->capacity[class] == 0)
 		set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
 						    front_most_rounds(class)));
 	magazine = magazine_create(front->capacity[class], arena_word(front->arena->id, class));
-	after = magazines_bytes();
-	if (after > before)
-		pages_make_up(&front->arena->pages, after - before);
+	make_up_for_magazines(front);
 	return magazine;
 }
 
