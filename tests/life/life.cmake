@@ -51,6 +51,11 @@ vmag_test(life.deepbind quick 60 life_deepbind_program)
 vmag_test(life.deepbind.kept quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=dlopen_deepbind:true $<TARGET_FILE:life_deepbind_program>)
 set_tests_properties(life.deepbind.kept PROPERTIES PASS_REGULAR_EXPRESSION "not an object of this heap")
 
+vmag_test_program(life_thread_memory life/thread_memory.c LIBRARIES vmag)
+vmag_test(life.thread_memory quick 60 life_thread_memory)
+vmag_test(life.thread_memory.sampled quick 60 life_thread_memory)
+set_tests_properties(life.thread_memory.sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:12,prof_final:false")
+
 vmag_test_program(life_no_keys life/no_keys.c)
 vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 
