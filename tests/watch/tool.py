@@ -152,6 +152,15 @@ def check_gate(tool, sites, path):
     assert subprocess.run([*gate, "--baseline", "/nowhere", path], stderr=subprocess.DEVNULL).returncode == 125
 
 
+def check_distance(tool, sites):
+    """Who does not say how often to sample leaves it to the program's options."""
+    path = os.path.join(tool.folder, "distance")
+    for conf, words, lg in [("", [], 19), ("lg_prof_sample:16", [], 16), ("lg_prof_sample:16", ["--sample-bytes=4096"], 12)]:
+        subprocess.run([tool.vmag, "run", "--quiet", "--lib", tool.library, f"--profile={path}", *words, "--", sites, "small"],
+                       stdout=subprocess.DEVNULL, check=True, env={**os.environ, "VMAG_CONF": conf})
+        assert json.loads(tool.run("heap", "--json", path))["lg_sample"] == lg, (conf, words)
+
+
 def main(vmag, library, sites):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
@@ -164,6 +173,7 @@ def main(vmag, library, sites):
         check_formats(tool, path)
         check_leaks_and_diff(tool, sites, path)
         check_gate(tool, sites, path)
+        check_distance(tool, sites)
 
 
 main(*sys.argv[1:])

@@ -52,17 +52,18 @@ pub struct Written {
 const NAME: &str = "of";
 
 impl Wanted {
-    /// `sample_bytes`: the mean distance of samples, rounded to a power of two.
-    pub fn profile(file: &Path, sample_bytes: u64, callers: Callers, asked: &mut Asked) -> Result<Wanted> {
+    /// `sample_bytes`: the mean distance of samples, rounded to a power of two; None: as the program's options have it.
+    pub fn profile(file: &Path, sample_bytes: Option<u64>, callers: Callers, asked: &mut Asked) -> Result<Wanted> {
         let wanted = Wanted::beside(file, "profile")?;
-        let lg = sample_bytes.max(1).ilog2();
         asked.options.extend([
             "prof:true".to_string(),
             "prof_final:true".to_string(),
             "prof_accum:true".to_string(),
-            format!("lg_prof_sample:{lg}"),
             format!("prof_prefix:{}", wanted.prefix()?),
         ]);
+        if let Some(bytes) = sample_bytes {
+            asked.options.push(format!("lg_prof_sample:{}", bytes.max(1).ilog2()));
+        }
         ask_callers(callers, asked);
         Ok(wanted)
     }
@@ -190,7 +191,7 @@ mod tests {
     fn profiles_go_where_they_were_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let mut asked = Asked::default();
-        let wanted = Wanted::profile(&folder.path().join("x.heap"), 1 << 19, Callers::Tables, &mut asked).unwrap();
+        let wanted = Wanted::profile(&folder.path().join("x.heap"), Some(1 << 19), Callers::Tables, &mut asked).unwrap();
         assert!(asked.options.contains(&"lg_prof_sample:19".to_string()));
         fs::write(wanted.folder.path().join("of.7.0.f.heap"), "seven").unwrap();
         fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();

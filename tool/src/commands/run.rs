@@ -56,9 +56,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", group = "recorded")]
     profile: Option<PathBuf>,
 
-    /// With --profile: mean bytes between two samples, a power of two; 1: every allocation
-    #[arg(long, value_name = "BYTES", default_value = "512k", requires = "profile", value_parser = parse_distance)]
-    sample_bytes: u64,
+    /// With --profile: mean bytes between two samples, a power of two; 1: every allocation [default: what the option
+    /// lg_prof_sample says, 512k if nobody set it]
+    #[arg(long, value_name = "BYTES", requires = "profile", value_parser = parse_distance)]
+    sample_bytes: Option<u64>,
 
     /// Leave an event trace in FILE, for `vmag trace`, `vmag map` and `vmag report`; those of its children beside it
     #[arg(long, value_name = "FILE", group = "recorded")]
