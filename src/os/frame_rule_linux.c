@@ -28,6 +28,23 @@ struct reader {
 	bool failed;
 };
 
+// Pages of tables that were found readable, with the generation of modules: they are while their module's code is on a stack.
+enum { LG_PAGES = 8 };
+static _Atomic uint64_t readable[1 << LG_PAGES];
+
+static bool page_can_be_read(uintptr_t page)
+{
+	uint64_t key = page << 4 | atomic_load_explicit(&os_modules_generation, memory_order_relaxed);
+	_Atomic uint64_t *known = &readable[page / PROBE_PAGE * 0x9e3779b97f4a7c15u >> (64 - LG_PAGES)];
+
+	if (atomic_load_explicit(known, memory_order_relaxed) == key)
+		return true;
+	if (!os_page_is_readable(page))
+		return false;
+	atomic_store_explicit(known, key, memory_order_relaxed);
+	return true;
+}
+
 static bool can_read(struct reader *reader, size_t bytes)
 {
 	uintptr_t last = reader->at + bytes - 1, page = round_down(last, PROBE_PAGE);
@@ -36,7 +53,7 @@ static bool can_read(struct reader *reader, size_t bytes)
 		return false;
 	if (page == reader->page && round_down(reader->at, PROBE_PAGE) == page)
 		return true;
-	if (!os_page_is_readable(round_down(reader->at, PROBE_PAGE)) || !os_page_is_readable(page))
+	if (!page_can_be_read(round_down(reader->at, PROBE_PAGE)) || !page_can_be_read(page))
 		return false;
 	reader->page = page;
 	return true;

@@ -11,13 +11,15 @@
 
 #include "os/stack.h"
 
-enum { LG_RULES = 13 };
+enum { LG_RULE_LINES = 12, RULES_A_LINE = 4 };
 
-// All zero at first.
+// All zero at first. A rule is in any place of its line.
 struct os_rules {
-	struct {
-		_Atomic uint64_t rule, check;
-	} place[1 << LG_RULES];
+	struct os_rule_line {
+		struct {
+			_Atomic uint64_t rule, check;
+		} place[RULES_A_LINE];
+	} line[1 << LG_RULE_LINES];
 };
 
 // As os_stack_walk. Changes errno.

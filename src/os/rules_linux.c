@@ -50,15 +50,40 @@ struct walker {
 	struct place place;
 };
 
-static __attribute__((noinline)) struct os_frame_rule find(struct walker *walker, uintptr_t address, uint64_t key, size_t at)
+static inline bool is_of(const struct os_rule_line *line, unsigned at, uint64_t key, uint64_t *word)
 {
-	struct os_frame_rule rule = os_frame_rule_find(address);
+	*word = atomic_load_explicit(&line->place[at].rule, memory_order_relaxed);
+	return (atomic_load_explicit(&line->place[at].check, memory_order_relaxed) ^ *word) == key;
+}
+
+// In the first place, where the next look is; what was there moves on, and of a full line the last is forgotten.
+static void keep(struct os_rule_line *line, uint64_t key, uint64_t word)
+{
+	for (unsigned i = 0; i < RULES_A_LINE; i++) {
+		uint64_t rule = atomic_load_explicit(&line->place[i].rule, memory_order_relaxed);
+		uint64_t other = atomic_load_explicit(&line->place[i].check, memory_order_relaxed) ^ rule;
+
+		atomic_store_explicit(&line->place[i].rule, word, memory_order_relaxed);
+		atomic_store_explicit(&line->place[i].check, word ^ key, memory_order_relaxed);
+		if (other == key || other == 0)
+			return;
+		key = other;
+		word = rule;
+	}
+}
+
+static __attribute__((noinline)) uint64_t find(struct os_rule_line *line, uintptr_t address, uint64_t key)
+{
+	struct os_frame_rule rule;
 	uint64_t word;
 
+	for (unsigned i = 1; i < RULES_A_LINE; i++)
+		if (is_of(line, i, key, &word))
+			return word;
+	rule = os_frame_rule_find(address);
 	memcpy(&word, &rule, sizeof word);
-	atomic_store_explicit(&walker->rules->place[at].rule, word, memory_order_relaxed);
-	atomic_store_explicit(&walker->rules->place[at].check, word ^ key, memory_order_relaxed);
-	return rule;
+	keep(line, key, word);
+	return word;
 }
 
 // A call may be the last of its function: the address behind it is then another's.
@@ -66,12 +91,11 @@ static inline struct os_frame_rule rule_at(struct walker *walker)
 {
 	uintptr_t address = walker->place.code - !walker->place.is_exact;
 	uint64_t key = address | walker->generation << 48, word;
-	size_t at = address * 0x9e3779b97f4a7c15u >> (64 - LG_RULES);
+	struct os_rule_line *line = &walker->rules->line[address * 0x9e3779b97f4a7c15u >> (64 - LG_RULE_LINES)];
 	struct os_frame_rule rule;
 
-	word = atomic_load_explicit(&walker->rules->place[at].rule, memory_order_relaxed);
-	if (UNLIKELY((atomic_load_explicit(&walker->rules->place[at].check, memory_order_relaxed) ^ word) != key))
-		return find(walker, address, key, at);
+	if (UNLIKELY(!is_of(line, 0, key, &word)))
+		word = find(line, address, key);
 	memcpy(&rule, &word, sizeof rule);
 	return rule;
 }

@@ -95,6 +95,7 @@ static void any_bytes_are_survived(void) {
     os_frame_rule_find(module.start + PAGE);
     for (page = tables; page < tables + bytes; page += PAGE) {
         CHECK_EQ(mprotect(page, PAGE, PROT_NONE), 0);
+        os_modules_change(); // a page that was readable is taken for readable while its module is loaded
         os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start));
     }
 }
@@ -137,11 +138,12 @@ static void rules_are_of_a_generation(void) {
 
     CHECK_GT(depth, 2);
     memcpy(&word, &end, sizeof word);
-    for (size_t i = 0; i < 1 << LG_RULES; i++) {
-        uint64_t key = rules.place[i].check ^ rules.place[i].rule;
+    for (size_t i = 0; i < (1 << LG_RULE_LINES) * RULES_A_LINE; i++) {
+        struct os_rule_line *line = &rules.line[i / RULES_A_LINE];
+        uint64_t key = line->place[i % RULES_A_LINE].check ^ line->place[i % RULES_A_LINE].rule;
 
-        rules.place[i].rule = word;
-        rules.place[i].check = word ^ key;
+        line->place[i % RULES_A_LINE].rule = word;
+        line->place[i % RULES_A_LINE].check = word ^ key;
     }
     CHECK_EQ(walk(&read), 1);
     CHECK(os_walk_holds(&read, read.first));
