@@ -57,6 +57,8 @@ static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t siz
 {
 	void *object = quantum_take(arena, size);
 
+	if (request_waits())
+		sampling_obey();
 	cache_door(!caches_are_watched());
 	if (object == NULL)
 		object = size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :

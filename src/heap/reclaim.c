@@ -92,6 +92,7 @@ static void wake_if_worth_in_all(size_t garbage)
 
 void reclaim_expect_bytes(size_t garbage)
 {
+	sampling_look();
 	if (options.dirty_decay_ms >= 0)
 		wake_if_worth(garbage);
 }

@@ -12,6 +12,8 @@ size_t reclaim_garbage(const struct arena *arena);
 
 // Sees to it that the background thread is awake if the arena's garbage and that many bytes more are worth it.
 void reclaim_expect(struct arena *arena, size_t more);
+
+// The same for an object cache's garbage, when a front of it misses; obeys observers, too. No lock is held.
 void reclaim_expect_bytes(size_t garbage);
 
 // Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
