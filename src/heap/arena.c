@@ -12,6 +12,7 @@
 #include "heap/large.h"
 #include "os/clock.h"
 #include "os/cpu.h"
+#include "os/mutex_figures.h"
 #include "pages/page_map.h"
 #include "pages/sources.h"
 #include "util/assert.h"
@@ -25,6 +26,7 @@ enum {
 	LG_DEPOT_PROPORTION = 4,
 	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
 	REAPED_BY_FRESH = 4,              // so many times the bytes that it grows by
+	WAITS_FOR_AN_ARENA = 64,
 };
 
 static struct {
@@ -32,6 +34,7 @@ static struct {
 	// Under lock.
 	_Atomic unsigned limit; // of automatic arenas; 0: not known yet
 	_Atomic unsigned cpus;  // by affinity, when the first arena was made
+	_Atomic uint64_t waits_before; // mutex_waits_ever, when the last arena beyond one for each processor was made
 	unsigned destroyed_count;
 	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
 	// Written under lock, read by anyone.
@@ -151,6 +154,20 @@ struct arena *arena_make_automatic(unsigned id)
 	return arena_of(id);
 }
 
+// Each arena keeps slabs of its own half used. One for each processor is made in any case, of the others one whenever threads had to wait
+// for locks some more times; as many as the program asks for.
+static bool are_too_few(unsigned arenas_now)
+{
+	uint64_t waits = mutex_waits_ever(), before = atomic_load_explicit(&arenas.waits_before, memory_order_relaxed);
+
+	if (options.narenas != 0 || arenas_now < arenas.cpus)
+		return true;
+	if (waits - before < WAITS_FOR_AN_ARENA)
+		return false;
+	atomic_store_explicit(&arenas.waits_before, waits, memory_order_relaxed);
+	return true;
+}
+
 struct arena *arena_for_thread(void)
 {
 	struct arena *best = least_used(), *fresh;
@@ -161,7 +178,7 @@ struct arena *arena_for_thread(void)
 	if (best == NULL)
 		arenas.cpus = os_cpus_affine();
 	id = best == NULL ? 0 : first_without_arena(arenas_automatic());
-	if (best != NULL && id == arenas.limit)
+	if (best != NULL && (id == arenas.limit || !are_too_few(id)))
 		return best;
 	fresh = arena_make_automatic(id);
 	return fresh != NULL ? fresh : best;

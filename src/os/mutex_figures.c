@@ -13,6 +13,7 @@ struct waits {
 };
 
 static struct waits table[PLACES];
+static _Atomic uint64_t waits_ever;
 static _Atomic bool anyone_waited;
 
 static size_t place_of(const struct mutex *mutex)
@@ -83,8 +84,14 @@ void mutex_wait_begins(const struct mutex *mutex)
 {
 	struct waits *waits = find_or_enter(mutex);
 
+	atomic_fetch_add_explicit(&waits_ever, 1, memory_order_relaxed);
 	if (waits != NULL)
 		raise_to_u32(&waits->most_waiting, atomic_fetch_add_explicit(&waits->waiting, 1, memory_order_relaxed) + 1);
+}
+
+uint64_t mutex_waits_ever(void)
+{
+	return atomic_load_explicit(&waits_ever, memory_order_relaxed);
 }
 
 void mutex_wait_ends(const struct mutex *mutex, uint64_t ns)

@@ -31,5 +31,8 @@ void mutex_spun(const struct mutex *mutex);
 void mutex_wait_begins(const struct mutex *mutex);
 void mutex_wait_ends(const struct mutex *mutex, uint64_t ns);
 
+// How often any thread slept for any mutex, ever.
+uint64_t mutex_waits_ever(void);
+
 // In a child after fork: nobody waits.
 void mutex_figures_fork_child(void);

@@ -1,5 +1,5 @@
 // Threads that end leave arenas that nobody uses: what is dirty in these goes back at the background thread's next steps, long before it
-// would by decay (VMAG_CONF makes that a minute).
+// would by decay (VMAG_CONF makes that a minute, and an arena for each thread).
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/resident.h"

@@ -19,7 +19,7 @@ vmag_test(stress.turns quick 20 stress_turns)
 
 vmag_test_program(stress_left stress/left.c LIBRARIES vmag)
 vmag_test(stress.left quick 20 stress_left)
-set_tests_properties(stress.left PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:60000")
+set_tests_properties(stress.left PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:60000,narenas:8")
 
 vmag_test_program(stress_havoc stress/havoc.c LIBRARIES vmag)
 foreach(threads 2 12)
