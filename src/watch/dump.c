@@ -92,7 +92,7 @@ static void write_threads(struct writer *out)
 		struct estimate sum = { 0 };
 
 		for (uint32_t number = 1; number <= profile_tallies(); number++)
-			if (profile_tally(number)->thread == thread)
+			if (tally_is_told(profile_tally(number)) && profile_tally(number)->thread == thread)
 				estimate_add(&sum, profile_tally(number));
 		if (!is_something(&sum))
 			continue;
@@ -190,7 +190,8 @@ static void write_caches(struct writer *out)
 	uint64_t seen[CACHES_MOST / 64] = { 0 };
 
 	for (uint32_t number = 1; number <= profile_tallies(); number++) {
-		unsigned id = profile_tally(number)->arena - (unsigned)VMAG_ARENA_CACHES;
+		const struct tally *tally = profile_tally(number);
+		unsigned id = tally_is_told(tally) ? tally->arena - (unsigned)VMAG_ARENA_CACHES : CACHES_MOST;
 
 		if (id >= CACHES_MOST || (seen[id / 64] >> id % 64 & 1) != 0)
 			continue;

@@ -204,7 +204,7 @@ static void count(uint32_t number, int live, int total)
 {
 	struct tally *tally = profile_tally(number);
 
-	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)live, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)live, memory_order_release); // all else of it is told, too
 	if (total != 0)
 		atomic_fetch_add_explicit(&tally->total, (uint64_t)(int64_t)total, memory_order_relaxed);
 	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
@@ -227,8 +227,6 @@ static uint32_t insert(const struct tally *key)
 	tally->lg_sample = key->lg_sample;
 	tally->retired = false;
 	tally->weighted = weighted_bytes(key->size, key->lg_sample);
-	atomic_store(&tally->live, 0);
-	atomic_store(&tally->total, 0);
 	tally->next = *list;
 	*list = number;
 	link_to_stack(tally, number);
@@ -386,7 +384,12 @@ uint64_t profile_weighted_bytes(uint32_t tally, size_t bytes)
 	return tally == 0 ? bytes : profile_tally(tally)->weighted;
 }
 
-void estimate_add(struct estimate *sum, const struct tally *tally)
+bool tally_is_told(const struct tally *tally)
+{
+	return (atomic_load_explicit(&tally->live, memory_order_acquire) | atomic_load_explicit(&tally->total, memory_order_acquire)) != 0;
+}
+
+static void estimate_add_told(struct estimate *sum, const struct tally *tally)
 {
 	double rate = (double)(1ul << tally->lg_sample), size = (double)tally->size;
 	double p = tally->lg_sample == 0 ? 1 : real_one_minus_exp(size / rate);
@@ -399,6 +402,12 @@ void estimate_add(struct estimate *sum, const struct tally *tally)
 	sum->live_bytes += live * size;
 	sum->total_objects += total;
 	sum->total_bytes += total * size;
+}
+
+void estimate_add(struct estimate *sum, const struct tally *tally)
+{
+	if (tally_is_told(tally))
+		estimate_add_told(sum, tally);
 }
 
 static char *name_place(uint32_t thread)

@@ -122,6 +122,9 @@ struct estimate {
 
 uint32_t profile_tallies(void);      // their numbers are 1 … this
 struct tally *profile_tally(uint32_t number);
+
+// Whether anything was counted in it. Before that, what else it has may just be written, for it is used again after a reset.
+bool tally_is_told(const struct tally *tally);
 void estimate_add(struct estimate *sum, const struct tally *tally);
 uint32_t profile_threads(void);
 const char *profile_thread_name(uint32_t thread);
