@@ -53,7 +53,7 @@ static void magazines_stay(void) {
     free(second);
 }
 
-enum { STEPS = 5, NEVER = STEPS + 1, AFTERWARDS, OBJECTS = 40 };
+enum { STEPS = 5, FREE_STEPS = 3, NEVER = STEPS + 1, AFTERWARDS, OBJECTS = 40 };
 
 // The hit of fast_malloc in steps. Before one of them all words are closed from outside, as another thread does it; before another
 // the thread leaves, by a longjmp out of a handler. NULL: it left, or missed.
@@ -80,6 +80,54 @@ static void *malloc_in_steps(unsigned class, unsigned closed, unsigned left) {
             top[-1] = (void *)(words.word + class);
     }
     return object;
+}
+
+// That of fast_free likewise. False: it left, or missed.
+static bool free_in_steps(void *object, unsigned closed, unsigned left) {
+    unsigned word = page_map_word(object);
+    void **top = NULL;
+
+    for (unsigned step = 0; step < FREE_STEPS; step++) {
+        if (step == closed)
+            doors_close(DOOR_COUNT);
+        if (step == left)
+            return false;
+        if (step == 0) {
+            top = words.top[word_class(word)];
+            if ((uintptr_t)*top != word)
+                return false;
+        } else if (step == 1)
+            *top = object;
+        else
+            words.top[word_class(word)] = top + 1;
+    }
+    return true;
+}
+
+// An object of which a free was left is free or lost, and given out once at most.
+static void disturb_a_free(unsigned closed, unsigned left, unsigned held) {
+    void *objects[OBJECTS], *other = malloc(80);
+
+    for (unsigned i = 0; i < held; i++)
+        objects[i] = malloc(80);
+    for (unsigned i = 1; i < held; i++)
+        free(objects[i]);
+    if (!free_in_steps(objects[0], closed, left) && left == NEVER)
+        free(objects[0]);
+    if (closed == AFTERWARDS)
+        doors_close(DOOR_COUNT);
+    free(other);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        objects[i] = malloc(80);
+        for (unsigned before = 0; before < i; before++)
+            CHECK(objects[before] != objects[i]);
+        if (i == held)
+            doors_open(DOOR_COUNT);
+    }
+    for (unsigned i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    front_flush(words.front);
+    CHECK(words.ahead[size_class(80)] == NULL);
 }
 
 // Whatever the moment, no object is given out twice, and the slabs take all of them back.
@@ -120,6 +168,9 @@ static void a_hit_is_disturbed_at_every_step(void) {
             disturb_a_hit(step, NEVER, held);
             disturb_a_hit(NEVER, step, held);
             disturb_a_hit(AFTERWARDS, step, held);
+            disturb_a_free(step, NEVER, held);
+            disturb_a_free(NEVER, step, held);
+            disturb_a_free(AFTERWARDS, step, held);
         }
 }
 

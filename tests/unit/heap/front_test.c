@@ -1,11 +1,12 @@
-// Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap.
+// Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap; pairs of
+// small ones hit wherever the magazines end.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
 #include "conf/options.h"
 #include "unit.h"
 
-enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4 };
+enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4, SMALL = 64, PAIRS = 16, MISSES = 2 };
 
 static void *objects[OBJECTS];
 
@@ -18,6 +19,26 @@ static void visit_depot(void) {
             CHECK((batch[i] = malloc(SIZE)) != NULL);
         for (int i = 0; i < BATCH; i++)
             free(batch[i]);
+    }
+}
+
+static void pairs_hit(void) {
+    uint32_t misses = words.front->misses;
+
+    for (int i = 0; i < PAIRS; i++)
+        free(malloc(SMALL));
+    CHECK_LE(words.front->misses - misses, MISSES);
+}
+
+// With so many objects more, and so many less.
+static void pairs_hit_at_each_border(void) {
+    for (int i = 0; i < OBJECTS; i++) {
+        objects[i] = malloc(SMALL);
+        pairs_hit();
+    }
+    for (int i = OBJECTS; i-- > 0;) {
+        free(objects[i]);
+        pairs_hit();
     }
 }
 
@@ -39,5 +60,6 @@ int main(void) {
     CHECK_LE(words.front->capacity[size_class(64)], front_most_rounds(size_class(64)));
     for (int i = 0; i < OBJECTS; i++)
         free(objects[i]);
+    pairs_hit_at_each_border();
     return 0;
 }
