@@ -332,12 +332,21 @@ static void exchange(struct front *front, unsigned class, struct magazine *loade
 	load(front, class, previous);
 }
 
+// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well. A program of
+// one thread counts no processors.
+static size_t fronts_floor(const struct arena *arena)
+{
+	size_t threads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
+
+	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_end()), 1);
+}
+
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
 // plus a floor: beyond that none grows and new ones are small, so that many threads do not hold more than the program does.
 bool fronts_hold_enough(const struct arena *arena)
 {
 	return atomic_load_explicit(&arena->front_bytes, memory_order_relaxed) >
-	       FRONTS_FLOOR + (pages_active_bytes(&arena->pages) >> LG_FRONTS_PROPORTION);
+	       fronts_floor(arena) + (pages_active_bytes(&arena->pages) >> LG_FRONTS_PROPORTION);
 }
 
 static size_t capacity_bytes(const struct front *front)
