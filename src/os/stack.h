@@ -15,12 +15,19 @@
 
 enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES, OS_UNWIND_SYSTEM };
 
+// Walks by tables begin at the CFA of one of our functions, which is known by its frame pointer where frames are laid out as on x86-64.
+#ifdef __x86_64__
+enum { OS_HAS_RULES = 1 };
+#else
+enum { OS_HAS_RULES = 0 };
+#endif
+
 bool os_stack_has_system(void);
 
-// Whether stacks are found by the system's unwinder when that one is wanted.
+// Whether stacks are found by the system's unwinder: when that one is wanted, or tables are that we do not walk by.
 static inline bool os_stack_by_system(enum os_unwinder unwinder)
 {
-	return unwinder == OS_UNWIND_SYSTEM && os_stack_has_system();
+	return unwinder != OS_UNWIND_FRAMES && (unwinder == OS_UNWIND_SYSTEM || !OS_HAS_RULES) && os_stack_has_system();
 }
 
 // Of one thread, for who finds many of its stacks: what of its own stack is known to be readable, and stays so while the thread lives.

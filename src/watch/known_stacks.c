@@ -20,12 +20,12 @@ static __attribute__((noinline)) struct os_rules *make_rules(void)
 	return none;
 }
 
-// By frame pointers for want of memory.
+// By frame pointers for want of memory, or of the system's unwinder where there is no other.
 static inline struct os_rules *rules_for(enum os_unwinder unwinder)
 {
 	struct os_rules *made = atomic_load_explicit(&rules, memory_order_acquire);
 
-	return unwinder == OS_UNWIND_FRAMES ? NULL : LIKELY(made != NULL) ? made : make_rules();
+	return unwinder == OS_UNWIND_FRAMES || !OS_HAS_RULES ? NULL : LIKELY(made != NULL) ? made : make_rules();
 }
 
 size_t known_stacks_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)

@@ -137,7 +137,8 @@ impl Wanted {
 
 fn ask_callers(callers: Callers, asked: &mut Asked) {
     asked.options.push(format!("prof_unwinder:{}", callers.word()));
-    if callers == Callers::System && !asked.libraries.contains(&LIBGCC) {
+    let is_system = callers == Callers::System || (callers == Callers::Tables && !cfg!(target_arch = "x86_64"));
+    if is_system && !asked.libraries.contains(&LIBGCC) {
         asked.libraries.push(LIBGCC);
     }
 }
