@@ -34,7 +34,7 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 
 RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 {
-	void *taken, **top;
+	void *taken, *next, **top;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
@@ -45,13 +45,15 @@ RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 		"ldr %[top], [%[tops], %[word], lsl #3]\n\t"
 		"ldr %[taken], [%[top], #-8]\n\t"
 		"cbz %[taken], %l[miss]\n\t"
+		"ldr %[next], [%[top], #-16]\n\t"
 		"sub %[top], %[top], #8\n\t"
 		"str %[top], [%[tops], %[word], lsl #3]\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top)
+		: [taken] "=&r"(taken), [next] "=&r"(next), [top] "=&r"(top)
 		: [area] "r"(rseq_field(os_rseq_area)), [tops] "r"(tops), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
+	__builtin_prefetch(next, 1); // it is to be written to soon; NULL below the last one
 	*object = taken;
 	if (taken == NULL)
 		__builtin_unreachable(); // so that callers need not ask

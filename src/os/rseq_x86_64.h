@@ -39,7 +39,7 @@ RSEQ_INLINE void *rseq_field(ptrdiff_t distance)
 
 RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 {
-	void *taken, **top;
+	void *taken, *next, **top;
 
 	__asm__ goto volatile(
 		RSEQ_BEGIN("%[top]")
@@ -50,12 +50,14 @@ RSEQ_INLINE bool rseq_pop(void ***tops, size_t word, void **object)
 		"movq -8(%[top]), %[taken]\n\t"
 		"testq %[taken], %[taken]\n\t"
 		"je %l[miss]\n\t"
+		"movq -16(%[top]), %[next]\n\t"
 		"subq $8, (%[tops], %[word], 8)\n" // commit
 		RSEQ_END
-		: [taken] "=&r"(taken), [top] "=&r"(top)
+		: [taken] "=&r"(taken), [next] "=&r"(next), [top] "=&r"(top)
 		: [area] "r"(os_rseq_area), [tops] "r"(tops), [word] "r"(word)
 		: "memory", "cc"
 		: miss);
+	__builtin_prefetch(next, 1); // it is to be written to soon; NULL below the last one
 	*object = taken;
 	if (taken == NULL)
 		__builtin_unreachable(); // so that callers need not ask
