@@ -1,0 +1,147 @@
+// Capacity: how many rounds a front's magazines have, and what all of an arena's may come to hold.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/capacity.h"
+
+#include "conf/options.h"
+#include "heap/bound.h"
+#include "heap/heap.h"
+#include "heap/outbound.h"
+
+enum {
+	LEAST_CAPACITY = 2,       // rounds of any magazine
+	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
+	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
+	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
+	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
+	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
+	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
+	LG_FRONTS_PROPORTION = 2, // and of its active bytes
+};
+
+// Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
+unsigned front_most_rounds(unsigned class)
+{
+	size_t bytes = class < SLAB_CLASSES ? options.magazine_bytes : options.magazine_bytes * (size_t)2;
+	size_t rounds = bytes / class_size(class);
+
+	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > CAPACITY_MOST ? CAPACITY_MOST : (unsigned)rounds;
+}
+
+// Of a magazine that has grown: of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
+// share of the heap is the bound (fronts_hold_enough).
+unsigned front_grown_rounds(unsigned class)
+{
+	unsigned rounds = front_most_rounds(class), grown = (unsigned)min_size(rounds * MEDIUM_GROWTH, CAPACITY_MOST);
+
+	return class_size(class) <= SMALL_MOST || grown * class_size(class) > umem_options.thread_cache >> LG_BOUND_PARTS ? rounds : grown;
+}
+
+unsigned front_first_batch(unsigned class)
+{
+	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
+
+	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : (unsigned)rounds;
+}
+
+void front_count_bytes(struct front *front, size_t more)
+{
+	if (more != 0)
+		atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+}
+
+void front_set_capacity(struct front *front, unsigned class, size_t rounds)
+{
+	front_count_bytes(front, (rounds - front->capacity[class]) * 2 * class_size(class));
+	front->capacity[class] = (uint8_t)rounds;
+}
+
+void front_forget_capacities(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		front_set_capacity(front, class, 0);
+	outbound_forget(front);
+}
+
+// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well. A program of
+// one thread counts no processors.
+static size_t fronts_floor(const struct arena *arena)
+{
+	size_t threads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
+
+	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_end()), 1);
+}
+
+// What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
+// plus a floor: beyond that none grows and new ones are small, so that many threads do not hold more than the program does.
+bool fronts_hold_enough(const struct arena *arena)
+{
+	return atomic_load_explicit(&arena->front_bytes, memory_order_relaxed) >
+	       fronts_floor(arena) + (pages_active_bytes(&arena->pages) >> LG_FRONTS_PROPORTION);
+}
+
+static size_t capacity_bytes(const struct front *front)
+{
+	size_t bytes = outbound_bytes(front);
+
+	for (unsigned class = 1; class < CLASSES; class++)
+		bytes += front->capacity[class] * 2 * class_size(class);
+	return bytes;
+}
+
+// A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
+// made up for. Two threads may do so at once.
+static void make_up_for_magazines(struct front *front)
+{
+	static _Atomic size_t most;
+	size_t bytes = magazines_bytes(), before = atomic_load_explicit(&most, memory_order_relaxed);
+
+	if (LIKELY(bytes <= before))
+		return;
+	atomic_store_explicit(&most, bytes, memory_order_relaxed);
+	if (pages_dirty_bytes(&front->arena->pages) > 0)
+		pages_make_up(&front->arena->pages, bytes - before);
+}
+
+struct magazine *front_new_magazine(struct front *front, unsigned class)
+{
+	struct magazine *magazine;
+
+	if (front->capacity[class] == 0)
+		front_set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
+						    front_most_rounds(class)));
+	magazine = magazine_create(front->capacity[class], arena_word(front->arena->id, class));
+	make_up_for_magazines(front);
+	return magazine;
+}
+
+// The class has come as far as the depot: its next magazine may be larger (2001, §3.4, with misses for contention).
+void front_grow_capacity(struct front *front, unsigned class)
+{
+	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
+
+	if (!fronts_hold_enough(front->arena))
+		front_set_capacity(front, class, min_size(more, front_grown_rounds(class)));
+}
+
+// An empty magazine made as large as the next one shall be; NULL: it has not that many slots, and is gone.
+struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty)
+{
+	if (empty == NULL || empty->capacity >= front->capacity[class] ||
+	    magazine_change(empty, front->capacity[class], front->word | class))
+		return empty;
+	magazine_destroy(empty);
+	return NULL;
+}
+
+// Magazines that are exchanged again and again should be larger: an empty one that is smaller than the next is dropped.
+struct magazine *front_outgrown(struct front *front, unsigned class, struct magazine *empty)
+{
+	if (++front->exchanges[class] % EXCHANGES_A_STEP == 0)
+		front_grow_capacity(front, class);
+	return front_grown(front, class, empty);
+}
+
+void front_count_again(struct front *front)
+{
+	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
+}

@@ -1,0 +1,21 @@
+// Capacity: how many rounds a front's magazines have. It grows with what a class needs (2001, §3.4), as far as the fronts of an arena together hold little.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "heap/front.h"
+
+enum { CAPACITY_MOST = 252 }; // rounds
+
+// Of the class's next magazine; 0: the class is not in use. Counted for the arena.
+void front_set_capacity(struct front *front, unsigned class, size_t rounds);
+void front_forget_capacities(struct front *front);
+
+// The class has come as far as the depot: its next magazine may be larger.
+void front_grow_capacity(struct front *front, unsigned class);
+
+// An empty magazine as large as the next shall be. NULL: no memory.
+struct magazine *front_new_magazine(struct front *front, unsigned class);
+
+// An empty one made as large; NULL: it has not that many slots, and is gone. The second counts an exchange of loaded and previous.
+struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty);
+struct magazine *front_outgrown(struct front *front, unsigned class, struct magazine *empty);

@@ -1,0 +1,310 @@
+// Reload: what a miss does, with the previous magazine, the depot and the slabs (2001, Figure 3.1b).
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/reload.h"
+
+#include <string.h>
+
+#include "conf/options.h"
+#include "heap/bound.h"
+#include "heap/capacity.h"
+#include "heap/loaded.h"
+#include "heap/outbound.h"
+
+enum {
+	SAMPLES = 8,               // rounds looked at of a full magazine
+	FREES_OF_A_RUN = 3,        // visits to the depot to free, none to allocate, that tell that a heap is being taken down
+	LEAST_TAKEN_DOWN = 4 << 20, // bytes of a heap of which it matters
+	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that is smaller then
+	LG_LEFT_PROPORTION = 3,    // and of the objects that are left
+};
+
+// Objects that nobody has touched lately are on their way to the cache before the program writes to them.
+static void prefetch_objects(const struct magazine *magazine)
+{
+	for (uint32_t i = magazine->rounds; i-- > 0;)
+		__builtin_prefetch(magazine->round[i], 1);
+}
+
+void front_give_previous(struct front *front, unsigned class)
+{
+	struct magazine *previous = front->previous[class];
+
+	front_keep_previous(front, class, NULL);
+	front_put_away(front->arena, class, previous);
+}
+
+void front_give_loaded(struct front *front, unsigned class)
+{
+	struct magazine *loaded = front_unload_all(front, class);
+
+	front->batch[class] = (uint8_t)front_first_batch(class);
+	front_put_away(front->arena, class, loaded);
+}
+
+// Everything goes, of whatever class, before the heap takes fresh pages: what is in use comes back from the slabs that it went to.
+static void give_all(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		if (front->loaded[class] != NULL) {
+			front_give_previous(front, class);
+			front_give_loaded(front, class);
+		}
+}
+
+static bool fill(struct front *front, unsigned class, struct magazine *magazine)
+{
+	size_t wanted = min_size(front->batch[class], magazine->capacity);
+	size_t got;
+
+	if (UNLIKELY(arena_grows(front->arena, class))) {
+		give_all(front);
+		arena_give_idle(front->arena);
+	}
+	got = arena_fill(front->arena, class, magazine->round, wanted);
+	if (got == 0) {
+		magazine_clear(magazine, front->word | class);
+		front_load(front, class, magazine);
+		return false;
+	}
+	if (got < wanted) {
+		memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
+		for (size_t i = got; i < wanted; i++)
+			magazine->round[i] = (void *)(front->word | class);
+	}
+	magazine->rounds = (uint32_t)got;
+	prefetch_objects(magazine);
+	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, magazine->capacity);
+	front_load(front, class, magazine);
+	return true;
+}
+
+// A sized free of NULL puts NULL on top, which looks like the guard: here it is taken off again.
+static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
+{
+	while (loaded != NULL && loaded->rounds > 0 && loaded->round[loaded->rounds - 1] == NULL)
+		loaded->round[--loaded->rounds] = (void *)word;
+}
+
+// The alloc side of Figure 3.1b, with fills in batches.
+static bool refill(struct front *front, unsigned class)
+{
+	struct magazine *loaded, *full;
+	enum reload reload;
+
+	loaded = front_unload(front, class);
+	drop_null_rounds(loaded, front->word | class);
+	reload = magazine_with_rounds(loaded, front->previous[class]);
+	if (reload == RELOAD_LOADED) {
+		front_load(front, class, loaded);
+		return true;
+	}
+	if (reload == RELOAD_PREVIOUS) {
+		front_exchange(front, class, front_outgrown(front, class, loaded));
+		return true;
+	}
+	front->frees[class] = 0;
+	full = outbound_exchange(front, class, loaded);
+	if (full != NULL) {
+		front_load(front, class, full);
+		return true;
+	}
+	full = arena_exchange_empty(front->arena, class, front->previous[class]);
+	if (full != NULL) {
+		front_keep_previous(front, class, loaded);
+		front_load_cold(front, class, full);
+		prefetch_objects(full);
+		return true;
+	}
+	if (loaded == NULL ||
+	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front->word | class))) {
+		struct magazine *fresh = front_new_magazine(front, class);
+
+		front_grow_capacity(front, class);
+		if (fresh != NULL && loaded != NULL)
+			magazine_destroy(loaded);
+		loaded = fresh != NULL ? fresh : loaded;
+	}
+	return loaded != NULL && fill(front, class, loaded);
+}
+
+bool front_refill(struct front *front, unsigned class)
+{
+	bool done;
+
+	front_note_miss(front);
+	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
+		return false;
+	front_enter(front);
+	done = refill(front, class);
+	front_leave(front);
+	return done;
+}
+
+// Sized frees do not look at the page map, so a magazine may hold what does not belong. A few rounds tell whether it does.
+static bool looks_pure(const struct magazine *full, uintptr_t word)
+{
+	uint32_t step = full->rounds / SAMPLES + 1;
+
+	for (uint32_t i = 0; i < full->rounds; i += step)
+		if (page_map_word(full->round[i]) != word)
+			return false;
+	return true;
+}
+
+void front_drain_magazine(struct arena *arena, unsigned class, struct magazine *magazine)
+{
+	if (LIKELY(looks_pure(magazine, arena_word(arena->id, class))))
+		arena_drain(arena, class, magazine->round, magazine->rounds, "free");
+	else
+		rounds_go_home(arena, class, magazine->round, magazine->rounds, "free");
+}
+
+// Before a magazine leaves the front, what does not belong is sorted out.
+static void verify(struct arena *arena, unsigned class, struct magazine *full)
+{
+	uintptr_t word = arena_word(arena->id, class);
+	uint32_t kept;
+
+	if (LIKELY(looks_pure(full, word)))
+		return;
+	kept = (uint32_t)rounds_gather(full->round, full->rounds, word);
+	rounds_go_home(arena, class, full->round + kept, full->rounds - kept, "free_sized");
+	full->rounds = kept;
+	magazine_clear_rest(full, word);
+}
+
+// Whether most rounds lie further from the one before than a slab is long, by a few of them. A page run is a slab of its own.
+bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full)
+{
+	uint32_t step = full->rounds / SAMPLES + 1, apart = 0, looks = 0;
+
+	if (class >= SLAB_CLASSES)
+		return false;
+	for (uint32_t i = 1; i < full->rounds; i += step, looks++) {
+		uintptr_t one = (uintptr_t)full->round[i], other = (uintptr_t)full->round[i - 1];
+
+		apart += (one > other ? one - other : other - one) >= arena->bins[class].shape.slab_bytes;
+	}
+	return apart > looks / 2;
+}
+
+// Without memory for another magazine the full one is drained and goes on.
+static bool empty_in_place(struct front *front, unsigned class, struct magazine *loaded)
+{
+	if (loaded == NULL)
+		return false;
+	front_drain_magazine(front->arena, class, loaded);
+	magazine_clear(loaded, front->word | class);
+	front_load(front, class, loaded);
+	return true;
+}
+
+// Whether the class came to the depot again and again and nothing was wanted meanwhile.
+static bool is_run_of_frees(struct front *front, unsigned class)
+{
+	if (class >= SLAB_CLASSES || front->frees[class] == FREES_OF_A_RUN)
+		return class < SLAB_CLASSES;
+	front->frees[class]++;
+	return false;
+}
+
+// A heap that is being taken down: the fewer objects of the class are left the smaller is the next magazine. For each round that
+// the front holds in the end may keep a page of its own.
+static unsigned rounds_for_rest(const struct front *front, unsigned class, const struct magazine *loaded)
+{
+	const struct arena *arena = front->arena;
+	size_t free_rounds = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + loaded->rounds;
+	size_t used = bin_used(&arena->bins[class]), left = used > free_rounds ? (used - free_rounds) >> LG_LEFT_PROPORTION : 0;
+
+	return (unsigned)max_size(LEAST_AFTER_A_RUN, left);
+}
+
+// What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
+static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
+{
+	bool ends = is_run_of_frees(front, class) && pages_active_bytes(&front->arena->pages) >= LEAST_TAKEN_DOWN &&
+		    front_is_scattered(front->arena, class, loaded);
+	unsigned rest = ends ? rounds_for_rest(front, class, loaded) : CAPACITY_MOST;
+
+	if (!ends)
+		empty = front_grown(front, class, empty);
+	if (empty == NULL)
+		empty = front_new_magazine(front, class);
+	if (!ends)
+		front_grow_capacity(front, class);
+	if (empty != NULL && rest < empty->capacity)
+		magazine_change(empty, rest, front->word | class);
+	return empty;
+}
+
+// The free side of Figure 3.1b.
+static bool make_room(struct front *front, unsigned class)
+{
+	struct magazine *loaded, *previous, *empty;
+	enum reload reload;
+
+	loaded = front_unload(front, class);
+	previous = front->previous[class];
+	reload = magazine_with_room(loaded, previous);
+	if (reload == RELOAD_LOADED) { // looking around has made room, or a handler's longjmp out of malloc left the slot as it was
+		loaded->round[loaded->rounds] = (void *)(front->word | class);
+		front_load(front, class, loaded);
+		return true;
+	}
+	if (reload == RELOAD_PREVIOUS) {
+		front_exchange(front, class, loaded);
+		return true;
+	}
+	if (loaded == NULL || previous == NULL) {
+		empty = front_new_magazine(front, class);
+		if (empty == NULL)
+			return empty_in_place(front, class, loaded);
+		if (loaded != NULL)
+			front_keep_previous(front, class, loaded);
+		front_load(front, class, empty);
+		return true;
+	}
+	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
+		front_drain_magazine(front->arena, class, previous);
+		magazine_clear(previous, front->word | class);
+		empty = previous;
+	} else {
+		verify(front->arena, class, previous);
+		empty = arena_exchange_full(front->arena, class, previous);
+	}
+	empty = next_magazine(front, class, loaded, empty);
+	if (empty == NULL) {
+		front_keep_previous(front, class, NULL); // it is in the depot
+		return empty_in_place(front, class, loaded);
+	}
+	front_keep_previous(front, class, loaded);
+	front_load_cold(front, class, empty);
+	return true;
+}
+
+bool front_make_room(struct front *front, unsigned class)
+{
+	bool done;
+
+	front_note_miss(front);
+	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
+		return false;
+	front_enter(front);
+	done = make_room(front, class);
+	front_leave(front);
+	return done;
+}
+
+// Full magazines go to the depot; of others the rounds go to the slabs, lest many threads leave many of them.
+void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine)
+{
+	if (magazine == NULL)
+		return;
+	if (magazine->rounds == magazine->capacity && !arena_depot_is_full(arena, class, magazine->rounds, false)) {
+		verify(arena, class, magazine);
+		arena_put(arena, class, magazine);
+	} else {
+		front_drain_magazine(arena, class, magazine);
+		magazine_destroy(magazine);
+	}
+}
