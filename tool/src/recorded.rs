@@ -192,7 +192,13 @@ mod tests {
     fn profiles_go_where_they_were_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let mut asked = Asked::default();
-        let wanted = Wanted::profile(&folder.path().join("x.heap"), Some(1 << 19), Callers::Tables, &mut asked).unwrap();
+        let wanted = Wanted::profile(
+            &folder.path().join("x.heap"),
+            Some(1 << 19),
+            Callers::Tables,
+            &mut asked,
+        )
+        .unwrap();
         assert!(asked.options.contains(&"lg_prof_sample:19".to_string()));
         fs::write(wanted.folder.path().join("of.7.0.f.heap"), "seven").unwrap();
         fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();
