@@ -56,3 +56,17 @@ static inline void door_kept(struct front *front, size_t size)
 void door_allocated(struct front *front, void *object, size_t size);
 void door_freeing(struct front *front, void *object, size_t size);
 void door_resized(struct front *front, void *object, size_t old_size, size_t size);
+
+// The front that this thread's operations go through; NULL: straight to the slabs.
+static inline struct front *door_front(void)
+{
+	struct front *front = front_get();
+
+	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
+}
+
+// Whether the front of the processor serves this thread.
+static inline bool door_leads_to_cpu(void)
+{
+	return (words.door & (DOOR_CPU | DOOR_NOCACHE)) == DOOR_CPU;
+}

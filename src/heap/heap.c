@@ -1,4 +1,4 @@
-// The heap: first use, and the slow side of malloc, calloc, free, realloc and aligned allocation.
+// The heap: first use, the slow side of malloc, calloc and aligned allocation, fork.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/heap.h"
 
@@ -22,12 +22,10 @@
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/interval.h"
-#include "heap/kept.h"
 #include "heap/large.h"
 #include "heap/medium.h"
 #include "heap/reclaim.h"
 #include "heap/sampling.h"
-#include "os/clock.h"
 #include "os/mutex_figures.h"
 #include "os/pages.h"
 #include "os/probe.h"
@@ -39,8 +37,6 @@
 #include "watch/trace.h"
 
 enum { RUN_LEAST = 16 * 1024 };
-
-_Atomic size_t heap_zero_reallocs;
 
 static struct mutex first_use = MUTEX_INIT(RANK_LIFE);
 static _Atomic bool ready;
@@ -102,7 +98,7 @@ bool heap_ready(void)
 	return done;
 }
 
-static void *no_memory(void)
+void *heap_no_memory(void)
 {
 	if (options.xmalloc)
 		guard_report("malloc", NULL, "no memory, and the option xmalloc is set", 0);
@@ -130,20 +126,6 @@ struct arena *heap_own_arena(void)
 	return front != NULL ? front->arena : arena_without_front();
 }
 
-// The front that this thread's operations go through; NULL: straight to the slabs.
-static struct front *caching_front(void)
-{
-	struct front *front = front_get();
-
-	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
-}
-
-// Whether the front of the processor serves this thread.
-static inline bool by_cpu(void)
-{
-	return (words.door & (DOOR_CPU | DOOR_NOCACHE)) == DOOR_CPU;
-}
-
 static void *alloc_one(unsigned class)
 {
 	struct arena *arena = heap_own_arena();
@@ -164,11 +146,11 @@ static void *alloc_by_thread(struct front *front, unsigned class)
 // Before an allocation fails, all that can be given back is, and it is tried once more.
 static void *alloc_class(unsigned class)
 {
-	struct front *front = caching_front();
+	struct front *front = door_front();
 	void *object = NULL;
 
 	if (LIKELY(front != NULL))
-		object = by_cpu() ? cpu_front_alloc(class) : alloc_by_thread(front, class);
+		object = door_leads_to_cpu() ? cpu_front_alloc(class) : alloc_by_thread(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
 	if (object == NULL && heap_trim())
@@ -259,7 +241,7 @@ void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *
 static inline void *allocated(void *object, size_t bytes)
 {
 	if (UNLIKELY(object == NULL))
-		return no_memory();
+		return heap_no_memory();
 	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
 		door_allocated(words.front, object, bytes);
 	return object;
@@ -272,7 +254,7 @@ void *heap_plain_malloc(size_t size)
 	unsigned class;
 
 	if (UNLIKELY(size > PTRDIFF_MAX))
-		return no_memory();
+		return heap_no_memory();
 	if (UNLIKELY(size == 0 && heap_ready() && options.zero_size_null))
 		return NULL;
 	class = size_class(size);
@@ -281,21 +263,6 @@ void *heap_plain_malloc(size_t size)
 	else
 		object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);
 	return allocated(object, class_size(class));
-}
-
-// Or somebody has asked for it to be closed, or samples.
-static bool door_is_closed(const struct front *front)
-{
-	return front_sizes_closed() || (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0;
-}
-
-void *medium_at_hand(size_t size)
-{
-	struct front *front = words.front;
-
-	if (size > KEPT_MOST || front == NULL || door_is_closed(front))
-		return NULL;
-	return large_alloc_kept(front->arena, size);
 }
 
 void *heap_malloc(size_t size)
@@ -321,7 +288,7 @@ static __attribute__((noinline)) void *malloc_sampled(size_t size)
 	return sampled_malloc(size, malloc_missed_twice);
 }
 
-CPU_FAST void *malloc_missed(size_t size)
+__attribute__((noinline)) void *heap_malloc_missed(size_t size)
 {
 	return cpu_fast_malloc(size, malloc_sampled, malloc_missed_twice);
 }
@@ -331,7 +298,7 @@ static void *calloc_run(size_t size, unsigned class)
 	bool zeroed = false, sampled = heap_is_sampled(class_size(class));
 	void *object = !sampled && class < CLASSES && words.front != NULL ? front_pop(words.front, class) : NULL;
 
-	if (!sampled && class < CLASSES && UNLIKELY(by_cpu()))
+	if (!sampled && class < CLASSES && UNLIKELY(door_leads_to_cpu()))
 		object = cpu_front_take(class);
 	if (sampled)
 		object = heap_alloc_sampled(words.front->arena, class_size(class), 0, &zeroed);
@@ -349,118 +316,11 @@ void *heap_calloc(size_t count, size_t size)
 	void *object;
 
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
-		return no_memory();
+		return heap_no_memory();
 	if (bytes > SLAB_MOST && !debugging())
 		return calloc_run(bytes, size_class(bytes));
-	object = fast_malloc(bytes, malloc_missed);
+	object = fast_malloc(bytes, heap_malloc_missed);
 	return object == NULL ? NULL : memset(object, 0, bytes);
-}
-
-// Whose address this may be, for a report.
-static _Noreturn void report_not_ours(const void *object, const char *call)
-{
-	struct run *run = page_map_run(object);
-
-	if (run != NULL)
-		guard_report(call, object, "not the start of an object", 0);
-	if ((uintptr_t)object - page_map_first_chunk() < page_map_chunk_bytes())
-		guard_report(call, object, "not the start of a live object: freed already, or inside one", 0);
-	guard_report(call, object, "not an object of this heap: another allocator's, or no allocation at all", 0);
-}
-
-static __attribute__((noinline)) void free_large(void *object, const char *call)
-{
-	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
-	struct run *run;
-
-	if (arena != NULL && large_keep(arena, object, call)) {
-		if (words.front != NULL && words.front->arena == arena)
-			front_note_miss(words.front);
-		else
-			reclaim_look(arena, os_clock_ms());
-		return;
-	}
-	run = large_end(object, call);
-	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
-	reclaim_expect(arena, run->bytes);
-	large_release(run);
-	reclaim_look(arena, os_clock_ms());
-}
-
-bool medium_keep(void *object)
-{
-	struct front *front = words.front;
-	bool is_own = front != NULL && page_map_word(object) == front->word;
-	bool kept;
-	int saved;
-
-	if (!is_own || door_is_closed(front))
-		return false;
-	saved = errno;
-	kept = large_keep(front->arena, object, "free");
-	if (kept)
-		front_note_miss(front);
-	errno = saved;
-	return kept;
-}
-
-static void free_by_cpu(uintptr_t word, void *object, const char *call)
-{
-	if (!cpu_front_free(word, object))
-		arena_drain(arena_of((unsigned)(word >> 8) - 1), word_class(word), &object, 1, call);
-}
-
-void heap_free_through(struct front *front, void *object, const char *call)
-{
-	uintptr_t word = page_map_word(object);
-	unsigned class = word_class(word);
-	int saved = errno;
-
-	if (object == NULL)
-		return;
-	if (UNLIKELY(word == 0))
-		report_not_ours(object, call);
-	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
-		door_freeing(words.front, object, heap_plain_usable_size(object, call));
-	if (class == 0) {
-		word = large_unmark(object, call);
-		class = word_class(word);
-	}
-	if (class == 0)
-		free_large(object, call);
-	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
-		report_not_ours(object, call);
-	else if (UNLIKELY(front == NULL))
-		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
-	else if (UNLIKELY(by_cpu()) && front == words.front)
-		free_by_cpu(word, object, call);
-	else if (word == (front->word | class))
-		front_push(front, class, object);
-	else
-		front_send(front, word, object);
-	errno = saved;
-}
-
-void heap_plain_free(void *object, const char *call)
-{
-	COUNT_SERVES(COUNT_FREE);
-	struct front *front;
-	int saved;
-
-	if (object == NULL)
-		return;
-	saved = errno;
-	front = caching_front();
-	errno = saved;
-	heap_free_through(front, object, call);
-}
-
-void heap_free(void *object, const char *call)
-{
-	if (debugging())
-		debug_free(GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call);
-	else
-		heap_plain_free(object, call);
 }
 
 // The class of an aligned request's object: the first whose size is a multiple of the alignment. Alignments of a page or
@@ -498,7 +358,7 @@ void *heap_plain_aligned(size_t align, size_t size)
 	unsigned class;
 
 	if (align > PTRDIFF_MAX || size > PTRDIFF_MAX - align)
-		return no_memory();
+		return heap_no_memory();
 	bytes = aligned_size(align, size);
 	if (align <= os_page_size())
 		return fast_malloc(bytes, plain_malloc_missed);
@@ -513,148 +373,6 @@ void *heap_plain_aligned(size_t align, size_t size)
 void *heap_aligned(size_t align, size_t size)
 {
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : heap_plain_aligned(align, size);
-}
-
-// Of what is not in a slab, or no object.
-static __attribute__((noinline)) size_t usable_size_elsewhere(const void *object, uintptr_t word, const char *call)
-{
-	unsigned class = word_class(word);
-	size_t size;
-
-	if (object == NULL)
-		return 0;
-	size = word == 0 || (class != 0 && class < SLAB_CLASSES) ? 0 : large_size(object);
-	if (UNLIKELY(size == 0))
-		report_not_ours(object, call);
-	return size;
-}
-
-// Programs ask often: redis some ten times a request.
-size_t heap_plain_usable_size(const void *object, const char *call)
-{
-	uintptr_t word = page_map_word(object);
-	unsigned class = word_class(word);
-
-	if (LIKELY(class - 1 < SLAB_CLASSES - 1)) {
-		const struct slab *slab = (const struct slab *)(const void *)page_map_known_run(object);
-
-		if (LIKELY(slab_index(slab, &slab->run.bin->shape, object) >= 0))
-			return size_class_bytes[class];
-	}
-	return usable_size_elsewhere(object, word, call);
-}
-
-size_t heap_usable_size(const void *object, const char *call)
-{
-	if (debugging())
-		return object == NULL ? 0 : guard_size(object, call);
-	return heap_plain_usable_size(object, call);
-}
-
-void heap_free_sized(void *object, size_t align, size_t size, const char *call)
-{
-	size_t real;
-
-	if (debugging()) {
-		debug_free(GUARD_MALLOC, object, size, call);
-		return;
-	}
-
-	if (object == NULL)
-		return;
-	real = heap_usable_size(object, call);
-	if (UNLIKELY(size > PTRDIFF_MAX - align || real != (align == 0 ? class_round(size) : aligned_size(align, size))))
-		guard_report(call, object, "freed with a wrong size or alignment, it is an object of %zu bytes", real);
-	heap_free(object, call);
-}
-
-static __attribute__((noinline)) void free_missed(void *object)
-{
-	heap_free(object, "realloc");
-}
-
-static void *realloc_copy(void *object, size_t old_size, size_t size)
-{
-	void *fresh = fast_malloc(size, malloc_missed);
-
-	if (fresh == NULL)
-		return NULL;
-	memcpy(fresh, object, min_size(old_size, size));
-	fast_free(object, free_missed);
-	return fresh;
-}
-
-// To the profile a resize is a free and a new allocation; when it was not possible, nothing.
-static void resized(void *object, size_t new_size, uint32_t tally, bool done)
-{
-	if (done && tally != 0)
-		profile_freed(tally);
-	if (!done)
-		large_set_sample(object, tally);
-	else if (heap_is_sampled(new_size))
-		large_set_sample(object, profile_record(&words.front->profile, new_size, words.front->arena->id));
-}
-
-void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new_size)
-{
-	void *moved = object;
-	uint32_t tally;
-
-	if (old_size <= MAGAZINE_MOST || new_size <= MAGAZINE_MOST)
-		return NULL;
-	tally = large_take_sample(object);
-	if (!large_resize(object, new_size))
-		moved = arena == NULL ? NULL : large_move(arena, object, new_size);
-	resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
-	if (moved != NULL && moved != object && UNLIKELY((words.door & DOOR_TRACE) != 0))
-		trace_freed(&words.front->tracer, object);
-	if (moved != NULL && UNLIKELY(words.door != 0))
-		door_resized(words.front, moved, old_size, new_size);
-	return moved;
-}
-
-// Whether a small object has the class of that size already, by the page map alone: it stays as it is, so that nothing comes of an address
-// that is no object's. Lists and strings that grow by little ask most often.
-static bool fits_already(const void *object, size_t size)
-{
-	unsigned class = word_class(page_map_word(object));
-
-	return size - 1 < SLAB_MOST && class == size_class(size);
-}
-
-// An object's class is always that of the size last asked for: sized frees rely on it.
-void *heap_realloc(void *object, size_t size, const char *call)
-{
-	size_t old_size, new_size;
-	void *moved;
-
-	if (debugging())
-		return debug_realloc(object, size, call);
-	if (object == NULL)
-		return fast_malloc(size, malloc_missed);
-	if (fits_already(object, size)) {
-		door_kept(words.front, class_round(size));
-		return object;
-	}
-	old_size = heap_usable_size(object, call);
-	if (size == 0) {
-		atomic_fetch_add_explicit(&heap_zero_reallocs, 1, memory_order_relaxed);
-		if (options.zero_realloc == ZERO_REALLOC_ABORT)
-			guard_report(call, object, "size 0, and the option zero_realloc is abort", 0);
-		if (options.zero_realloc == ZERO_REALLOC_FREE) {
-			heap_free(object, call);
-			return NULL;
-		}
-	}
-	if (size > PTRDIFF_MAX)
-		return no_memory();
-	new_size = class_round(size);
-	if (new_size == old_size) {
-		door_kept(words.front, old_size);
-		return object;
-	}
-	moved = heap_resize(heap_own_arena(), object, old_size, new_size);
-	return moved != NULL ? moved : realloc_copy(object, old_size, size);
 }
 
 // All locks, in the order of their ranks.

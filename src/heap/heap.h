@@ -13,6 +13,10 @@
 bool heap_ready(void);
 
 void *heap_malloc(size_t size);
+// What a hit of the fast path would have been: its second try, whatever the door is closed for, then the slow side.
+void *heap_malloc_missed(size_t size);
+// What an allocation returns for which there is no memory: NULL, errno set; or the end, where an option asks for it.
+void *heap_no_memory(void);
 void *heap_calloc(size_t count, size_t size);
 void heap_free(void *object, const char *call);
 // Through that front, or straight home when it is NULL.
