@@ -31,14 +31,15 @@ enum {
 
 static struct {
 	struct mutex lock;
-	// Under lock.
+	// Written by anyone, to what all find.
 	_Atomic unsigned limit; // of automatic arenas; 0: not known yet
-	_Atomic unsigned cpus;  // by affinity, when the first arena was made
+	_Atomic unsigned cpus;  // available: by affinity and quota; 0: not known yet
 	_Atomic uint64_t waits_before; // mutex_waits_ever, when the last arena beyond one for each processor was made
+	// Under lock.
 	unsigned destroyed_count;
 	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
 	// Written under lock, read by anyone.
-	_Atomic unsigned automatic; // automatic arenas made in turn, from number 0 on
+	_Atomic unsigned automatic; // automatic arenas made
 	_Atomic unsigned end;       // no number from here on was ever used
 	_Atomic unsigned explicit;  // numbers given to explicit arenas
 	struct arena *_Atomic by_id[ARENAS_MOST];
@@ -80,14 +81,13 @@ static struct arena *arena_create(unsigned id, bool is_explicit)
 static unsigned arena_limit(void)
 {
 	uint64_t limit;
-	unsigned cpus;
 
 	if (options.narenas != 0)
 		return options.narenas;
-	cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
-	if (cpus == 1)
+	arenas.cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
+	if (arenas.cpus == 1)
 		return 1;
-	limit = (uint64_t)cpus * options.narenas_ratio >> 16;
+	limit = (uint64_t)arenas.cpus * options.narenas_ratio >> 16;
 	return limit == 0 ? 1 : limit < ARENAS_MOST ? (unsigned)limit : ARENAS_MOST;
 }
 
@@ -135,6 +135,8 @@ static unsigned first_without_arena(unsigned limit)
 static void enter_in_table(unsigned id, struct arena *arena)
 {
 	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
+	if (!arena->is_explicit)
+		atomic_store_explicit(&arenas.automatic, arenas.automatic + 1, memory_order_release);
 	if (id >= arenas.end)
 		atomic_store_explicit(&arenas.end, id + 1, memory_order_release);
 }
@@ -155,7 +157,7 @@ struct arena *arena_make_automatic(unsigned id)
 }
 
 // Each arena keeps slabs of its own half used. One for each processor is made in any case, of the others one whenever threads had to wait
-// for locks some more times; as many as the program asks for.
+// for locks some more times; as many as the program asks for by narenas.
 static bool are_too_few(unsigned arenas_now)
 {
 	uint64_t waits = mutex_waits_ever(), before = atomic_load_explicit(&arenas.waits_before, memory_order_relaxed);
@@ -187,6 +189,11 @@ struct arena *arena_for_thread(void)
 struct arena *arena_of(unsigned id)
 {
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
+}
+
+unsigned arenas_made(void)
+{
+	return (unsigned)max_size(atomic_load_explicit(&arenas.automatic, memory_order_relaxed), 1);
 }
 
 unsigned arenas_end(void)
@@ -493,7 +500,7 @@ static size_t depot_rounds(const struct arena *arena)
 // in magazines but the magazines.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
-	size_t limit = options.depot_bytes / arenas_end() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+	size_t limit = options.depot_bytes / arenas_made() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
 	return scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) > limit :
 			   arena_depot_bytes(arena) + rounds * class_size(class) > limit;

@@ -84,6 +84,9 @@ struct arena *arena_make_explicit(void);
 // How many arenas threads are given at most. Counts processors when asked first.
 unsigned arenas_automatic(void);
 
+// How many of them there are, one at least.
+unsigned arenas_made(void);
+
 // Where those arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
 void arenas_set_source(struct extent_hooks_s *hooks);
 

@@ -68,7 +68,7 @@ static size_t fronts_floor(const struct arena *arena)
 {
 	size_t threads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
 
-	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_end()), 1);
+	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_made()), 1);
 }
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
@@ -89,15 +89,14 @@ static size_t capacity_bytes(const struct front *front)
 }
 
 // A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
-// made up for. Two threads may do so at once.
+// made up for.
 static void make_up_for_magazines(struct front *front)
 {
 	static _Atomic size_t most;
 	size_t bytes = magazines_bytes(), before = atomic_load_explicit(&most, memory_order_relaxed);
 
-	if (LIKELY(bytes <= before))
+	if (LIKELY(bytes <= before) || !atomic_compare_exchange_strong(&most, &before, bytes))
 		return;
-	atomic_store_explicit(&most, bytes, memory_order_relaxed);
 	if (pages_dirty_bytes(&front->arena->pages) > 0)
 		pages_make_up(&front->arena->pages, bytes - before);
 }

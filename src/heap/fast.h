@@ -13,22 +13,16 @@
 // A word of the class at that place.
 #define FAST_TOP(place) THREAD_AT(void **, place)
 #define FAST_AHEAD(place) THREAD_AT(void *, (place) + (intptr_t)(offsetof(struct front_words, ahead) - offsetof(struct front_words, top)))
-#define FAST_EMPTY(place) THREAD_AT(void *, (place) + (intptr_t)(offsetof(struct front_words, empty) - offsetof(struct front_words, top)))
+#define FAST_EMPTY(place) (void *)THREAD_AT(uintptr_t, (place) + (intptr_t)(offsetof(struct front_words, empty) - offsetof(struct front_words, top)))
 
 // Keeps the compiler from sharing the work for an address, or a value read, between two places: each is then one instruction.
 #define OPAQUE(value) __asm__("" : "+r"(value))
 #define READ_AGAIN __asm__ volatile("" ::: "memory")
 
-// Of a size that the fast path serves.
-static inline __attribute__((always_inline)) void *fast_malloc_served(size_t size, void *(*miss)(size_t))
+// What a hit does: gives out the round ahead and puts `next`, the uppermost one below `top`, in its place.
+static inline __attribute__((always_inline)) void *fast_take(intptr_t place, void **top, void *next)
 {
-	intptr_t place = front_places[size];
-	void **top = FAST_TOP(place);
-	void *next = top[-1];
-
-	if (UNLIKELY(!magazine_is_round(next)))
-		return miss(size);
-	__builtin_prefetch(next, 1); // the next one is to be written to soon
+	__builtin_prefetch(next, 1); // the program will write to it soon
 	void *object = FAST_AHEAD(place);
 	READ_AGAIN;
 	FAST_TOP(place)--; // first: who is left in between, by a handler's longjmp, loses a round and has none twice
@@ -40,6 +34,16 @@ static inline __attribute__((always_inline)) void *fast_malloc_served(size_t siz
 	if (object == NULL)
 		__builtin_unreachable(); // so that callers need not ask
 	return object;
+}
+
+// Of a size that the fast path serves.
+static inline __attribute__((always_inline)) void *fast_malloc_served(size_t size, void *(*miss)(size_t))
+{
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place);
+	void *next = top[-1];
+
+	return UNLIKELY(!magazine_is_round(next)) ? miss(size) : fast_take(place, top, next);
 }
 
 static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))

@@ -131,13 +131,15 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 	mutex_unlock(&fronts.lock);
 }
 
-int32_t front_places[SMALL_MOST + 1];
-size_t front_sizes_end, front_sampled_end, front_short_most;
+// In lines of their own: every operation reads them, and nobody writes to them while the program runs its course.
+__attribute__((aligned(CACHE_LINE))) size_t front_sizes_end;
+size_t front_sampled_end, front_short_most;
+__attribute__((aligned(CACHE_LINE))) int32_t front_places[SMALL_MOST + 1];
 
-// Under the lock. The places are the same each time.
+// Under the lock; the places, which no class has at 0, once.
 static void open_sizes(bool open)
 {
-	for (size_t size = 0; size <= SMALL_MOST; size++)
+	for (size_t size = 0; front_places[SMALL_MOST] == 0 && size <= SMALL_MOST; size++)
 		front_places[size] = (int32_t)thread_distance(&words.top[size_class_small[size]]);
 	__atomic_store_n(&front_sizes_end, open ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_sampled_end, open ? 0 : SMALL_MOST + (size_t)1, __ATOMIC_RELEASE);

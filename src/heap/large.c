@@ -151,7 +151,7 @@ static void end(struct run *run, void *object, const char *call)
 {
 	take(run, object, call);
 	large_note_freed(run);
-	page_map_set_again(object, 0, NULL);
+	page_map_forget_run(object);
 }
 
 struct run *large_end(void *object, const char *call)

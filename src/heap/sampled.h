@@ -30,18 +30,7 @@ static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
 	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
-	if (UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0))
-		return NULL;
-	void *object = FAST_AHEAD(place);
-	READ_AGAIN;
-	FAST_TOP(place)--;
-	READ_AGAIN;
-	FAST_AHEAD(place) = next;
-	READ_AGAIN;
-	top[-1] = FAST_EMPTY(place);
-	if (object == NULL)
-		__builtin_unreachable(); // the class is open
-	return object;
+	return UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0) ? NULL : fast_take(place, top, next);
 }
 
 // The first thing that malloc misses for then; `slow` does what this does not.

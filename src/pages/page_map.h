@@ -106,14 +106,25 @@ static inline struct run *page_map_known_run(const void *address)
 	return atomic_load_explicit(run, memory_order_relaxed);
 }
 
-// Gives a granule that had a run before a word and a run again, or none.
-static inline void page_map_set_again(const void *address, unsigned word, struct run *run)
+static inline void page_map_put_run(const void *address, struct run *run)
 {
 	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
 
 	atomic_store_explicit(atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK, run,
 			      memory_order_release);
+}
+
+// Gives a granule that had a run before a word and a run again.
+static inline void page_map_set_again(const void *address, unsigned word, struct run *run)
+{
+	page_map_put_run(address, run);
 	page_map_put_word(address, word);
+}
+
+// Of a granule whose word was taken.
+static inline void page_map_forget_run(const void *address)
+{
+	page_map_put_run(address, NULL);
 }
 
 void page_map_fork_prepare(void);

@@ -11,6 +11,7 @@
 #include "heap/debug.h"
 #include "heap/fast.h"
 #include "heap/fronts.h"
+#include "heap/sampled.h"
 #include "os/pages.h"
 #include "umem/export.h"
 #include "umem/nofail.h"
@@ -50,7 +51,7 @@ static void *allocate(size_t size, size_t align, enum guard_face face)
 	else if (align != 0)
 		buffer = heap_aligned(align, size);
 	else
-		buffer = sizes_changed() ? umem_sizes_alloc(size) : heap_malloc(size);
+		buffer = sizes_changed() ? umem_sizes_alloc(size) : heap_malloc_missed(size);
 	errno = saved;
 	return buffer;
 }
@@ -106,7 +107,7 @@ static __attribute__((noinline)) void free_slow(void *buffer, size_t size)
 		guard_report("umem_free", buffer, "freed with size 0, which nobody was given", 0);
 	else if (sizes_changed())
 		umem_sizes_free(buffer, size);
-	else
+	else if (!sampled_push(buffer))
 		heap_free_sized(buffer, 0, size, "umem_free");
 }
 
