@@ -78,7 +78,7 @@ struct vmag_cache {
 	_Atomic unsigned looks;     // of fronts since the last update
 	_Atomic uint64_t updated_at, tuned_at; // ms
 	_Atomic uint64_t alloc_failures, constructor_failures, reaps, moves, resizes;
-	// Of who moved tuned_at on (update.c).
+	// Under the depot's lock (update.c).
 	uint64_t visits_before, contentions_before;
 	unsigned meeting_ms; // time that has yet to pass without threads meeting at the depot
 	unsigned steady_ms;  // for how long magazines have not grown, at most until a size is steady

@@ -72,18 +72,18 @@ static bool meet_often(struct vmag_cache *cache, uint64_t meetings, uint64_t ela
 // magazine's memory.
 static void tune(struct vmag_cache *cache, uint64_t elapsed_ms)
 {
-	uint64_t visits, contentions;
+	uint64_t visits, meetings;
 
-	mutex_lock(&cache->depot.lock);
-	visits = cache->depot.takes + cache->depot.puts;
-	contentions = cache->depot.contentions;
-	mutex_unlock(&cache->depot.lock);
-	if (meet_often(cache, contentions - cache->contentions_before, elapsed_ms))
+	mutex_lock(&cache->depot.lock); // who waits long for it comes after others that were told later
+	visits = cache->depot.takes + cache->depot.puts - cache->visits_before;
+	meetings = cache->depot.contentions - cache->contentions_before;
+	cache->visits_before += visits;
+	cache->contentions_before += meetings;
+	if (meet_often(cache, meetings, elapsed_ms))
 		grow(cache, cache->contended_rounds);
-	else if ((visits - cache->visits_before) * 1000 > VISITS_A_SECOND * elapsed_ms)
+	else if (visits * 1000 > VISITS_A_SECOND * elapsed_ms)
 		grow(cache, cache->most_rounds);
-	cache->visits_before = visits;
-	cache->contentions_before = contentions;
+	mutex_unlock(&cache->depot.lock);
 }
 
 // Magazines shrink when fronts hardly miss any more (the paper only grows). A load whose magazines have become so large that

@@ -9,6 +9,7 @@
 
 #include "os/module.h"
 #include "os/stack_range.h"
+#include "os/table_reader.h"
 
 #if defined(__x86_64__)
 enum { FRAME_REGISTER = 6, STACK_REGISTER = 7 };
@@ -16,134 +17,29 @@ enum { FRAME_REGISTER = 6, STACK_REGISTER = 7 };
 enum { FRAME_REGISTER = 29, STACK_REGISTER = 31 };
 #endif
 
-enum { KEPT_STATES = 8, MOST_STEPS = 1 << 16, SEARCH_TABLE = 0x3b /* pairs of 4 bytes, from the header's beginning */ };
-
-// How pointers are written: the low bits of the encoding, and what they are relative to.
-enum { WHOLE = 0, ULEB = 1, U2 = 2, U4 = 3, U8 = 4, SLEB = 9, S2 = 10, S4 = 11, S8 = 12, FROM_HERE = 0x10, FROM_TABLE = 0x30, OMITTED = 0xff };
-
-// What is read, within the module. Once something is not there all is zero.
-struct reader {
-	struct os_module module;
-	uintptr_t at, end, page;
-	bool failed;
+enum {
+	KEPT_STATES = 8,
+	MOST_STEPS = 1 << 16,
+	MOST_LETTERS = 16,
+	SEARCH_TABLE = 0x3b // pairs of 4 bytes, from the header's beginning
 };
 
-// Pages of tables that were found readable, with the generation of modules: they are while their module's code is on a stack.
-enum { LG_PAGES = 8 };
-static _Atomic uint64_t readable[1 << LG_PAGES];
-
-static bool page_can_be_read(uintptr_t page)
-{
-	uint64_t key = page << 4 | atomic_load_explicit(&os_modules_generation, memory_order_relaxed);
-	_Atomic uint64_t *known = &readable[page / PROBE_PAGE * 0x9e3779b97f4a7c15u >> (64 - LG_PAGES)];
-
-	if (atomic_load_explicit(known, memory_order_relaxed) == key)
-		return true;
-	if (!os_page_is_readable(page))
-		return false;
-	atomic_store_explicit(known, key, memory_order_relaxed);
-	return true;
-}
-
-static bool can_read(struct reader *reader, size_t bytes)
-{
-	uintptr_t last = reader->at + bytes - 1, page = round_down(last, PROBE_PAGE);
-
-	if (reader->failed || reader->at < reader->module.start || last < reader->at || last >= reader->end)
-		return false;
-	if (page == reader->page && round_down(reader->at, PROBE_PAGE) == page)
-		return true;
-	if (!page_can_be_read(round_down(reader->at, PROBE_PAGE)) || !page_can_be_read(page))
-		return false;
-	reader->page = page;
-	return true;
-}
-
-static uint64_t take(struct reader *reader, size_t bytes)
-{
-	uint64_t value = 0;
-
-	if (!can_read(reader, bytes)) {
-		reader->failed = true;
-		return 0;
-	}
-	memcpy(&value, (const void *)reader->at, bytes); // the low bytes come first on both machines
-	reader->at += bytes;
-	return value;
-}
-
-static int64_t take_signed(struct reader *reader, size_t bytes)
-{
-	unsigned shift = (unsigned)(64 - 8 * bytes);
-
-	return (int64_t)(take(reader, bytes) << shift) >> shift;
-}
-
-static uint64_t take_uleb(struct reader *reader)
-{
-	uint64_t value = 0, byte;
-	unsigned shift = 0;
-
-	do {
-		byte = take(reader, 1);
-		value |= shift < 64 ? (byte & 0x7f) << shift : 0;
-		shift += 7;
-	} while (byte & 0x80);
-	return value;
-}
-
-static int64_t take_sleb(struct reader *reader)
-{
-	uint64_t value = 0, byte;
-	unsigned shift = 0;
-
-	do {
-		byte = take(reader, 1);
-		value |= shift < 64 ? (byte & 0x7f) << shift : 0;
-		shift += 7;
-	} while (byte & 0x80);
-	return (int64_t)(shift < 64 && (byte & 0x40) != 0 ? value | ~0ull << shift : value);
-}
-
-static uintptr_t take_pointer(struct reader *reader, unsigned encoding)
-{
-	uintptr_t here = reader->at, value;
-
-	switch (encoding & 0xf) {
-	case WHOLE: case U8: case S8: value = take(reader, 8); break;
-	case ULEB: value = take_uleb(reader); break;
-	case SLEB: value = (uintptr_t)take_sleb(reader); break;
-	case U2: value = take(reader, 2); break;
-	case U4: value = take(reader, 4); break;
-	case S2: value = (uintptr_t)take_signed(reader, 2); break;
-	case S4: value = (uintptr_t)take_signed(reader, 4); break;
-	default: reader->failed = true; return 0;
-	}
-	switch (encoding & 0xf0) {
-	case 0: return value;
-	case FROM_HERE: return here + value;
-	case FROM_TABLE: return reader->module.unwind_table + value;
-	default: reader->failed = true; return 0; // through another pointer, of which functions have none
-	}
-}
-
 // Moves to the entry of the function that has the address, as the sorted table of beginnings says; false: there is none.
-static bool seek_entry(struct reader *reader, uintptr_t address)
+static bool seek_entry(struct table_reader *reader, uintptr_t address)
 {
 	uintptr_t table;
 	uint64_t low = 0, high;
 	unsigned first, counted, pairs;
 
-	reader->at = reader->module.unwind_table;
-	if (take(reader, 1) != 1)
+	if (table_take(reader, 1) != 1)
 		return false;
-	first = (unsigned)take(reader, 1);
-	counted = (unsigned)take(reader, 1);
-	pairs = (unsigned)take(reader, 1);
+	first = (unsigned)table_take(reader, 1);
+	counted = (unsigned)table_take(reader, 1);
+	pairs = (unsigned)table_take(reader, 1);
 	if (counted == OMITTED || pairs != SEARCH_TABLE)
 		return false;
-	take_pointer(reader, first);
-	high = take_pointer(reader, counted);
+	table_take_pointer(reader, first);
+	high = table_take_pointer(reader, counted);
 	table = reader->at;
 	if (reader->failed || high > (reader->end - table) / 8)
 		return false;
@@ -151,13 +47,13 @@ static bool seek_entry(struct reader *reader, uintptr_t address)
 		uint64_t middle = low + (high - low) / 2;
 
 		reader->at = table + middle * 8;
-		if (reader->module.unwind_table + (uintptr_t)take_signed(reader, 4) <= address)
+		if (reader->module.unwind_table + (uintptr_t)table_take_signed(reader, 4) <= address)
 			low = middle;
 		else
 			high = middle;
 	}
 	reader->at = table + low * 8 + 4;
-	reader->at = high == 0 ? 0 : reader->module.unwind_table + (uintptr_t)take_signed(reader, 4);
+	reader->at = high == 0 ? 0 : reader->module.unwind_table + (uintptr_t)table_take_signed(reader, 4);
 	return high != 0 && !reader->failed;
 }
 
@@ -172,29 +68,29 @@ struct common {
 };
 
 // Moves into an entry and returns its identity; `*end` is behind it.
-static uint64_t begin_entry(struct reader *reader, uintptr_t *end)
+static uint64_t begin_entry(struct table_reader *reader, uintptr_t *end)
 {
-	uint64_t bytes = take(reader, 4);
+	uint64_t bytes = table_take(reader, 4);
 
 	*end = reader->at + bytes;
 	if (bytes < 4 || bytes >= 0xfffffff0 || *end > reader->end)
 		reader->failed = true;
-	return take(reader, 4);
+	return table_take(reader, 4);
 }
 
-static void read_extra(struct reader *reader, struct common *common, uintptr_t letters)
+static void read_extra(struct table_reader *reader, struct common *common, uintptr_t letters)
 {
 	uintptr_t extra = reader->at;
 	char letter;
 
 	do {
 		reader->at = letters++;
-		letter = (char)take(reader, 1);
+		letter = (char)table_take(reader, 1);
 		reader->at = extra;
 		switch (letter) {
-		case 'R': common->pointers = (unsigned)take(reader, 1); break;
-		case 'P': extra = take(reader, 1); take_pointer(reader, (unsigned)extra & 0x0f); break;
-		case 'L': take(reader, 1); break;
+		case 'R': common->pointers = (unsigned)table_take(reader, 1); break;
+		case 'P': extra = table_take(reader, 1); table_take_pointer(reader, (unsigned)extra & 0x0f); break;
+		case 'L': table_take(reader, 1); break;
 		case 'S': common->is_signal = true; break;
 		default: break;
 		}
@@ -202,29 +98,33 @@ static void read_extra(struct reader *reader, struct common *common, uintptr_t l
 	} while (letter != '\0' && !reader->failed);
 }
 
-static bool read_common(struct reader *reader, struct common *common)
+static bool read_common(struct table_reader *reader, struct common *common)
 {
-	uintptr_t letters;
+	uintptr_t letters, extra;
 	uint64_t version, bytes;
 
 	*common = (struct common){ 0 };
 	if (begin_entry(reader, &common->end) != 0)
 		return false;
-	version = take(reader, 1);
+	version = table_take(reader, 1);
 	letters = reader->at;
-	common->has_extra = take(reader, 1) == 'z';
+	common->has_extra = table_take(reader, 1) == 'z';
 	reader->at = letters;
-	while (take(reader, 1) != 0)
-		;
+	do
+		reader->failed = reader->failed || reader->at - letters > MOST_LETTERS;
+	while (table_take(reader, 1) != 0);
 	if ((version != 1 && version != 3) || (!common->has_extra && reader->at != letters + 1))
 		return false;
-	common->code_unit = take_uleb(reader);
-	common->data_unit = take_sleb(reader);
-	common->code_register = version == 1 ? take(reader, 1) : take_uleb(reader);
+	common->code_unit = table_take_uleb(reader);
+	common->data_unit = table_take_sleb(reader);
+	common->code_register = version == 1 ? table_take(reader, 1) : table_take_uleb(reader);
 	common->program = reader->at;
 	if (common->has_extra) {
-		bytes = take_uleb(reader);
-		common->program = reader->at + bytes;
+		bytes = table_take_uleb(reader);
+		extra = reader->at;
+		table_pass(reader, bytes);
+		common->program = reader->at;
+		reader->at = extra;
 		read_extra(reader, common, letters + 1);
 	}
 	return !reader->failed && common->program <= common->end;
@@ -246,7 +146,7 @@ struct state {
 };
 
 struct program {
-	struct reader *reader;
+	struct table_reader *reader;
 	const struct common *common;
 	uintptr_t place, address; // the program has come to; wanted
 	struct state state, first, kept[KEPT_STATES];
@@ -285,17 +185,20 @@ static void set_cfa(struct program *program, uint64_t which, int64_t offset)
 enum { OF_REGISTER_0 = 0x70, OF_REGISTER_31 = 0x8f, WORD_THERE = 0x06 }; // DW_OP_breg0 … DW_OP_breg31, DW_OP_deref
 
 // An expression "register + offset", and perhaps "the word there". False: it is another one. The program goes on behind it.
-static bool take_expression(struct reader *reader, uint64_t *which, int64_t *offset, bool *by_word)
+static bool take_expression(struct table_reader *reader, uint64_t *which, int64_t *offset, bool *by_word)
 {
-	uint64_t bytes = take_uleb(reader), operation;
-	uintptr_t end = reader->at + bytes;
+	uint64_t bytes = table_take_uleb(reader), operation;
+	uintptr_t start = reader->at, end;
 	bool known;
 
-	operation = take(reader, 1);
+	table_pass(reader, bytes);
+	end = reader->at;
+	reader->at = start;
+	operation = table_take(reader, 1);
 	*which = operation - OF_REGISTER_0;
 	known = operation >= OF_REGISTER_0 && operation <= OF_REGISTER_31;
-	*offset = known ? take_sleb(reader) : 0;
-	*by_word = known && reader->at < end && take(reader, 1) == WORD_THERE;
+	*offset = known ? table_take_sleb(reader) : 0;
+	*by_word = known && reader->at < end && table_take(reader, 1) == WORD_THERE;
 	known = known && reader->at == end;
 	reader->at = end;
 	return known;
@@ -321,11 +224,9 @@ static void saved_expression(struct program *program, uint64_t which)
 	save(program, which, known && from == FRAME_REGISTER && !by_word ? ABOVE_FRAME : ELSEWHERE, offset);
 }
 
-static void pass_expression(struct reader *reader)
+static void pass_expression(struct table_reader *reader)
 {
-	uint64_t bytes = take_uleb(reader);
-
-	reader->at += bytes;
+	table_pass(reader, table_take_uleb(reader));
 }
 
 static void keep(struct program *program)
@@ -361,22 +262,22 @@ static bool advance(struct program *program, uint64_t units)
 
 static void step_of_register(struct program *program, unsigned what)
 {
-	struct reader *reader = program->reader;
-	uint64_t which = take_uleb(reader);
+	struct table_reader *reader = program->reader;
+	uint64_t which = table_take_uleb(reader);
 
 	switch (what) {
-	case OFFSET_EXTENDED: save(program, which, ABOVE_CFA, units(program, take_uleb(reader))); break;
-	case OFFSET_SIGNED: save(program, which, ABOVE_CFA, units(program, (uint64_t)take_sleb(reader))); break;
-	case OFFSET_NEGATED: save(program, which, ABOVE_CFA, units(program, 0 - take_uleb(reader))); break;
+	case OFFSET_EXTENDED: save(program, which, ABOVE_CFA, units(program, table_take_uleb(reader))); break;
+	case OFFSET_SIGNED: save(program, which, ABOVE_CFA, units(program, (uint64_t)table_take_sleb(reader))); break;
+	case OFFSET_NEGATED: save(program, which, ABOVE_CFA, units(program, 0 - table_take_uleb(reader))); break;
 	case RESTORE_EXTENDED: restore(program, which); break;
 	case UNDEFINED: save(program, which, NOWHERE, 0); break;
 	case SAME_VALUE: save(program, which, IN_REGISTER, 0); break;
-	case REGISTER: case VALUE: take_uleb(reader); save(program, which, ELSEWHERE, 0); break;
-	case VALUE_SIGNED: take_sleb(reader); save(program, which, ELSEWHERE, 0); break;
+	case REGISTER: case VALUE: table_take_uleb(reader); save(program, which, ELSEWHERE, 0); break;
+	case VALUE_SIGNED: table_take_sleb(reader); save(program, which, ELSEWHERE, 0); break;
 	case EXPRESSION: saved_expression(program, which); break;
 	case VALUE_EXPRESSION: pass_expression(reader); save(program, which, ELSEWHERE, 0); break;
-	case CFA: set_cfa(program, which, (int64_t)take_uleb(reader)); break;
-	case CFA_SIGNED: set_cfa(program, which, units(program, (uint64_t)take_sleb(reader))); break;
+	case CFA: set_cfa(program, which, (int64_t)table_take_uleb(reader)); break;
+	case CFA_SIGNED: set_cfa(program, which, units(program, (uint64_t)table_take_sleb(reader))); break;
 	case CFA_REGISTER: program->state.cfa_register = which; break;
 	default: reader->failed = true;
 	}
@@ -385,26 +286,26 @@ static void step_of_register(struct program *program, unsigned what)
 // False: what holds at the wanted address is known.
 static bool step(struct program *program)
 {
-	struct reader *reader = program->reader;
-	unsigned byte = (unsigned)take(reader, 1), low = byte & 0x3f;
+	struct table_reader *reader = program->reader;
+	unsigned byte = (unsigned)table_take(reader, 1), low = byte & 0x3f;
 
 	switch (byte >> 6) {
 	case ADVANCE: return advance(program, low);
-	case OFFSET: save(program, low, ABOVE_CFA, units(program, take_uleb(reader))); return true;
+	case OFFSET: save(program, low, ABOVE_CFA, units(program, table_take_uleb(reader))); return true;
 	case RESTORE: restore(program, low); return true;
 	}
 	switch (byte) {
 	case NOP: case SIGNED_ADDRESSES: break;
-	case SET_PLACE: program->place = take_pointer(reader, program->common->pointers); return program->place <= program->address;
-	case ADVANCE_1: return advance(program, take(reader, 1));
-	case ADVANCE_2: return advance(program, take(reader, 2));
-	case ADVANCE_4: return advance(program, take(reader, 4));
+	case SET_PLACE: program->place = table_take_pointer(reader, program->common->pointers); return program->place <= program->address;
+	case ADVANCE_1: return advance(program, table_take(reader, 1));
+	case ADVANCE_2: return advance(program, table_take(reader, 2));
+	case ADVANCE_4: return advance(program, table_take(reader, 4));
 	case REMEMBER: keep(program); break;
 	case RESTORE_STATE: take_kept(program); break;
-	case CFA_OFFSET: program->state.cfa_offset = (int64_t)take_uleb(reader); break;
-	case CFA_OFFSET_SIGNED: program->state.cfa_offset = units(program, (uint64_t)take_sleb(reader)); break;
+	case CFA_OFFSET: program->state.cfa_offset = (int64_t)table_take_uleb(reader); break;
+	case CFA_OFFSET_SIGNED: program->state.cfa_offset = units(program, (uint64_t)table_take_sleb(reader)); break;
 	case CFA_EXPRESSION: cfa_expression(program); break;
-	case ARGUMENTS: take_uleb(reader); break;
+	case ARGUMENTS: table_take_uleb(reader); break;
 	default: step_of_register(program, byte);
 	}
 	return true;
@@ -413,9 +314,12 @@ static bool step(struct program *program)
 static bool run(struct program *program, uintptr_t from, uintptr_t end)
 {
 	program->reader->at = from;
-	for (unsigned steps = 0; program->reader->at < end && !program->reader->failed; steps++)
-		if (steps == MOST_STEPS || !step(program))
+	for (unsigned steps = 0; program->reader->at < end && !program->reader->failed; steps++) {
+		if (steps == MOST_STEPS)
+			return false;
+		if (!step(program))
 			break;
+	}
 	return !program->reader->failed;
 }
 
@@ -444,7 +348,7 @@ static struct os_frame_rule rule_of(const struct state *state)
 }
 
 // From the function's entry.
-static struct os_frame_rule read_rule(struct reader *reader, uintptr_t address)
+static struct os_frame_rule read_rule(struct table_reader *reader, uintptr_t address)
 {
 	const struct os_frame_rule unknown = { .kind = FRAME_UNKNOWN }, end_of_stack = { .kind = FRAME_END };
 	struct common common;
@@ -456,8 +360,8 @@ static struct os_frame_rule read_rule(struct reader *reader, uintptr_t address)
 	if (back == 0 || !read_common(reader, &common))
 		return unknown;
 	reader->at = at + 4;
-	start = take_pointer(reader, common.pointers);
-	bytes = take_pointer(reader, common.pointers & 0x0f);
+	start = table_take_pointer(reader, common.pointers);
+	bytes = table_take_pointer(reader, common.pointers & 0x0f);
 	if (reader->failed || address - start >= bytes)
 		return unknown;
 	if (common.is_signal)
@@ -473,14 +377,15 @@ static struct os_frame_rule read_rule(struct reader *reader, uintptr_t address)
 	return run(&program, at, end) ? rule_of(&program.state) : end_of_stack;
 }
 
-struct os_frame_rule os_frame_rule_find(uintptr_t address)
+struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack)
 {
 	struct os_frame_rule rule = { .kind = FRAME_UNKNOWN };
-	struct reader reader = { 0 };
+	struct table_reader reader;
+	struct os_module module;
 	int saved = errno;
 
-	if (os_module_find(address, &reader.module) && reader.module.unwind_table != 0) {
-		reader.end = reader.module.end;
+	if (os_module_find(address, &module) && module.unwind_table != 0) {
+		table_begin(&reader, &module, is_on_stack);
 		if (seek_entry(&reader, address))
 			rule = read_rule(&reader, address);
 	}

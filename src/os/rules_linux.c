@@ -9,6 +9,7 @@
 #include <ucontext.h>
 
 #include "os/frame_rule.h"
+#include "os/memory.h"
 #include "os/module.h"
 #include "os/stack_range.h"
 #include "util/bits.h"
@@ -47,6 +48,7 @@ struct walker {
 	const struct os_stack_range *range;
 	struct os_walk *walk;
 	uintptr_t page; // the last that was found readable
+	bool guesses;   // went by a frame pointer that need not be one: what comes may be left-overs, of what others take away meanwhile
 	struct place place;
 };
 
@@ -72,7 +74,7 @@ static void keep(struct os_rule_line *line, uint64_t key, uint64_t word)
 	}
 }
 
-static __attribute__((noinline)) uint64_t find(struct os_rule_line *line, uintptr_t address, uint64_t key)
+static __attribute__((noinline)) uint64_t find(struct os_rule_line *line, uintptr_t address, uint64_t key, bool is_on_stack)
 {
 	struct os_frame_rule rule;
 	uint64_t word;
@@ -80,7 +82,7 @@ static __attribute__((noinline)) uint64_t find(struct os_rule_line *line, uintpt
 	for (unsigned i = 1; i < RULES_A_LINE; i++)
 		if (is_of(line, i, key, &word))
 			return word;
-	rule = os_frame_rule_find(address);
+	rule = os_frame_rule_find(address, is_on_stack);
 	memcpy(&word, &rule, sizeof word);
 	keep(line, key, word);
 	return word;
@@ -95,7 +97,7 @@ static inline struct os_frame_rule rule_at(struct walker *walker)
 	struct os_frame_rule rule;
 
 	if (UNLIKELY(!is_of(line, 0, key, &word)))
-		word = find(line, address, key);
+		word = find(line, address, key, !walker->guesses);
 	memcpy(&rule, &word, sizeof rule);
 	return rule;
 }
@@ -110,16 +112,25 @@ static inline void note(struct os_walk *walk, uintptr_t at, uintptr_t value)
 	walk->read[walk->count++].word.value = value;
 }
 
+// A word that is not in the range: of a coroutine's stack, say.
+__attribute__((noinline, no_sanitize("address"))) static bool load_elsewhere(struct walker *walker, uintptr_t at, uintptr_t *value)
+{
+	walker->walk->first = 0;
+	if (walker->guesses)
+		return os_memory_peek(value, (const void *)at, sizeof *value);
+	if (!os_word_is_readable(at, &walker->page))
+		return false;
+	*value = *(const uintptr_t *)at;
+	return true;
+}
+
 // False: it cannot be read.
 __attribute__((no_sanitize("address"))) static inline bool load(struct walker *walker, uintptr_t at, uintptr_t *value)
 {
 	if (UNLIKELY(at % sizeof at != 0))
 		return false;
-	if (UNLIKELY(!os_stack_range_has(walker->range, at))) {
-		walker->walk->first = 0;
-		if (!os_words_are_readable(at, &walker->page))
-			return false;
-	}
+	if (UNLIKELY(!os_stack_range_has(walker->range, at)))
+		return load_elsewhere(walker, at, value);
 	*value = *(const uintptr_t *)at;
 	if (walker->walk->first != 0)
 		note(walker->walk, at, *value);
@@ -159,6 +170,7 @@ static bool go_by_frame(struct walker *walker)
 	struct place *place = &walker->place;
 	uintptr_t cfa;
 
+	walker->guesses = true;
 	if (!read_frame_pointer(walker))
 		return false;
 	cfa = place->frame + FRAME_BYTES;

@@ -14,7 +14,8 @@ enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_MOST = 4 * 
 // Asks the kernel, without a fault. May change errno.
 bool os_page_is_readable(uintptr_t page);
 
-// Whether two words can be read at `at`; `*page` is the last page that was found readable.
+// Whether a word, or two, can be read at `at`, a multiple of a word's size; `*page` is the last page that was found readable.
+bool os_word_is_readable(uintptr_t at, uintptr_t *page);
 bool os_words_are_readable(uintptr_t at, uintptr_t *page);
 
 // Makes the range reach down to `frame`, if all between can be read and it is not too much; else it is as it was. A stack that is

@@ -19,18 +19,22 @@ bool os_page_is_readable(uintptr_t page)
 	return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
 }
 
+bool os_word_is_readable(uintptr_t at, uintptr_t *page)
+{
+	uintptr_t wanted = round_down(at, PROBE_PAGE);
+
+	if (wanted == *page)
+		return true;
+	if (!os_page_is_readable(wanted))
+		return false;
+	*page = wanted;
+	return true;
+}
+
+// Behind the last word of all there is none: its page is not readable.
 bool os_words_are_readable(uintptr_t first, uintptr_t *page)
 {
-	for (uintptr_t at = first; at <= first + sizeof(uintptr_t); at += sizeof(uintptr_t)) {
-		uintptr_t wanted = round_down(at, PROBE_PAGE);
-
-		if (wanted == *page)
-			continue;
-		if (!os_page_is_readable(wanted))
-			return false;
-		*page = wanted;
-	}
-	return true;
+	return os_word_is_readable(first, page) && os_word_is_readable(first + sizeof first, page);
 }
 
 // The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.

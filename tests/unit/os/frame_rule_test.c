@@ -16,6 +16,7 @@
 #include "os/memory.h"
 #include "os/module.h"
 #include "os/rules.h"
+#include "os/stack_range.h"
 #include "unit.h"
 
 enum { ROUNDS = 20000, PAGE = 4096 };
@@ -46,7 +47,7 @@ static void modules_are_found(void) {
         CHECK(os_module_find(in[i], &module));
         CHECK_EQ(module.start, (uintptr_t)info.dli_fbase);
         CHECK(module.start < module.unwind_table && module.unwind_table < module.end && in[i] < module.end);
-        CHECK_EQ(os_frame_rule_find(in[i]).kind, FRAME_CALLED);
+        CHECK_EQ(os_frame_rule_find(in[i], true).kind, FRAME_CALLED);
     }
     if (vdso != 0) {
         CHECK(os_module_find(vdso + 100, &module));
@@ -54,13 +55,13 @@ static void modules_are_found(void) {
     }
     CHECK(!os_module_find((uintptr_t)heap, &module) && !os_module_find((uintptr_t)&module, &module));
     CHECK(!os_module_find(100, &module) && !os_module_find(UINTPTR_MAX - 100, &module));
-    CHECK_EQ(os_frame_rule_find((uintptr_t)heap).kind, FRAME_UNKNOWN);
+    CHECK_EQ(os_frame_rule_find((uintptr_t)heap, true).kind, FRAME_UNKNOWN);
     free(heap);
 }
 
 // At a function's first instruction the return address is the word at the stack pointer, or in its register.
 static void first_instructions_are_known(void) {
-    struct os_frame_rule rule = os_frame_rule_find((uintptr_t)address_in);
+    struct os_frame_rule rule = os_frame_rule_find((uintptr_t)address_in, true);
 
     CHECK(!rule.by_frame && !rule.by_word && !rule.frame_is_saved);
 #if defined(__x86_64__)
@@ -89,16 +90,129 @@ static void any_bytes_are_survived(void) {
         tables[i % 4 == 0 ? (module.unwind_table % PAGE) + (size_t)rand() % 4 : (size_t)rand() % bytes] = (unsigned char)rand();
         if (i % 100 == 0)
             memcpy((void *)module.unwind_table, "\1\33\3\73", 4);
-        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start));
+        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true);
     }
     memset((void *)module.unwind_table, 0xff, bytes / 2);
     memcpy((void *)module.unwind_table, "\1\33\3\73", 4);
-    os_frame_rule_find(module.start + PAGE);
+    os_frame_rule_find(module.start + PAGE, true);
     for (page = tables; page < tables + bytes; page += PAGE) {
         CHECK_EQ(mprotect(page, PAGE, PROT_NONE), 0);
         os_modules_change(); // a page that was readable is taken for readable while its module is loaded
-        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start));
+        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true);
     }
+}
+
+// What the kernel copies is read as what is there.
+static void copies_are_read_alike(void) {
+    struct os_module module;
+
+    CHECK(os_module_find(address_in("libm.so.6", "sin"), &module));
+    for (uintptr_t address = module.start; address < module.end; address += 97) {
+        struct os_frame_rule rule = os_frame_rule_find(address, true), copied = os_frame_rule_find(address, false);
+
+        CHECK(memcmp(&rule, &copied, sizeof rule) == 0);
+    }
+}
+
+// Tables made by hand, of one function, where the module says it is. From its program on they are anything.
+enum { MADE_BYTES = 1 << 20, MADE_HEAD = 24, MADE_COMMON = MADE_HEAD + 24, MADE_PROGRAM = MADE_COMMON + 17, SHORT = 64, LONG = MADE_BYTES - MADE_PROGRAM };
+static unsigned char *made;
+
+struct made_object {
+    unsigned long long flags;
+    void *start, *end, *link_map, *unwind_table;
+    unsigned long long reserved[7];
+};
+
+static int find_made(void *address, struct made_object *object) {
+    *object = (struct made_object){ .start = made, .end = made + MADE_BYTES, .unwind_table = made };
+    return (unsigned char *)address < made || (unsigned char *)address >= made + MADE_BYTES ? -1 : 0;
+}
+
+static void put(unsigned at, uint32_t value) {
+    memcpy(made + at, &value, sizeof value);
+}
+
+static enum os_frame_kind made_kind(bool is_on_stack) {
+    return os_frame_rule_find((uintptr_t)made + MADE_BYTES - 1, is_on_stack).kind;
+}
+
+static void make_tables(int filler, unsigned program_bytes) {
+    static const unsigned char common[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 };
+
+    memset(made, filler, MADE_BYTES);
+    memcpy(made, "\1\33\3\73", 4);
+    put(8, 1);
+    put(12, 0);
+    put(16, MADE_COMMON);
+    memset(made + MADE_HEAD, 0, MADE_COMMON - MADE_HEAD);
+    put(MADE_HEAD, MADE_COMMON - MADE_HEAD - 4);
+    memcpy(made + MADE_HEAD + 8, common, sizeof common);
+    put(MADE_COMMON, MADE_PROGRAM + program_bytes - MADE_COMMON - 4);
+    put(MADE_COMMON + 4, MADE_COMMON + 4 - MADE_HEAD);
+    put(MADE_COMMON + 8, 0u - (MADE_COMMON + 8));
+    put(MADE_COMMON + 12, MADE_BYTES);
+    made[MADE_COMMON + 16] = 0;
+}
+
+// An expression of 2^64 − 13 bytes, behind which the program comes to the expression again.
+static void never_backwards(bool is_on_stack) {
+    static const unsigned char program[] = { 0x10, 3, 0xf3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
+
+    make_tables(0, SHORT);
+    CHECK_EQ(made_kind(is_on_stack), FRAME_CALLED);
+    memcpy(made + MADE_PROGRAM, program, sizeof program);
+    CHECK_EQ(made_kind(is_on_stack), FRAME_END);
+    made[MADE_PROGRAM] = 0x0f; // that of the CFA has no register's number
+    memmove(made + MADE_PROGRAM + 1, made + MADE_PROGRAM + 2, sizeof program - 2);
+    CHECK_EQ(made_kind(is_on_stack), FRAME_END);
+}
+
+// Numbers, and letters, as long as the module; and more steps than any function has.
+static void never_long(bool is_on_stack) {
+    make_tables(0x80, LONG);
+    made[MADE_PROGRAM] = 0x2e;
+    CHECK_EQ(made_kind(is_on_stack), FRAME_END);
+    memset(made + MADE_HEAD + 10, 'R', MADE_BYTES - MADE_HEAD - 10);
+    put(16, MADE_BYTES / 2);
+    put(MADE_BYTES / 2, 16);
+    put(MADE_BYTES / 2 + 4, MADE_BYTES / 2 + 4 - MADE_HEAD);
+    CHECK_EQ(made_kind(is_on_stack), FRAME_UNKNOWN);
+    make_tables(0x0a, SHORT); // remember …
+    CHECK_EQ(made_kind(is_on_stack), FRAME_END);
+    make_tables(0, LONG);
+    CHECK_EQ(made_kind(is_on_stack), FRAME_END);
+}
+
+static void made_tables_end_soon(void *loader) {
+    int (*find)(void *, struct made_object *) = find_made;
+
+    made = mmap(NULL, MADE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(made != MAP_FAILED);
+    os_modules_ask_loader(*(void **)&find);
+    alarm(20);
+    for (int round = 0; round < 40; round++) {
+        never_backwards(round % 2 == 0);
+        never_long(round % 2 == 0);
+    }
+    alarm(0);
+    os_modules_ask_loader(loader);
+}
+
+// Of a mapping the last word can be read, but no two; of all memory neither.
+static void last_words_are_known(void) {
+    uintptr_t page = 0;
+    char *mapping = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uintptr_t last = (uintptr_t)mapping + PAGE - sizeof last;
+
+    CHECK(mapping != MAP_FAILED && munmap(mapping + PAGE, PAGE) == 0);
+    CHECK(os_word_is_readable(last, &page) && page == (uintptr_t)mapping);
+    CHECK(!os_words_are_readable(last, &page));
+    CHECK(os_words_are_readable(last - sizeof last, &page));
+    CHECK(!os_word_is_readable(UINTPTR_MAX - 7, &page) && !os_words_are_readable(UINTPTR_MAX - 7, &page));
+    CHECK(!os_words_are_readable(UINTPTR_MAX - 15, &page));
+    CHECK_EQ(page, (uintptr_t)mapping);
+    munmap(mapping, PAGE);
 }
 
 static void unloaded_code_is_unknown(void) {
@@ -108,9 +222,9 @@ static void unloaded_code_is_unknown(void) {
         return;
     function = dlsym(opened, "ns_initparse");
     CHECK(function != NULL);
-    CHECK_EQ(os_frame_rule_find((uintptr_t)function).kind, FRAME_CALLED);
+    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true).kind, FRAME_CALLED);
     dlclose(opened);
-    CHECK_EQ(os_frame_rule_find((uintptr_t)function).kind, FRAME_UNKNOWN);
+    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true).kind, FRAME_UNKNOWN);
 }
 
 static struct os_rules rules;
@@ -153,13 +267,16 @@ static void rules_are_of_a_generation(void) {
     CHECK_EQ(walk(&read), depth);
 }
 
-static void all(void) {
+static void all(void *loader) {
+    last_words_are_known();
     modules_are_found();
     first_instructions_are_known();
     if (OS_HAS_RULES)
         rules_are_of_a_generation();
     if (IN_LIBRARIES) {
         unloaded_code_is_unknown();
+        copies_are_read_alike();
+        made_tables_end_soon(loader);
         any_bytes_are_survived();
     }
 }
@@ -167,6 +284,7 @@ static void all(void) {
 // In a process of its own, for it leaves a library's tables without sense.
 int main(void) {
     struct os_module own;
+    void *loader = NULL;
     pid_t child;
     int status;
 
@@ -177,8 +295,9 @@ int main(void) {
     if (child == 0 && !os_memory_peek(&status, &child, sizeof status))
         return 0; // an emulator that has no process_vm_readv
     if (child != 0)
-        os_modules_ask_loader(dlsym(RTLD_DEFAULT, "_dl_find_object"));
-    all();
+        loader = dlsym(RTLD_DEFAULT, "_dl_find_object");
+    os_modules_ask_loader(loader);
+    all(loader);
     if (child == 0)
         return 0;
     CHECK_EQ(waitpid(child, &status, 0), child);
