@@ -155,16 +155,15 @@ static void make_tables(int filler, unsigned program_bytes) {
     made[MADE_COMMON + 16] = 0;
 }
 
-// An expression of 2^64 − 13 bytes, behind which the program comes to the expression again.
+// Expressions of 2^64 − 2 bytes, behind which the program would come to the last bytes of that number, and go on to its end.
 static void never_backwards(bool is_on_stack) {
-    static const unsigned char program[] = { 0x10, 3, 0xf3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
+    static const unsigned char program[] = { 0x10, 3, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
 
     make_tables(0, SHORT);
     CHECK_EQ(made_kind(is_on_stack), FRAME_CALLED);
     memcpy(made + MADE_PROGRAM, program, sizeof program);
     CHECK_EQ(made_kind(is_on_stack), FRAME_END);
-    made[MADE_PROGRAM] = 0x0f; // that of the CFA has no register's number
-    memmove(made + MADE_PROGRAM + 1, made + MADE_PROGRAM + 2, sizeof program - 2);
+    made[MADE_PROGRAM] = 0x16;
     CHECK_EQ(made_kind(is_on_stack), FRAME_END);
 }
 
@@ -172,6 +171,7 @@ static void never_backwards(bool is_on_stack) {
 static void never_long(bool is_on_stack) {
     make_tables(0x80, LONG);
     made[MADE_PROGRAM] = 0x2e;
+    made[MADE_BYTES - 1] = 0;
     CHECK_EQ(made_kind(is_on_stack), FRAME_END);
     memset(made + MADE_HEAD + 10, 'R', MADE_BYTES - MADE_HEAD - 10);
     put(16, MADE_BYTES / 2);
