@@ -128,7 +128,6 @@ int main(int count, char **arguments) {
     if (count > 2)
         seed ^= strtoull(arguments[2], NULL, 0) * 0x9e3779b97f4a7c15u;
     last_word_is_read();
-    dlclose(dlopen("libstdc++.so.6", RTLD_NOW));
     dlopen("libm.so.6", RTLD_NOW);
     dlopen("libcrypto.so.3", RTLD_NOW);
     read_mappings();
