@@ -44,7 +44,9 @@ def check(vmag, holder):
     worst = found["sites"][0]
     assert "site_hold" in worst["functions"] and worst["sizes"] == [64], worst
     assert worst["pinned_bytes"] > 0.9 * held["pinned_bytes"], (worst, held)
-    assert all("site_grow" not in site["functions"] for site in found["sites"])
+    # Of the large objects at most the slab that is being filled is nearly empty.
+    assert all(site["pinned_bytes"] <= of_size(found, 4096)["pinned_bytes"] for site in found["sites"] if "site_grow" in site["functions"])
+    assert of_size(found, 4096)["pinned_bytes"] <= 64 << 10
     text = run(vmag, "--full", holder.pid)
     assert "less than 25 % full" in text and "site_hold" in text and "main  " in text, text
     assert json.loads(run(vmag, "--json", "--below=1", holder.pid))["nearly_empty"] < found["nearly_empty"]
