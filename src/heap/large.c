@@ -38,7 +38,8 @@ static struct run *run_alloc(struct arena *arena, size_t size, size_t align, uns
 
 	if (run == NULL)
 		return NULL;
-	arena_reap_before_growth(arena, run_bytes(size));
+	if (size > SLAB_MOST) // smaller runs are samples
+		arena_reap_before_growth(arena, run_bytes(size));
 	start = grown ? pages_alloc_grown(&arena->pages, run_bytes(size), zeroed) :
 			pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
 	if (start == 0) {

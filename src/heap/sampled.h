@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
 	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
-	return UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0) ? NULL : fast_take(place, top, next);
+	return UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0) ? NULL : fast_take(place, top, next, FAST_SAMPLED);
 }
 
 // The first thing that malloc misses for then; `slow` does what this does not.
