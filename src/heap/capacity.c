@@ -113,7 +113,7 @@ struct magazine *front_new_magazine(struct front *front, unsigned class)
 	return magazine;
 }
 
-// The class has come as far as the depot: its next magazine may be larger (2001, §3.4, with misses for contention).
+// 2001, §3.4, with misses for contention.
 void front_grow_capacity(struct front *front, unsigned class)
 {
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
@@ -122,7 +122,6 @@ void front_grow_capacity(struct front *front, unsigned class)
 		front_set_capacity(front, class, min_size(more, front_grown_rounds(class)));
 }
 
-// An empty magazine made as large as the next one shall be; NULL: it has not that many slots, and is gone.
 struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty)
 {
 	if (empty == NULL || empty->capacity >= front->capacity[class] ||

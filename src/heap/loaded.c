@@ -45,7 +45,6 @@ void front_load(struct front *front, unsigned class, struct magazine *magazine)
 	fetch_ahead(front, class);
 }
 
-// A magazine that comes from the depot was touched long ago: its lines are asked for all at once.
 void front_load_cold(struct front *front, unsigned class, struct magazine *magazine)
 {
 	for (char *line = (char *)magazine; line < (char *)&magazine->round[magazine->capacity]; line += CACHE_LINE)
@@ -92,7 +91,6 @@ static void count_loaded(struct magazine *magazine, const struct front *front, u
 		magazine_clear_rest(magazine, front->word | class);
 }
 
-// The loaded magazine, its rounds counted; the class is closed.
 struct magazine *front_unload(struct front *front, unsigned class)
 {
 	struct magazine *magazine = front->loaded[class];
@@ -104,7 +102,6 @@ struct magazine *front_unload(struct front *front, unsigned class)
 	return magazine;
 }
 
-// With the round fetched ahead, which goes into its slab when the magazine has no room for it.
 struct magazine *front_unload_all(struct front *front, unsigned class)
 {
 	struct magazine *magazine = front_unload(front, class);

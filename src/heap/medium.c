@@ -7,7 +7,7 @@
 #include "heap/kept.h"
 #include "heap/large.h"
 
-// Or somebody has asked for it to be closed, or samples.
+// For whatever reason, or somebody has asked for it, or samples.
 static bool door_is_closed(const struct front *front)
 {
 	return front_sizes_closed() || (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0;
