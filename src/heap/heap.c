@@ -379,6 +379,7 @@ void *heap_aligned(size_t align, size_t size)
 void heap_fork_prepare(void)
 {
 	mutex_fork_lock(&first_use);
+	reclaim_fork_prepare();
 	mutex_fork_begin();
 	guard_fork_prepare();
 	explicit_caches_fork_prepare();
@@ -411,5 +412,6 @@ void heap_fork_done(bool child)
 	mutex_fork_end();
 	if (child)
 		mutex_figures_fork_child();
+	reclaim_fork_done(child);
 	mutex_fork_unlock(&first_use);
 }

@@ -15,11 +15,49 @@
 #include "heap/sleepers.h"
 #include "os/clock.h"
 
-enum { REAP_MS = 500, GARBAGE_WORTH_A_THREAD = 1024 * 1024, ENDING_STEPS = 100, ENDING_STEP_MS = 5 };
+enum {
+	REAP_MS = 500,
+	GARBAGE_WORTH_A_THREAD = 1024 * 1024,
+	ENDING_STEPS = 100,
+	ENDING_STEP_MS = 5,
+	TURN_TRIM_MS = 1000, // how long a trim waits for a step under way
+	TURN_FORK_MS = 50,   // and fork
+};
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
 bool (*reclaim_start_thread)(const void *caller);
+
+// Whose turn it is to give back for the whole process: the address of the thread's words, 0: nobody's. What that thread has in hand, runs that it purges
+// or magazines that it empties, a second one would miss, and a child of fork would lose.
+static _Atomic uintptr_t turn;
+static bool fork_has_turn; // of the one who forks, under the lock of first use
+
+static bool is_my_turn(void)
+{
+	return atomic_load_explicit(&turn, memory_order_relaxed) == (uintptr_t)&words;
+}
+
+// False: somebody else had it all the time, or this thread has it already (it was interrupted, or what the program gave it called back).
+static bool turn_take(uint64_t most_ms)
+{
+	_Atomic uint32_t never = 0;
+	uintptr_t nobody = 0;
+
+	while (!atomic_compare_exchange_strong_explicit(&turn, &nobody, (uintptr_t)&words, memory_order_acquire, memory_order_relaxed)) {
+		if (nobody == (uintptr_t)&words || most_ms-- == 0)
+			return false;
+		os_word_wait(&never, 0, 1);
+		nobody = 0;
+	}
+	return true;
+}
+
+static void turn_leave(bool had)
+{
+	if (had)
+		atomic_store_explicit(&turn, 0, memory_order_release);
+}
 
 size_t reclaim_garbage(const struct arena *arena)
 {
@@ -141,7 +179,7 @@ static bool is_left_alone(struct arena *arena)
 	return alone && reclaim_garbage(arena) > pages_allowed_dirty(&arena->pages) && pages_decay_ms(&arena->pages) >= 0;
 }
 
-bool reclaim_step(uint64_t now_ms)
+static bool step(uint64_t now_ms)
 {
 	bool left = cpu_fronts_tidy(now_ms);
 
@@ -161,6 +199,14 @@ bool reclaim_step(uint64_t now_ms)
 	left |= holes_step(now_ms);
 	magazines_trim(false, now_ms);
 	return left || magazines_dirty_bytes() > 0;
+}
+
+bool reclaim_step(uint64_t now_ms)
+{
+	bool had = turn_take(0), left = !had || step(now_ms);
+
+	turn_leave(had);
+	return left;
 }
 
 static bool give_back(struct arena *arena)
@@ -190,7 +236,7 @@ void reclaim_decay(struct arena *arena, uint64_t now_ms)
 
 bool reclaim_everything(void)
 {
-	bool given = false;
+	bool given = false, had = turn_take(TURN_TRIM_MS);
 
 	if (words.front != NULL)
 		front_flush(words.front);
@@ -201,5 +247,17 @@ bool reclaim_everything(void)
 	given |= holes_give(NULL) > 0;
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
+	turn_leave(had);
 	return given;
+}
+
+void reclaim_fork_prepare(void)
+{
+	fork_has_turn = turn_take(TURN_FORK_MS);
+}
+
+// Who had it in the parent is not in the child, unless fork was called in the middle of it.
+void reclaim_fork_done(bool child)
+{
+	turn_leave(fork_has_turn || (child && !is_my_turn()));
 }

@@ -19,7 +19,7 @@ void reclaim_expect_bytes(size_t garbage);
 // Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
 void reclaim_look(struct arena *arena, uint64_t now_ms);
 
-// One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back.
+// One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back, or while another thread gives back.
 bool reclaim_step(uint64_t now_ms);
 
 // The same for one arena: what is due, or all that no program holds.
@@ -27,8 +27,12 @@ void reclaim_decay(struct arena *arena, uint64_t now_ms);
 bool reclaim_arena(struct arena *arena);
 
 // Gives back all that no program holds: depots, empty slabs, dirty pages, of object caches only if nothing of the program is
-// called for it. True when something was given back.
+// called for it. A step under way is waited for, a second at most: what it has in hand is given back, too. True when something was given back.
 bool reclaim_everything(void);
+
+// Fork waits for a step under way, for 50 ms at most, lest the child lose what it has in hand. Forks come one at a time.
+void reclaim_fork_prepare(void);
+void reclaim_fork_done(bool child);
 
 enum { RECLAIM_STEP_MS = 150 };
 

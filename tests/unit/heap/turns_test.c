@@ -1,0 +1,117 @@
+// Tests heap/reclaim.h: while one thread gives back, a trim waits for what it has in hand, a second step does nothing, and fork waits a while.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "heap/reclaim.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conf/options.h"
+#include "heap/arena.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "jemalloc/jemalloc.h"
+#include "os/clock.h"
+#include "unit.h"
+
+enum { BYTES = 512 * 1024, TRIM_MS = 200, FORK_MS = 30, LONG_MS = 400 };
+
+static _Atomic bool purging, purged;
+static _Atomic long purge_ms;
+
+static void sleep_ms(long ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+// A system that takes its time.
+static bool purge_slowly(extent_hooks_t *hooks, void *address, size_t size, size_t offset, size_t length, unsigned arena) {
+    (void)hooks, (void)address, (void)size, (void)offset, (void)length, (void)arena;
+    purging = true;
+    sleep_ms(purge_ms);
+    purged = true;
+    return false;
+}
+
+static void *step(void *unused) {
+    reclaim_step(os_clock_ms());
+    return unused;
+}
+
+// Leaves dirty pages that a step purges in `ms`, has another thread take it, and waits until it is in the middle.
+static pthread_t begin_step(long ms) {
+    static extent_hooks_t hooks;
+    struct pages *pages = &words.front->arena->pages;
+    pthread_t stepping;
+    bool zeroed;
+
+    extents_set_hooks(&pages->extents, NULL);
+    uintptr_t run = pages_alloc(pages, BYTES, 0, &zeroed), last = pages_alloc(pages, BYTES, 0, &zeroed);
+    CHECK(run != 0 && last != 0);
+    hooks = *extents_hooks(&pages->extents);
+    hooks.purge_forced = hooks.purge_lazy = purge_slowly;
+    extents_set_hooks(&pages->extents, &hooks);
+    purging = purged = false;
+    purge_ms = ms;
+    pages_free(pages, run, BYTES);
+    pages->dirty_before = pages_dirty_bytes(pages); // long ago: all of it is due
+    atomic_store(&pages->step_at, os_clock_ms() - 60000);
+    CHECK_EQ(pthread_create(&stepping, NULL, step, NULL), 0);
+    for (int i = 0; i < 5000 && !purging; i++)
+        sleep_ms(1);
+    CHECK(purging);
+    return stepping;
+}
+
+static void trim_waits(void) {
+    pthread_t stepping = begin_step(TRIM_MS);
+
+    CHECK(!purged);
+    CHECK(reclaim_step(os_clock_ms())); // something is left, and it is not for us
+    CHECK(!purged);
+    heap_trim();
+    CHECK(purged);
+    pthread_join(stepping, NULL);
+}
+
+static void child_gives_back(void) {
+    pid_t child = fork();
+    int status;
+
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        purge_ms = 0;
+        heap_trim(); // nobody is waited for that is not here: the alarm would tell
+        reclaim_step(os_clock_ms());
+        _exit(purged ? 0 : 1);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status & 0xff, 0);
+    say("the child %s", status == 0 ? "came after the purge" : "came in the middle");
+}
+
+static void fork_waits(void) {
+    pthread_t stepping = begin_step(FORK_MS);
+
+    child_gives_back();
+    pthread_join(stepping, NULL);
+}
+
+static void fork_does_not_wait_for_ever(void) {
+    pthread_t stepping = begin_step(LONG_MS);
+
+    child_gives_back();
+    CHECK(!purged);
+    pthread_join(stepping, NULL);
+}
+
+int main(void) {
+    alarm(30);
+    free(malloc(1)); // the heap, and a front
+    options.background_thread = false;
+    trim_waits();
+    fork_waits();
+    fork_does_not_wait_for_ever();
+    return 0;
+}
