@@ -141,7 +141,7 @@ static void enter_in_table(unsigned id, struct arena *arena)
 		atomic_store_explicit(&arenas.end, id + 1, memory_order_release);
 }
 
-// A new arena is mapped without the lock; at most one too many is made and dropped when two threads race.
+// A new arena is mapped without the lock: threads that begin at the same time may each make one, and all but one of them are unmapped again.
 struct arena *arena_make_automatic(unsigned id)
 {
 	struct arena *fresh = arena_of(id);
@@ -153,6 +153,8 @@ struct arena *arena_make_automatic(unsigned id)
 	if (fresh != NULL && arena_of(id) == NULL)
 		enter_in_table(id, fresh);
 	mutex_unlock(&arenas.lock);
+	if (fresh != NULL && arena_of(id) != fresh)
+		base_free_table(fresh, sizeof *fresh);
 	return arena_of(id);
 }
 

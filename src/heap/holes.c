@@ -1,9 +1,10 @@
-// Holes of all arenas: a walk over the page map, from slab to slab, a part of it at each step of the background thread.
+// Holes of all arenas, and of magazines: a walk over the page map, from slab to slab, a part of it at each step of the background thread.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/holes.h"
 
 #include "conf/options.h"
 #include "heap/arena.h"
+#include "magazine/magazine.h"
 #include "pages/page_map.h"
 #include "slab/holes.h"
 
@@ -16,13 +17,17 @@ static struct {
 	bool later, pending; // a later walk may find more: this walk says so, the last one did
 } walk;
 
-// The bin of the slab that seems to begin there; it is looked at again under the bin's lock.
-static struct bin *bin_of_slab_at(uintptr_t start, const struct arena *arena)
+// The bin of the slab that seems to begin there, of magazines where there is no arena; it is looked at again under the bin's lock.
+static struct bin *bin_of_slab_at(uintptr_t start, struct arena *arena)
 {
 	unsigned class = word_class(page_map_word((void *)start));
-	const struct run *run = class == 0 || class >= SLAB_CLASSES ? NULL : page_map_run((void *)start);
+	const struct run *run = class >= SLAB_CLASSES ? NULL : page_map_run((void *)start);
 
-	return run != NULL && run_start(run) == start ? (struct bin *)&arena->bins[class] : NULL;
+	if (run == NULL || run_start(run) != start)
+		return NULL;
+	if (arena != NULL)
+		return class == 0 ? NULL : &arena->bins[class];
+	return magazines_own(run->bin) ? run->bin : NULL;
 }
 
 static struct arena *arena_at(uintptr_t start)
@@ -38,14 +43,25 @@ static size_t walk_over(uintptr_t start, uintptr_t end, const struct arena *only
 
 	for (; start < end; start += GRANULE_BYTES) {
 		struct arena *arena = arena_at(start);
-		struct bin *bin = arena == NULL || (only != NULL && arena != only) ? NULL : bin_of_slab_at(start, arena);
+		struct bin *bin = only != NULL && arena != only ? NULL : bin_of_slab_at(start, arena);
 
-		if (bin == NULL || !bin_has_holes(bin) || !arena_enter(arena))
+		if (bin == NULL || !bin_has_holes(bin, always) || (arena != NULL && !arena_enter(arena)))
 			continue;
 		given += bin_give_holes(bin, start, always, later);
-		arena_leave(arena);
+		if (arena != NULL)
+			arena_leave(arena);
 	}
 	return given;
+}
+
+static bool begin_walk(void)
+{
+	bool later = magazines_begin_walk();
+
+	for (unsigned i = 0; i < arenas_end(); i++)
+		for (unsigned class = 1; arena_of(i) != NULL && class < SLAB_CLASSES; class++)
+			later |= bin_begin_walk(&arena_of(i)->bins[class]);
+	return later;
 }
 
 size_t holes_give(const struct arena *arena)
@@ -67,7 +83,7 @@ bool holes_step(uint64_t now_ms)
 			return walk.pending;
 		walk.at = page_map_first_chunk();
 		walk.next_walk = now_ms + max_size(WALK_MS_LEAST, (size_t)options.dirty_decay_ms / 2);
-		walk.later = false;
+		walk.later = begin_walk();
 	}
 	walk_over(walk.at, min_size(walk.at + step, end), NULL, false, &walk.later);
 	walk.at += step;

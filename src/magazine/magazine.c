@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "slab/bin.h"
+#include "slab/holes.h"
 #include "util/assert.h"
 
 static struct {
@@ -108,6 +108,15 @@ const void *magazines_pages_at(void)
 bool magazines_own(const struct bin *bin)
 {
 	return bin >= depository.bins && bin < depository.bins + MAGAZINE_SIZES;
+}
+
+bool magazines_begin_walk(void)
+{
+	bool later = false;
+
+	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
+		later |= bin_begin_walk(&depository.bins[size]);
+	return later;
 }
 
 size_t magazines_bytes(void)

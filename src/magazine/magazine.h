@@ -109,6 +109,7 @@ const void *magazines_pages_at(void);
 
 // The memory of the magazines: bytes in use by them, and giving back what is not.
 size_t magazines_bytes(void);
+bool magazines_begin_walk(void); // over their slabs, as bin_begin_walk (slab/holes.h)
 void magazines_trim(bool everything, uint64_t now_ms);
 size_t magazines_dirty_bytes(void);
 

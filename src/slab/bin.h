@@ -46,6 +46,8 @@ struct bin {
 	uint64_t slabs_made, slabs_used_up;
 	size_t partial_slabs, slabs_most;
 	uint64_t filled_at_trim;
+	uint64_t fills_at_walk; // of holes (slab/holes.h), and
+	bool rests;             // whether nothing was taken between the last two
 } __attribute__((aligned(CACHE_LINE)));
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word);

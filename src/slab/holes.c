@@ -8,9 +8,20 @@
 
 enum { LG_HOLES_PROPORTION = 3, HOLES_FLOOR = 128 * 1024, ROUNDS = 64 };
 
-bool bin_has_holes(const struct bin *bin)
+bool bin_begin_walk(struct bin *bin)
 {
-	return bin->free_buffers * bin->shape.size > (bin->slabs * bin->shape.slab_bytes >> LG_HOLES_PROPORTION) + HOLES_FLOOR;
+	uint64_t fills = __atomic_load_n(&bin->fills, __ATOMIC_RELAXED);
+
+	bin->rests = fills == bin->fills_at_walk;
+	bin->fills_at_walk = fills;
+	return !bin->rests && bin->free_buffers * bin->shape.size >= os_page_size();
+}
+
+bool bin_has_holes(const struct bin *bin, bool always)
+{
+	size_t in_use = (bin->slabs * bin->shape.slab_bytes >> LG_HOLES_PROPORTION) + HOLES_FLOOR;
+
+	return bin->free_buffers * bin->shape.size > (always || bin->rests ? 0 : in_use);
 }
 
 // Buffers of a slab: [first, end).

@@ -8,8 +8,13 @@
 
 #include "slab/bin.h"
 
-// Whether the bin's free buffers are worth looking for holes.
-bool bin_has_holes(const struct bin *bin);
+// A walk over all slabs begins: looks whether buffers were taken from the bin since the last one did. True: they were, and of those that
+// are free there are enough for a later walk.
+bool bin_begin_walk(struct bin *bin);
+
+// Whether the bin's free buffers are worth looking for holes: all are when it rests, else (but for `always`) those beyond what a bin in use
+// needs.
+bool bin_has_holes(const struct bin *bin, bool always);
 
 // Looks at the slab of the bin that may begin at `start`, gives its holes back (`always`: also those just used), and says in
 // `*later` when a later look may find some. Returns the bytes given.

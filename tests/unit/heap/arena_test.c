@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "base/base.h"
 #include "conf/options.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
+#include "os/pages.h"
 #include "pages/page_map.h"
 #include "unit.h"
 
@@ -171,6 +173,36 @@ static void reap_by_interval(void) {
     arena_reap(arena, true);
 }
 
+enum { RACERS = 2, RACES = 200 };
+
+static pthread_barrier_t all_ready;
+
+static void *make_the_same(void *unused) {
+    free(malloc(24)); // its front is not what is counted
+    pthread_barrier_wait(&all_ready);
+    for (unsigned i = 0; i < RACES; i++) {
+        pthread_barrier_wait(&all_ready);
+        CHECK(arena_make_automatic(ARENAS + i) == arena_of(ARENAS + i));
+    }
+    return unused;
+}
+
+static void racers_leave_one(void) {
+    size_t before, bytes = round_up(sizeof(struct arena), os_page_size());
+    pthread_t racers[RACERS];
+
+    pthread_barrier_init(&all_ready, NULL, RACERS + 1);
+    for (int i = 0; i < RACERS; i++)
+        CHECK_EQ(pthread_create(&racers[i], NULL, make_the_same, NULL), 0);
+    pthread_barrier_wait(&all_ready);
+    before = base_bytes();
+    for (int i = 0; i < RACES; i++)
+        pthread_barrier_wait(&all_ready);
+    for (int i = 0; i < RACERS; i++)
+        pthread_join(racers[i], NULL);
+    CHECK_EQ(base_bytes() - before, RACES * bytes);
+}
+
 int main(void) {
     CHECK(heap_ready());
     options.narenas = ARENAS;
@@ -184,5 +216,6 @@ int main(void) {
     depot_bytes();
     reap_by_interval();
     everything_goes_back();
+    racers_leave_one();
     return 0;
 }

@@ -80,7 +80,7 @@ static void survivors_keep_their_contents(unsigned class) {
         if (i % 20 != 0)
             put(objects[i]);
     before = resident_pages();
-    CHECK(bin_has_holes(&bin));
+    CHECK(bin_has_holes(&bin, false));
     CHECK_EQ(give_all(false, &later), 0); // all were just used
     CHECK(later);
     given = give_all(false, &later);
@@ -102,6 +102,27 @@ static void survivors_keep_their_contents(unsigned class) {
         put(objects[i]);
     bin_check(&bin);
     CHECK(bin.filled == bin.drained);
+    bin_trim(&bin, true);
+    pages_purge(&pages, 0);
+}
+
+// What a bin in use may keep goes once it rests.
+static void a_resting_bin_keeps_none(void) {
+    enum { FEW = 40 };
+    unsigned class = size_class(1000);
+
+    bin_make(class);
+    for (int i = 0; i < FEW; i++)
+        objects[i] = take();
+    for (int i = 1; i < FEW; i++)
+        put(objects[i]);
+    CHECK(bin_begin_walk(&bin)); // later: they were just taken
+    CHECK(!bin_has_holes(&bin, false) && bin_has_holes(&bin, true));
+    CHECK(!bin_begin_walk(&bin));
+    CHECK(bin_has_holes(&bin, false));
+    put(take());
+    CHECK(bin_begin_walk(&bin) && !bin_has_holes(&bin, false));
+    put(objects[0]);
     bin_trim(&bin, true);
     pages_purge(&pages, 0);
 }
@@ -157,6 +178,7 @@ int main(void) {
     survivors_keep_their_contents(size_class(1000));
     survivors_keep_their_contents(size_class(200));
     survivors_keep_their_contents(size_class(9000));
+    a_resting_bin_keeps_none();
     threads_lose_nothing();
     return 0;
 }
