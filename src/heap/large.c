@@ -95,7 +95,7 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	if (run != NULL)
 		run->size_class = (uint8_t)class;
 	else
-		run = run_alloc(arena, size, align, class, false, &is_zero);
+		run = run_alloc(arena, size, align, class, false, zeroed == NULL ? NULL : &is_zero);
 	if (zeroed != NULL)
 		*zeroed = is_zero;
 	return run == NULL ? NULL : begin(arena, run);

@@ -21,11 +21,16 @@ enum {
 	DENSE_BYTES = CHUNK_BYTES / 8 * 5, // resident in it: from there on huge pages make little more resident
 	HUGE_LEAST = 4 * 1024 * 1024,  // active bytes from which on new chunks of a heap that grows fast will surely be filled
 	HUGE_SURE = 40 * 1024 * 1024,  // and of any: what is not used yet of a chunk is beyond notice
+	HUGE_OBJECT = 8 * 1024 * 1024, // bytes of an object for which it is asked in small heaps as well
 	FAST_US = 10000,               // processor time for a chunk, of which 512 page faults would be a tenth
+	MAKE_UP_LEAST = 16 * 1024,     // bytes that became resident elsewhere until it is made up for,
+	LG_MAKE_UP_MOST = 4,           // not with a dirty run 16 times as large,
+	PIECE_LEAST = 64 * 1024,       // nor with one smaller than that where it may tear a huge page
 };
 
-// What is known of a request: an object may be used here and there, slabs are filled, what has outgrown its place was filled before.
-enum use { USE_OBJECT, USE_SLAB, USE_GROWN };
+// What is known of a request: an object may be used here and there, more so if its zeroes are those of the system, slabs are filled, what has
+// outgrown its place was filled before.
+enum use { USE_ZEROED, USE_OBJECT, USE_SLAB, USE_GROWN };
 
 static uintptr_t import(void *source, size_t size, int flags)
 {
@@ -96,7 +101,7 @@ static bool has_dirty_run(const struct pages *pages)
 	return __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) > 0;
 }
 
-bool pages_purge(struct pages *pages, size_t most)
+static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, size_t piece_most)
 {
 	bool given = false;
 
@@ -107,7 +112,7 @@ bool pages_purge(struct pages *pages, size_t most)
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
-		bool purged = start != 0 && purge_run(pages, start, size);
+		bool purged = start != 0 && size >= piece_least && size <= piece_most && purge_run(pages, start, size);
 
 		if (start != 0)
 			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
@@ -120,12 +125,20 @@ bool pages_purge(struct pages *pages, size_t most)
 	return given;
 }
 
+bool pages_purge(struct pages *pages, size_t most)
+{
+	return purge_pieces(pages, most, 0, SIZE_MAX);
+}
+
+// What is given back at once is a MiB or a whole run (vmem_take_dirty): it waits until about as much is owed.
 void pages_make_up(struct pages *pages, size_t bytes)
 {
-	size_t dirty = pages_dirty_bytes(pages);
+	size_t dirty = pages_dirty_bytes(pages), owed = atomic_fetch_add_explicit(&pages->owed_bytes, bytes, memory_order_relaxed) + bytes;
+	size_t rest = max_size(dirty - min_size(dirty, owed), 1); // 0 would be everything, spans of hooks as well
+	size_t least = atomic_load_explicit(&pages->has_huge, memory_order_relaxed) ? PIECE_LEAST : 0;
 
-	if (pages_decay_ms(pages) >= 0)
-		pages_purge(pages, max_size(dirty - min_size(dirty, bytes), 1)); // 0 would be everything, spans of hooks as well
+	if (owed >= MAKE_UP_LEAST && pages_decay_ms(pages) >= 0 && purge_pieces(pages, rest, least, owed << LG_MAKE_UP_MOST))
+		atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
 }
 
 size_t pages_allowed_dirty(const struct pages *pages)
@@ -153,20 +166,22 @@ static void keep_proportion(struct pages *pages, size_t taken)
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
-// Whether objects smaller than a chunk are written to all over, so that huge pages do not make more resident than small ones: as they were in the
-// last chunk that was left to small pages. One in 32 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
-static bool objects_are_dense(struct pages *pages, uintptr_t start)
+// Whether objects of a kind are written to all over, so that huge pages do not make more resident than small ones: as they were in the last chunk that
+// was left to small pages. One in 32 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
+static enum density density_of(struct looks *looks, uintptr_t start)
 {
-	uintptr_t before = atomic_exchange_explicit(&pages->looked_at, 0, memory_order_relaxed);
-	uint32_t chunk = atomic_fetch_add_explicit(&pages->object_chunks, 1, memory_order_relaxed);
+	uintptr_t before = atomic_exchange_explicit(&looks->at, 0, memory_order_relaxed);
+	uint32_t chunk = atomic_fetch_add_explicit(&looks->chunks, 1, memory_order_relaxed);
+	enum density density;
 
 	if (before != 0)
-		atomic_store_explicit(&pages->objects_dense, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES,
+		atomic_store_explicit(&looks->density, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES ? DENSE : SPARSE,
 				      memory_order_relaxed);
-	if (chunk % CHUNKS_A_LOOK != 0 && atomic_load_explicit(&pages->objects_dense, memory_order_relaxed))
-		return true;
-	atomic_store_explicit(&pages->looked_at, start, memory_order_relaxed);
-	return false;
+	density = atomic_load_explicit(&looks->density, memory_order_relaxed);
+	if (density == DENSE && chunk % CHUNKS_A_LOOK != CHUNKS_A_LOOK - 1)
+		return DENSE;
+	atomic_store_explicit(&looks->at, start, memory_order_relaxed);
+	return density == DENSE ? DENSITY_UNKNOWN : density;
 }
 
 // Whether the program is growing fast: since a chunk was begun last, by whatever thread, it took less than FAST_US. That an object begins one
@@ -181,25 +196,58 @@ static bool grows_fast(struct pages *pages, size_t size)
 	return now - before < FAST_US && (size < CHUNK_BYTES || active > from + size);
 }
 
-static bool will_be_filled(struct pages *pages, uintptr_t start, size_t size, enum use use)
+static bool is_small_object(size_t size, enum use use)
+{
+	return use <= USE_OBJECT && size < CHUNK_BYTES;
+}
+
+static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
 	size_t active = pages_active_bytes(pages), others = active - min_size(size, active);
-	bool is_object = use == USE_OBJECT && size < CHUNK_BYTES;
-	bool fast = grows_fast(pages, size) || (is_object && atomic_load_explicit(&pages->objects_dense, memory_order_relaxed));
+	bool fast = grows_fast(pages, size) ||
+		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 
-	if (active < HUGE_SURE && (use == USE_GROWN ? active < HUGE_LEAST : others < HUGE_LEAST || !fast))
-		return false;
-	return !is_object || objects_are_dense(pages, start);
+	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
+}
+
+static void ask(struct pages *pages, uintptr_t start, size_t size)
+{
+	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
+	os_pages_huge((void *)start, size, true);
+}
+
+// In a heap that is not sure to fill chunks. What the program reads of a large object that is not zero it has written before, so it is filled, or from
+// its start on: all but the first chunk is asked for, and that too if the one before was filled; and of the last fifth nothing, by which a size class may
+// exceed what the program wanted. Not if the one before was not used where it begins: stacks are used from their ends.
+static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size)
+{
+	size_t bytes = round_down(size - size / 5, CHUNK_BYTES);
+
+	switch (density_of(&pages->large_objects, start)) {
+	case SPARSE:
+		break;
+	case DENSITY_UNKNOWN:
+		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
+		break;
+	case DENSE:
+		ask(pages, start, bytes);
+	}
 }
 
 static void ask_for_huge(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
-	if (options.thp != THP_ALWAYS && !will_be_filled(pages, start, size, use))
+	if (options.thp != THP_ALWAYS && !heap_will_fill(pages, size, use)) {
+		if (use == USE_OBJECT && size >= HUGE_OBJECT)
+			ask_for_large_object(pages, start, size);
+		else if (is_small_object(size, use))
+			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
 		return;
-	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	os_pages_huge((void *)start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true);
+	}
+	if (options.thp != THP_ALWAYS && is_small_object(size, use) && density_of(&pages->objects, start) != DENSE)
+		return;
+	ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES));
 	if (size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
 }
@@ -219,7 +267,8 @@ static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zero
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
 							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
-	*zeroed = piece.kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
+	if (zeroed != NULL)
+		*zeroed = piece.kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return begin(pages, piece, size, use);
 }
 
@@ -232,7 +281,7 @@ uintptr_t pages_alloc_slab(struct pages *pages, size_t size, unsigned *lg_times)
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
-	return take(pages, size, align, zeroed, USE_OBJECT);
+	return take(pages, size, align, zeroed, zeroed == NULL ? USE_OBJECT : USE_ZEROED);
 }
 
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed)

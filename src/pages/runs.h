@@ -27,6 +27,16 @@
 
 enum { DECAY_STEPS = 16, DECAY_BY_OPTION = -2 };
 
+enum density { DENSITY_UNKNOWN, SPARSE, DENSE };
+
+// At chunks that begin with an object (docs/decisions/0005): how many there were, the last that was left to small pages, to be looked at, and
+// whether the one before it turned out to be resident.
+struct looks {
+	_Atomic uint32_t chunks;
+	_Atomic uint8_t density;
+	_Atomic uintptr_t at;
+};
+
 struct pages {
 	struct vmem runs;
 	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
@@ -34,12 +44,8 @@ struct pages {
 	struct extents extents;
 	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
-	// Of chunks that begin with an object smaller than they are (docs/decisions/0005): how many there were, the last that was left to
-	// small pages, to be looked at, and whether the one before it turned out to be resident.
-	_Atomic uint32_t object_chunks;
+	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap
 	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
-	_Atomic bool objects_dense;
-	_Atomic uintptr_t looked_at;
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.
@@ -52,7 +58,8 @@ struct pages {
 
 void pages_init(struct pages *pages, const char *name);
 
-// A run of `size` bytes at a multiple of `align` (0: a page). 0: no memory. `*zeroed`: its pages are the kernel's zeroes.
+// A run of `size` bytes at a multiple of `align` (0: a page). 0: no memory. `*zeroed`: its pages are the kernel's zeroes; NULL: nobody wants
+// to know, so what is read of it was written before.
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed);
 // The same for slabs, whose buffers will all be written to: in a large heap the chunk that it begins is to be huge pages. Of an object
 // smaller than a chunk a program may touch a page only, as with buffers of connections: earlier chunks tell (docs/decisions/0005).
@@ -79,7 +86,7 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size);
 // Purges until at most `most` bytes are dirty; true when anything was given back.
 bool pages_purge(struct pages *pages, size_t most);
 
-// So many bytes became resident elsewhere: gives back as many dirty ones, where there are.
+// So many bytes became resident elsewhere: when they add up, gives back as many dirty ones, where there are some in large runs.
 void pages_make_up(struct pages *pages, size_t bytes);
 
 // The dirty bytes that the rule of proportion allows.

@@ -344,12 +344,36 @@ static void sparse_objects(void) {
         else
             memset((void *)objects[i], 1, OBJECT);
         if (i == OBJECTS / 2)
-            CHECK(!pages.has_huge && !pages.objects_dense && pages.object_chunks > 8);
+            CHECK(!pages.has_huge && pages.objects.density == SPARSE && pages.objects.chunks > 8);
     }
-    CHECK(pages.has_huge && pages.objects_dense);
+    CHECK(pages.has_huge && pages.objects.density == DENSE);
     for (int i = 0; i < OBJECTS; i++)
         pages_free(&pages, objects[i], OBJECT);
     end(&pages);
+    options.thp = THP_NEVER;
+}
+
+// A large object in a small heap: asked for beyond its first chunk, which tells about the next, unless it may rely on the system's zeroes.
+static void large_objects(void) {
+    enum { OBJECT = 10 * 1024 * 1024 };
+    struct pages pages;
+    uintptr_t object;
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    CHECK((object = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
+    CHECK(!pages.has_huge);
+    pages_free_clean(&pages, object, OBJECT);
+    CHECK((object = pages_alloc(&pages, OBJECT, 0, NULL)) != 0);
+    CHECK(pages.has_huge && pages.large_objects.at == object);
+    pages_free_clean(&pages, object, OBJECT);
+    CHECK((object = pages_alloc(&pages, OBJECT, 0, NULL)) != 0);
+    CHECK_EQ(pages.large_objects.density, SPARSE);
+    memset((void *)object, 1, OBJECT / 4);
+    CHECK(pages_alloc(&pages, OBJECT, 0, NULL) != 0);
+    CHECK_EQ(pages.large_objects.density, DENSE);
+    pages_free(&pages, object, OBJECT);
     options.thp = THP_NEVER;
 }
 
@@ -433,6 +457,7 @@ int main(void) {
     decay_of_many_runs(777);
     decay_of_one_run();
     sparse_objects();
+    large_objects();
     slabs_are_dense();
     slow_growth();
     large_in_small_heap();
