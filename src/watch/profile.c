@@ -43,7 +43,7 @@ static struct {
 	_Atomic uint32_t threads;
 	// Atomic.
 	_Atomic uint64_t lost;
-	_Atomic uint64_t bytes; // allocated, as far as the points tell
+	_Atomic uint64_t bytes; // allocated, as far as the points tell; counted for dumps by interval
 	_Atomic size_t peak;    // of mapped bytes
 } profile = { .lock = MUTEX_INIT(RANK_PROFILE) };
 
@@ -106,7 +106,8 @@ bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], uns
 		if (until[line] >= 0)
 			return false;
 	}
-	atomic_fetch_add_explicit(&profile.bytes, weighted_bytes(bytes, self->lg_sample), memory_order_relaxed);
+	if (profile_settings.lg_interval >= 0)
+		atomic_fetch_add_explicit(&profile.bytes, weighted_bytes(bytes, self->lg_sample), memory_order_relaxed);
 	self->drawn_with = self->lg_sample;
 	if (self->lg_sample != atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed))
 		draw_all(self, until);
@@ -200,15 +201,21 @@ static void tell_box(uint32_t number, uint64_t live, uint64_t total)
 	});
 }
 
-static void count(uint32_t number, int live, int total)
+static void count_in_box(uint32_t number, int live, int total)
 {
-	struct tally *tally = profile_tally(number);
-
-	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)live, memory_order_release); // all else of it is told, too
-	if (total != 0)
-		atomic_fetch_add_explicit(&tally->total, (uint64_t)(int64_t)total, memory_order_relaxed);
 	if (atomic_load_explicit(&black_box, memory_order_relaxed) != NULL)
 		black_box_count(number, live, total);
+}
+
+// Under the lock, which others change `total` under, too.
+static void count(uint32_t number, int by)
+{
+	struct tally *tally = profile_tally(number);
+	uint64_t total = atomic_load_explicit(&tally->total, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)by, memory_order_release); // all else of it is told, too
+	atomic_store_explicit(&tally->total, total + (uint64_t)(int64_t)by, memory_order_relaxed);
+	count_in_box(number, by, by);
 }
 
 static uint32_t insert(const struct tally *key)
@@ -269,7 +276,7 @@ static uint32_t count_one(const struct tally *key)
 	if (number == 0)
 		number = insert(key);
 	if (number != 0)
-		count(number, 1, 1);
+		count(number, 1);
 	mutex_unlock(&profile.lock);
 	return number;
 }
@@ -334,12 +341,15 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 
 void profile_freed(uint32_t tally)
 {
-	count(tally, -1, 0);
+	atomic_fetch_add_explicit(&profile_tally(tally)->live, (uint64_t)-1, memory_order_release);
+	count_in_box(tally, -1, 0);
 }
 
 void profile_cancel(uint32_t tally)
 {
-	count(tally, -1, -1);
+	mutex_lock(&profile.lock);
+	count(tally, -1);
+	mutex_unlock(&profile.lock);
 }
 
 uint64_t profile_lost(void)
