@@ -52,7 +52,7 @@ struct vmag_root {
 	uint64_t fronts;                  // pointer to the first one
 	uint64_t processors;              // pointer to an array of pointers, of which some may be NULL; NULL: there are none
 	uint64_t processors_count;        // uint32_t
-	uint64_t processors_word;         // uint64_t: (number of the arena that they all belong to + 1) << 8
+	uint64_t processors_word;         // uint64_t: (number of the arena that most of their objects belong to + 1) << 8
 	uint64_t base_mapped;             // uint64_t: bytes
 	uint64_t magazine_pages;          // pages (not a pointer to them) of the magazines
 	// Offsets; `…_bytes`: sizes of elements of arrays.
@@ -100,6 +100,12 @@ struct vmag_root {
 
 	// Appended: slabs that are larger than their bin says; bin_slabs and bin_partial_slabs count one as many times.
 	uint32_t slab_lg_times; // uint8_t: 2^ it times as large, with as many times the buffers
+
+	// Appended: fronts of processors hold objects of several arenas, the page map says which; what lies beyond a magazine's rounds there
+	// is no round, whatever it looks like.
+	uint32_t processor_tops;         // pointer to an array by slot of pointers: the end of the loaded magazine's rounds
+	uint32_t processor_object_slots; // slots of objects; beyond them are those of object caches
+	uint32_t magazine_rounds;        // uint32_t: of one that is not loaded
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

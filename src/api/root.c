@@ -58,6 +58,7 @@ static void tell_heap(struct vmag_root *root)
 		.bin_slab_bytes = offsetof(struct bin, shape.slab_bytes),
 		.bin_buffers = offsetof(struct bin, shape.buffers),
 		.magazine_capacity = offsetof(struct magazine, capacity),
+		.magazine_rounds = offsetof(struct magazine, rounds),
 		.magazine_slots = offsetof(struct magazine, round),
 		.library_version = VMAG_VERSION,
 		.options = address(&options),
@@ -102,6 +103,7 @@ static void tell_counters(struct vmag_root *root)
 	fronts_tell(root);
 	caches_tell(root);
 	root->processors_word = address(&cpu_word);
+	root->processor_object_slots = CPU_SLOTS;
 	processors_tell(root);
 }
 

@@ -36,9 +36,9 @@ static struct magazine *fill(struct vmag_cache *cache, struct magazine *magazine
 	return magazine;
 }
 
-static void bring(struct vmag_cache *cache, struct magazine *magazine)
+static void bring(struct vmag_cache *cache, struct processor *processor, struct magazine *magazine)
 {
-	struct magazine *left = processor_bring(processor_slot_of_cache(cache->id), magazine);
+	struct magazine *left = processor_bring(processor, processor_slot_of_cache(cache->id), magazine);
 
 	if (left != NULL)
 		cache_leave_magazine(cache, left);
@@ -69,7 +69,7 @@ bool cache_cpu_refill(struct vmag_cache *cache)
 	if (full == NULL)
 		return false;
 	filled = full->rounds > 0;
-	bring(cache, full);
+	bring(cache, processor, full);
 	return filled;
 }
 
@@ -90,7 +90,7 @@ bool cache_cpu_make_room(struct vmag_cache *cache)
 		empty = cache_new_magazine(cache);
 	if (empty == NULL)
 		return false;
-	bring(cache, empty);
+	bring(cache, processor, empty);
 	return true;
 }
 

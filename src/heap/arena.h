@@ -73,6 +73,10 @@ struct arena *arena_for_thread(void);
 // The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet
 // (heap/explicit.h shows the loop).
 struct arena *arena_of(unsigned id);
+static inline struct arena *arena_of_word(uintptr_t word)
+{
+	return arena_of((unsigned)(word >> 8) - 1);
+}
 unsigned arenas_end(void);
 unsigned arenas_created(void); // arenas in existence
 

@@ -61,7 +61,7 @@ CPU_FAST bool cpu_fast_push(intptr_t way, void *object)
 	uintptr_t word = page_map_word(object);
 
 	if (LIKELY(way > 0))
-		return LIKELY(word - cpu_word < CLASSES) && LIKELY(rseq_push((void ***)way, word - cpu_word, object));
+		return LIKELY(rseq_push((void ***)way, cpu_slot((void ***)way, word), object));
 	return way < 0 && tallied_push((struct front *)-way, word, object);
 }
 

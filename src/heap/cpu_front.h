@@ -1,18 +1,46 @@
-// malloc on fronts of processors (magazine/processors.h): their slots are the classes, their depots and slabs those of one arena.
+// malloc on fronts of processors (magazine/processors.h): their slots are the classes, their depots and slabs those of arenas.
+//
+// Threads migrate, so most classes are all processors' alike: one arena has them, and what is freed elsewhere is at home everywhere. But
+// objects smaller than a cache line would come to share lines, so each processor takes those from an arena of its own, and keeps what is freed
+// of others' apart, in further slots, until a magazine of them goes home:
+//
+//   slot      1 … 4           5 … 45            HOMEWARD + 1 … 4
+//   objects   of its arena    of the first      of other processors' arenas, never given out here
+//
+// The kind of a slot (processor_kinds) is the page map's word of its objects; 0 for the last, which take what no other does.
 // Chosen by the option front:cpu; docs/decisions/0016-cpu-fronts.md.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
+
 #include "heap/arena.h"
 #include "magazine/processors.h"
 
-// The page map's word, class 0, of the arena whose objects the fronts hold; 0 before there is one.
-extern uintptr_t cpu_word HIDDEN;
+enum {
+	OWN_CLASSES = 5,    // classes below, smaller than a cache line, are each processor's own
+	HOMEWARD = CLASSES,
+	CPU_SLOTS = HOMEWARD + OWN_CLASSES,
+};
 
-// The arena of all processors, for what is not kept in magazines. NULL: no memory.
+// The page map's word, class 0, of the first arena; and of the first number beyond the arenas that processors have. 0 before there is any.
+extern uintptr_t cpu_word HIDDEN;
+extern _Atomic uintptr_t cpu_words_end HIDDEN;
+
+// The first arena, of most classes and of what is not kept in magazines. NULL: no memory.
 struct arena *cpu_front_arena(void);
 
-// NULL, false: no front, no memory for magazines, or another arena's object; the slabs have to serve. May call the system.
+// Where an object with that word goes on the front with these tops; 0, which is always closed: to its slab.
+static inline uintptr_t cpu_slot(void ***tops, uintptr_t word)
+{
+	uintptr_t class = word_class(word);
+
+	if (LIKELY(processor_kinds(tops)[class] == (uint16_t)word))
+		return class;
+	return class < OWN_CLASSES && word < atomic_load_explicit(&cpu_words_end, memory_order_relaxed) ? HOMEWARD + class : 0;
+}
+
+// NULL, false: no front, no memory for magazines, or an object of an arena that no processor has; the slabs have to serve. May call the system.
 void *cpu_front_alloc(unsigned class);
 void *cpu_front_take(unsigned class); // only what is loaded
 bool cpu_front_free(uintptr_t word, void *object);
@@ -25,5 +53,6 @@ void cpu_fronts_flush(void);
 // Puts all rounds back into slabs, where misuse is noticed.
 void cpu_fronts_drain(void);
 
-// Adds the rounds that the fronts hold, by class; exact while nobody allocates.
+// Adds the rounds that the fronts hold, by class; and their bytes by arena, of slabs and of page runs. Exact while nobody allocates.
 void cpu_fronts_count(size_t rounds[CLASSES]);
+void cpu_fronts_cached(size_t bytes[ARENAS_MOST][2]);

@@ -27,7 +27,7 @@ static _Noreturn void report_not_ours(const void *object, const char *call)
 
 static __attribute__((noinline)) void free_large(void *object, const char *call)
 {
-	struct arena *arena = arena_of((page_map_word(object) >> 8) - 1);
+	struct arena *arena = arena_of_word(page_map_word(object));
 	struct run *run;
 
 	if (arena != NULL && large_keep(arena, object, call)) {
@@ -47,7 +47,7 @@ static __attribute__((noinline)) void free_large(void *object, const char *call)
 static void free_by_cpu(uintptr_t word, void *object, const char *call)
 {
 	if (!cpu_front_free(word, object))
-		arena_drain(arena_of((unsigned)(word >> 8) - 1), word_class(word), &object, 1, call);
+		arena_drain(arena_of_word(word), word_class(word), &object, 1, call);
 }
 
 void heap_free_through(struct front *front, void *object, const char *call)
@@ -71,7 +71,7 @@ void heap_free_through(struct front *front, void *object, const char *call)
 	else if (UNLIKELY(class >= SLAB_CLASSES && (uintptr_t)object % GRANULE_BYTES != 0))
 		report_not_ours(object, call);
 	else if (UNLIKELY(front == NULL))
-		arena_drain(arena_of((unsigned)(word >> 8) - 1), class, &object, 1, call);
+		arena_drain(arena_of_word(word), class, &object, 1, call);
 	else if (UNLIKELY(door_leads_to_cpu()) && front == words.front)
 		free_by_cpu(word, object, call);
 	else if (word == (front->word | class))

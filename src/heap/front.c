@@ -117,7 +117,7 @@ struct front *front_get(void)
 void front_send(struct front *front, uintptr_t word, void *object)
 {
 	COUNT_SERVES(COUNT_FREE_FOREIGN);
-	struct arena *owner = arena_of((unsigned)(word >> 8) - 1);
+	struct arena *owner = arena_of_word(word);
 
 	if (UNLIKELY(owner->is_explicit)) { // at home at once, lest it be on its way when the arena is reset
 		arena_drain(owner, word_class(word), &object, 1, "free");

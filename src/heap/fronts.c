@@ -106,11 +106,7 @@ void fronts_count(size_t rounds[CLASSES])
 
 void fronts_cached(size_t bytes[ARENAS_MOST][2])
 {
-	size_t rounds[CLASSES] = { 0 };
-
-	cpu_fronts_count(rounds);
-	for (unsigned class = 1; class < CLASSES; class++)
-		bytes[0][class >= SLAB_CLASSES] += rounds[class] * class_size(class);
+	cpu_fronts_cached(bytes);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)

@@ -41,11 +41,6 @@ static struct magazine *unload(struct outbound *outbound)
 	return magazine;
 }
 
-static struct arena *owner_of(unsigned word)
-{
-	return arena_of((word >> 8) - 1);
-}
-
 size_t rounds_gather(void **rounds, size_t count, uintptr_t word)
 {
 	size_t same = 0;
@@ -64,7 +59,7 @@ void rounds_go_home(struct arena *arena, unsigned class, void **rounds, size_t c
 {
 	while (count > 0) {
 		unsigned word = page_map_word(rounds[0]);
-		struct arena *owner = word_class(word) == class ? owner_of(word) : NULL;
+		struct arena *owner = word_class(word) == class ? arena_of_word(word) : NULL;
 		size_t same = rounds_gather(rounds, count, word);
 
 		arena_drain(owner != NULL ? owner : arena, class, rounds, same, call);
@@ -84,16 +79,15 @@ static unsigned common_word(const struct magazine *full)
 	return word;
 }
 
-// Sends home what a magazine holds. Returns an empty one, NULL: there is none.
-static struct magazine *send_home(struct front *front, unsigned class, struct magazine *magazine)
+struct magazine *outbound_send_home(struct arena *arena, unsigned class, struct magazine *magazine)
 {
 	bool full = magazine->rounds == magazine->capacity;
 	unsigned word = full ? common_word(magazine) : 0;
-	struct arena *owner = word_class(word) == class ? owner_of(word) : NULL;
+	struct arena *owner = word_class(word) == class ? arena_of_word(word) : NULL;
 
 	if (owner != NULL && !arena_depot_is_full(owner, class, magazine->rounds, false))
 		return arena_exchange_full(owner, class, magazine);
-	rounds_go_home(front->arena, class, magazine->round, magazine->rounds, "free");
+	rounds_go_home(arena, class, magazine->round, magazine->rounds, "free");
 	magazine->rounds = 0;
 	return magazine;
 }
@@ -147,7 +141,7 @@ bool outbound_make_room(struct front *front, unsigned class)
 	magazine = unload(outbound);
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
-		magazine = send_home(front, class, magazine);
+		magazine = outbound_send_home(front->arena, class, magazine);
 	}
 	grow_capacity(front, class);
 	magazine = fit(front, class, magazine);
@@ -189,7 +183,7 @@ static void flush_class(struct front *front, unsigned class)
 		front->outbound_sent[class] = 0;
 	}
 	if (magazine != NULL)
-		magazine = send_home(front, class, magazine);
+		magazine = outbound_send_home(front->arena, class, magazine);
 	if (magazine != NULL)
 		magazine_destroy(magazine);
 }

@@ -25,6 +25,9 @@ void outbound_flush(struct front *front);
 size_t outbound_bytes(const struct front *front);
 void outbound_forget(struct front *front);
 
+// Sends home what a magazine holds. Returns an empty one, NULL: there is none. `arena` as below.
+struct magazine *outbound_send_home(struct arena *arena, unsigned class, struct magazine *magazine);
+
 // Puts rounds back into the slabs of whichever arenas own them, an owner's at once. Their order changes. `arena` is asked about
 // those that are misuse, `call` named then.
 void rounds_go_home(struct arena *arena, unsigned class, void **rounds, size_t count, const char *call);

@@ -13,7 +13,10 @@ static void *const closed_magazine[2] = { NULL, MAGAZINE_FULL };
 
 // No processor has that number, and the kernel gives it to no thread that is not registered.
 enum { NO_NUMBER = INT32_MIN };
-static const int64_t no_number = NO_NUMBER;
+static const struct {
+	uint16_t kinds[PROCESSOR_CLASSES];
+	int64_t number;
+} nowhere = { .number = NO_NUMBER };
 
 void ***cpu_nowhere;
 
@@ -24,6 +27,7 @@ static struct {
 	struct processor *_Atomic *of; // by number; NULL: not made yet. Written under lock.
 	// Under lock.
 	unsigned slots; // that may be in use: those below
+	unsigned made;  // fronts
 	bool stopped;   // all of them, for fork
 } processors = { .lock = MUTEX_INIT(RANK_CPU_FRONTS) };
 
@@ -53,7 +57,7 @@ bool processors_init(void)
 		return false;
 	processors.numbers = numbers;
 	processors.slots = PROCESSOR_CLASSES;
-	cpu_nowhere = (void ***)(uintptr_t)(&no_number + 1);
+	cpu_nowhere = (void ***)(uintptr_t)(&nowhere + 1);
 	return true;
 }
 
@@ -74,21 +78,24 @@ void processors_open(unsigned slot)
 	mutex_unlock(&processors.lock);
 }
 
-enum { TOPS_BYTES = sizeof(void **) + PROCESSOR_SLOTS * (sizeof(void **) + sizeof(struct processor_slot)) };
+enum {
+	BEFORE_TOPS_BYTES = PROCESSOR_CLASSES * sizeof(uint16_t) + sizeof(void **), // kinds and number
+	TOPS_BYTES = BEFORE_TOPS_BYTES + PROCESSOR_SLOTS * (sizeof(void **) + sizeof(struct processor_slot)),
+};
 
 static struct processor *create(unsigned number)
 {
 	struct processor *processor = base_alloc(sizeof *processor);
-	void ***tops = processor == NULL ? NULL : base_alloc_table(TOPS_BYTES);
+	char *table = processor == NULL ? NULL : base_alloc_table(TOPS_BYTES);
 
-	if (tops == NULL) {
+	if (table == NULL) {
 		if (processor != NULL)
 			base_free(processor, sizeof *processor);
 		return NULL;
 	}
 	memset(processor, 0, sizeof *processor);
 	processor->number = (int)number;
-	processor->tops = tops + 1;
+	processor->tops = (void ***)(void *)(table + BEFORE_TOPS_BYTES);
 	processor->slots = (struct processor_slot *)(void *)(processor->tops + PROCESSOR_SLOTS);
 	mutex_init(&processor->lock, RANK_CPU_FRONT);
 	return processor;
@@ -98,6 +105,7 @@ static struct processor *create(unsigned number)
 static void publish(struct processor *processor, unsigned number)
 {
 	close_slots(processor->tops, 0, processors.slots);
+	processor->place = processors.made++;
 	processor->stopped = processors.stopped;
 	set_number(processor, processor->stopped ? NO_NUMBER : (int64_t)number);
 	atomic_store_explicit(&processors.of[number], processor, memory_order_release);
@@ -115,7 +123,7 @@ static struct processor *make(unsigned number)
 		publish(fresh, number);
 	mutex_unlock(&processors.lock);
 	if (late) {
-		base_free_table(fresh->tops - 1, TOPS_BYTES);
+		base_free_table((char *)(void *)fresh->tops - BEFORE_TOPS_BYTES, TOPS_BYTES);
 		base_free(fresh, sizeof *fresh);
 	}
 	return processor_of(number);
@@ -242,14 +250,14 @@ enum found processor_find_slots(struct processor *processor, unsigned slot, stru
 	}
 }
 
-struct magazine *processor_bring(unsigned slot, struct magazine *magazine)
+struct magazine *processor_bring(struct processor *processor, unsigned slot, struct magazine *magazine)
 {
-	struct processor *processor = processor_enter();
 	struct magazine *left = NULL;
 
-	if (processor == NULL)
-		return magazine;
-	if (processor->slots[slot].loaded == NULL)
+	mutex_lock(&processor->lock);
+	if (processor->stopped)
+		left = magazine;
+	else if (processor->slots[slot].loaded == NULL)
 		load(processor, slot, magazine);
 	else if (processor->slots[slot].previous == NULL)
 		processor->slots[slot].previous = magazine;
@@ -448,6 +456,7 @@ void processors_tell(struct vmag_root *root)
 	root->processors = (uintptr_t)&processors.of;
 	root->processors_count = (uintptr_t)&processors.numbers;
 	root->processor_slots = offsetof(struct processor, slots);
+	root->processor_tops = offsetof(struct processor, tops);
 	root->slot_bytes = sizeof(struct processor_slot);
 	root->slot_loaded = offsetof(struct processor_slot, loaded);
 	root->slot_previous = offsetof(struct processor_slot, previous);

@@ -50,8 +50,9 @@ struct processor_slot {
 struct processor {
 	// Constant after creation.
 	int number;
-	void ***tops; // by slot; written by sequences on the processor, and by the holder of the lock where they cannot commit
-		      // tops[−1] and the last one of malloc's are no tops: the number, while the front is not stopped
+	unsigned place; // how many fronts were made before
+	void ***tops;   // by slot; written by sequences on the processor, and by the holder of the lock where they cannot commit
+			// tops[−1] and the last one of malloc's are no tops: the number, while the front is not stopped
 	// Under lock.
 	struct mutex lock __attribute__((aligned(CACHE_LINE)));
 	bool stopped;
@@ -61,6 +62,13 @@ struct processor {
 
 // Words of no processor. NULL: fronts of threads serve.
 extern void ***cpu_nowhere HIDDEN;
+
+// What lies before the number: of each slot of malloc's, what whoever uses the fronts says of its objects. 0 at first, and on no processor.
+// Who pushes compares: what he finds holds for the front that the sequence commits to, or the sequence misses.
+static inline uint16_t *processor_kinds(void ***tops)
+{
+	return (uint16_t *)(void *)(tops - 1) - PROCESSOR_CLASSES;
+}
 
 // The tops of malloc's classes, or of object caches, on the processor that this thread runs on; of no processor when there
 // is no memory for a front. For sequences, which notice when the thread has come elsewhere.
@@ -89,8 +97,9 @@ enum found {
 enum found processor_find_rounds(struct processor *processor, unsigned slot, unsigned wanted, struct magazine **hand);
 enum found processor_find_slots(struct processor *processor, unsigned slot, struct magazine **hand);
 
-// A magazine comes back from the depot or from the slabs. What is returned is not needed here any more, NULL: nothing.
-struct magazine *processor_bring(unsigned slot, struct magazine *magazine);
+// A magazine comes back from the depot or from the slabs, wherever the thread runs by now. What is returned is not needed here any more,
+// NULL: nothing.
+struct magazine *processor_bring(struct processor *processor, unsigned slot, struct magazine *magazine);
 
 // Takes magazines of slots from `first` to `end` − 1 out of all processors: all, or those that were not used since the last
 // time but one. Each is given away under the locks of fronts; false: it stays where it was. Calls the system when there is anything.

@@ -92,8 +92,13 @@ class Setting:
 
 
 def check_counters(setting):
-    """Counters move by what the program does, to the object; also while it is stopped or deadlocked."""
-    with Target(setting) as target:
+    """Counters move by what the program does, to the object; also while it is stopped or deadlocked, and on fronts of processors."""
+    for front in ("front:thread", "front:cpu"):
+        check_counters_of(setting, front)
+
+
+def check_counters_of(setting, conf):
+    with Target(setting, conf) as target:
         before = setting.counters(target.pid)
         small_before = setting.live_small(target.pid)
         target.do("small", 10000)

@@ -17,7 +17,7 @@ if(PYTHON)
 endif()
 
 # On fronts of processors: a test of their own, and some of other families. Without restartable sequences the first says so.
-foreach(name fronts caches)
+foreach(name fronts lines caches)
   vmag_test_program(rseq_${name} rseq/${name}.c LIBRARIES vmag)
   target_link_options(rseq_${name} PRIVATE -Wl,--no-as-needed)
   target_compile_definitions(rseq_${name} PRIVATE _GNU_SOURCE)
@@ -30,6 +30,14 @@ endfunction()
 
 vmag_cpu_test(fronts 60 rseq_fronts)
 vmag_cpu_test(caches 60 rseq_caches)
+vmag_cpu_test(lines 30 rseq_lines)
+# As many arenas as that: two processors share one.
+vmag_cpu_test(lines_of_one_arena 30 rseq_lines shared)
+vmag_cpu_test(fronts_of_one_arena 60 rseq_fronts)
+set_tests_properties(rseq.lines rseq.lines_of_one_arena PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(rseq.lines PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,background_thread:false")
+set_tests_properties(rseq.lines_of_one_arena PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,background_thread:false,narenas:1")
+set_tests_properties(rseq.fronts_of_one_arena PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,narenas:1")
 # Where the C library registered nothing, fronts of threads serve.
 vmag_test(rseq.unregistered quick 60 rseq_fronts)
 set_tests_properties(rseq.unregistered PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu;GLIBC_TUNABLES=glibc.pthread.rseq=0")

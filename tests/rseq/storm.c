@@ -1,6 +1,10 @@
 // Tests the sequences where they are interrupted all the time: a storm of signals whose handler works on the same stacks,
 // threads that hop between processors, more threads than processors. No object may be lost or handed out twice.
 //
+// Objects belong to processors, as those smaller than a line do (heap/cpu_front.h): one that comes back where it does not belong goes
+// onto a stack of its own there, which is chosen before the sequence, by what the thread knew then; a thread that hops takes some along. None
+// may lie on the first stack of another processor.
+//
 // Every object has an owner word, changed when it is taken and when it is put back, not atomically lest most signals come there:
 // a doubled object is noticed when it is taken or in the count at the end, a lost one in the count. Control: the same with an area
 // that the kernel does not know, where nothing is restarted, must go wrong.
@@ -21,13 +25,14 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32 };
+enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32, CARRIED = 8 };
+enum { OWN = 1, HOMEWARD, STACKS };
 enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
 
 struct processor {
     int64_t number; // before the tops
-    void **top[2];  // word 1 is in use
-    void *stack[SLOTS + 2];
+    void **top[STACKS];
+    void *stack[STACKS][SLOTS + 2];
 } __attribute__((aligned(128)));
 
 static struct processor processors[STACKS_MOST];
@@ -48,35 +53,57 @@ static void set_up(void) {
     for (unsigned i = 0; i < numbers; i++) {
         struct processor *processor = &processors[i];
 
-        processor->stack[SLOTS + 1] = (void *)UINTPTR_MAX;
         for (unsigned k = 0; k < OBJECTS_EACH; k++)
-            processor->stack[1 + k] = &objects[i * OBJECTS_EACH + k];
-        processor->top[1] = &processor->stack[1 + OBJECTS_EACH];
+            processor->stack[OWN][1 + k] = &objects[i * OBJECTS_EACH + k];
+        for (unsigned which = OWN; which < STACKS; which++) {
+            processor->stack[which][SLOTS + 1] = (void *)UINTPTR_MAX;
+            processor->top[which] = &processor->stack[which][1 + (which == OWN ? OBJECTS_EACH : 0)];
+        }
         processor->number = i;
     }
 }
 
-static bool pop(void **taken) {
-    if (rseq_pop(mine->top, 1, taken))
-        return true;
-    mine = &processors[rseq_number()];
-    return rseq_pop(mine->top, 1, taken);
+// Whose it is.
+static struct processor *home_of(const struct object *object) {
+    return &processors[(size_t)(object - objects) / OBJECTS_EACH];
 }
 
-static bool push(void *object) {
-    if (rseq_push(mine->top, 1, object))
-        return true;
-    mine = &processors[rseq_number()];
-    return rseq_push(mine->top, 1, object);
-}
-
-static bool take(struct object **object) {
+// A signal's handler may change where the thread was last.
+static bool pop_here(unsigned which, struct object **object) {
+    struct processor *here = mine;
     void *taken;
 
-    if (!pop(&taken))
+    if (!rseq_pop(here->top, which, &taken))
         return false;
     *object = taken;
     CHECK(*object >= objects && *object < objects + STACKS_MOST * OBJECTS_EACH);
+    CHECK_EQ(home_of(*object) == here, which == OWN);
+    return true;
+}
+
+static bool pop(unsigned which, struct object **object) {
+    if (pop_here(which, object))
+        return true;
+    mine = &processors[rseq_number()];
+    return pop_here(which, object);
+}
+
+static bool push_here(struct object *object) {
+    struct processor *here = mine;
+
+    return rseq_push(here->top, home_of(object) == here ? OWN : HOMEWARD, object);
+}
+
+static bool push(struct object *object) {
+    if (push_here(object))
+        return true;
+    mine = &processors[rseq_number()];
+    return push_here(object);
+}
+
+static bool take(unsigned which, struct object **object) {
+    if (!pop(which, object))
+        return false;
     CHECK_EQ(atomic_load_explicit(&(*object)->owned, memory_order_relaxed), 0);
     atomic_store_explicit(&(*object)->owned, 1, memory_order_relaxed);
     return true;
@@ -100,7 +127,7 @@ static void on_signal(int number) {
 
     (void)number;
     atomic_fetch_add_explicit(&signals_seen, 1, memory_order_relaxed);
-    if (rseq_number() >= 0 && take(&object))
+    if (rseq_number() >= 0 && take(OWN, &object))
         put_back(object);
     errno = saved;
 }
@@ -130,6 +157,18 @@ static void hop(unsigned to) {
         unknown_area[RSEQ_CPU_ID / 4] = (uint32_t)sched_getcpu();
 }
 
+// With objects on their way home, of which some are at home there.
+static void hop_with_some(unsigned to) {
+    struct object *carried[CARRIED];
+    int count = 0;
+
+    while (count < CARRIED && take(HOMEWARD, &carried[count]))
+        count++;
+    hop(to);
+    while (count > 0)
+        put_back(carried[--count]);
+}
+
 static void *work(void *argument) {
     unsigned self = (unsigned)(uintptr_t)argument, cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     timer_t timer;
@@ -142,10 +181,10 @@ static void *work(void *argument) {
         struct object *held[4];
         int count = 0;
 
-        if (done % HOP_EVERY == 0)
-            hop((unsigned)(done / HOP_EVERY + self) % cpus);
-        while (count < 4 && take(&held[count]))
+        while (count < 4 && take(OWN, &held[count]))
             count++;
+        if (done % HOP_EVERY == 0)
+            hop_with_some((unsigned)(done / HOP_EVERY + self) % cpus);
         while (count > 0)
             put_back(held[--count]);
     }
@@ -154,17 +193,25 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void count(void) {
+static size_t count_stack(const struct processor *processor, unsigned which) {
     static bool there[STACKS_MOST * OBJECTS_EACH];
+    void *const *first = &processor->stack[which][1];
+
+    for (void *const *at = first; at < processor->top[which]; at++) {
+        size_t number = (size_t)((struct object *)*at - objects);
+
+        CHECK(number < numbers * OBJECTS_EACH && !there[number]);
+        CHECK_EQ(home_of(*at) == processor, which == OWN);
+        there[number] = true;
+    }
+    return (size_t)(processor->top[which] - first);
+}
+
+static void count(void) {
     size_t found = 0;
 
     for (unsigned i = 0; i < numbers; i++)
-        for (void **at = &processors[i].stack[1]; at < processors[i].top[1]; at++, found++) {
-            size_t which = (size_t)((struct object *)*at - objects);
-
-            CHECK(which < numbers * OBJECTS_EACH && !there[which]);
-            there[which] = true;
-        }
+        found += count_stack(&processors[i], OWN) + count_stack(&processors[i], HOMEWARD);
     CHECK_EQ(found + (size_t)left_over, numbers * OBJECTS_EACH);
 }
 

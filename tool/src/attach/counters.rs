@@ -7,7 +7,7 @@
 use super::Process;
 use crate::error::Result;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
-use crate::explain::root::{CacheRoot, CounterRoot};
+use crate::explain::root::{CacheRoot, CounterRoot, ProcessorMagazines};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -294,27 +294,65 @@ impl Process {
         Some(())
     }
 
-    /// Fronts of processors, all of one arena.
     fn add_processors(&self, root: &CounterRoot, arenas: &[u64], rounds: &mut Rounds) -> Option<()> {
         let table = self.memory.u64(root.processors).filter(|table| *table != 0)?;
         let count = (self.memory.u32(root.processors_count)? as usize).min(MOST_PROCESSORS);
+        let processors = self.memory.u64s(table, count)?.into_iter();
+        let mut owners = Owners::of(self, arenas)?;
+        for processor in processors.filter(|address| *address != 0) {
+            match &self.root.processor_magazines {
+                Some(magazines) => self.add_processor(root, magazines, processor, &mut owners, rounds)?,
+                None => self.add_processor_of_one_arena(root, arenas, processor, rounds)?,
+            }
+        }
+        Some(())
+    }
+
+    fn add_processor(
+        &self,
+        root: &CounterRoot,
+        magazines: &ProcessorMagazines,
+        processor: u64,
+        owners: &mut Owners,
+        rounds: &mut Rounds,
+    ) -> Option<()> {
+        let count = magazines.slots.min(MOST_CLASSES);
+        let tops = self.memory.u64(processor + magazines.tops as u64)?;
+        let tops = self.memory.u64s(tops, count)?;
+        let slots = self.memory.u64(processor + root.processor_slots as u64)?;
+        let slots = self.memory.bytes(slots, count.checked_mul(root.slot_bytes)?)?;
+        let first = self.root.magazine_slots as u64;
+        for (slot, top) in slots.chunks(root.slot_bytes.max(1)).zip(tops) {
+            let loaded = u64_in(slot, root.slot_loaded);
+            let previous = u64_in(slot, root.slot_previous);
+            if loaded != 0 {
+                owners.count(loaded + first, top.saturating_sub(loaded + first) / 8, rounds);
+            }
+            if previous != 0 {
+                let held = self.memory.u32(previous + magazines.magazine_rounds as u64)?;
+                owners.count(previous + first, held.into(), rounds);
+            }
+        }
+        Some(())
+    }
+
+    fn add_processor_of_one_arena(
+        &self,
+        root: &CounterRoot,
+        arenas: &[u64],
+        processor: u64,
+        rounds: &mut Rounds,
+    ) -> Option<()> {
         let number = (self.memory.u64(root.processors_word)? >> 8).checked_sub(1)?;
         let arena = *arenas.get(number as usize)?;
-        for processor in self
+        let slots = self.memory.u64(processor + root.processor_slots as u64)?;
+        let slots = self
             .memory
-            .u64s(table, count)?
-            .into_iter()
-            .filter(|address| *address != 0)
-        {
-            let slots = self.memory.u64(processor + root.processor_slots as u64)?;
-            let slots = self
-                .memory
-                .bytes(slots, self.root.classes.checked_mul(root.slot_bytes)?)?;
-            for offset in [root.slot_loaded, root.slot_previous] {
-                let magazine = |class: usize| u64_in(&slots, class * root.slot_bytes + offset);
-                let magazines: Vec<u64> = (0..self.root.classes).map(magazine).collect();
-                self.add_rounds(arena, &magazines, rounds);
-            }
+            .bytes(slots, self.root.classes.checked_mul(root.slot_bytes)?)?;
+        for offset in [root.slot_loaded, root.slot_previous] {
+            let magazine = |class: usize| u64_in(&slots, class * root.slot_bytes + offset);
+            let magazines: Vec<u64> = (0..self.root.classes).map(magazine).collect();
+            self.add_rounds(arena, &magazines, rounds);
         }
         Some(())
     }
@@ -340,6 +378,48 @@ impl Process {
         let slots = self.memory.u64s(magazine + self.root.magazine_slots as u64, capacity);
         let slots = slots.unwrap_or_default();
         slots.iter().filter(|slot| ROUNDS.contains(slot)).count() as u64
+    }
+}
+
+/// Whose an object is, by the page map, of which each word is read once.
+struct Owners<'a> {
+    process: &'a Process,
+    arenas: &'a [u64],
+    page_map: u64,
+    granules: u64,
+    words: HashMap<u64, u16>,
+}
+
+impl<'a> Owners<'a> {
+    fn of(process: &'a Process, arenas: &'a [u64]) -> Option<Self> {
+        Some(Self {
+            process,
+            arenas,
+            page_map: process.memory.u64(process.root.page_map)?,
+            granules: process.memory.u64(process.root.page_map_end)?,
+            words: HashMap::new(),
+        })
+    }
+
+    fn word(&mut self, object: u64) -> u16 {
+        let granule = object >> self.process.root.lg_granule;
+        let (memory, at) = (&self.process.memory, self.page_map.wrapping_add(granule.wrapping_mul(2)));
+        if granule >= self.granules {
+            return 0;
+        }
+        let read = || memory.bytes(at, 2).map_or(0, |bytes| u16_in(&bytes, 0));
+        *self.words.entry(granule).or_insert_with(read)
+    }
+
+    fn count(&mut self, first: u64, count: u64, rounds: &mut Rounds) {
+        let count = (count as usize).min(MOST_MAGAZINE_SLOTS);
+        for object in self.process.memory.u64s(first, count).unwrap_or_default() {
+            let word = usize::from(self.word(object));
+            let arena = (word >> 8).checked_sub(1).and_then(|number| self.arenas.get(number));
+            if let Some(arena) = arena {
+                *rounds.entry((*arena, word & 0xff)).or_default() += 1;
+            }
+        }
     }
 }
 

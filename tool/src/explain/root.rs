@@ -50,6 +50,8 @@ pub struct Root {
     pub ahead: Option<AheadRoot>,
     /// Where a slab says how many times larger than its bin's it is; None in a library whose slabs are all alike.
     slab_lg_times: Option<usize>,
+    /// None in a library whose processors' objects are all of one arena.
+    pub processor_magazines: Option<ProcessorMagazines>,
 }
 
 impl Root {
@@ -78,6 +80,14 @@ pub struct AheadRoot {
     pub front_words: usize,
     pub words_ahead: usize,
     pub classes: usize,
+}
+
+/// How many rounds the magazines of a processor have.
+#[derive(Debug, Clone)]
+pub struct ProcessorMagazines {
+    pub tops: usize,
+    pub slots: usize,
+    pub magazine_rounds: usize,
 }
 
 #[derive(Debug)]
@@ -285,6 +295,15 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         pages_kept: f.offset().filter(|at| *at != 0), // older libraries end with padding here
         ahead: parse_ahead(f),
         slab_lg_times: f.offset().filter(|at| *at != 0),
+        processor_magazines: parse_processor_magazines(f),
+    })
+}
+
+fn parse_processor_magazines(f: &mut Fields) -> Option<ProcessorMagazines> {
+    Some(ProcessorMagazines {
+        tops: f.offset().filter(|at| *at != 0)?,
+        slots: f.offset()?,
+        magazine_rounds: f.offset()?,
     })
 }
 
