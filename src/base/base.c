@@ -12,7 +12,7 @@
 #include "util/assert.h"
 #include "util/bits.h"
 
-enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_MOST = 2048 };
+enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_FIRST = 16, RANGES_MOST = 2048 };
 
 // Where there is much metadata, most of it boundary tags, blocks are large and of huge pages: whoever goes from tag to tag finds fewer
 // pages missing in the processor's tables.
@@ -29,13 +29,19 @@ static struct {
 	char *end;
 	unsigned lg_growth; // of the next block: it grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
-	size_t range_count; // of mapped_ranges
+	size_t range_count; // of what was mapped; more than RANGES_MOST are not noted
+	struct base_range first_ranges[RANGES_FIRST];
 	// Atomic, for statistics.
 	_Atomic size_t mapped;
 } base = { .lock = MUTEX_INIT(RANK_BASE) };
 
-// What was mapped, under the lock; more are not noted. Apart, so that the little above shares its page with others' (layout/).
-static struct base_range mapped_ranges[RANGES_MOST];
+// Apart, so that the little above shares its page with others' (layout/).
+static struct base_range more_ranges[RANGES_MOST - RANGES_FIRST];
+
+static struct base_range *range_at(size_t i)
+{
+	return i < RANGES_FIRST ? &base.first_ranges[i] : &more_ranges[i - RANGES_FIRST];
+}
 
 static void *list_pop(size_t size)
 {
@@ -78,7 +84,7 @@ static void range_add(uintptr_t start, size_t size)
 {
 	mutex_lock(&base.lock);
 	if (base.range_count < RANGES_MOST)
-		mapped_ranges[base.range_count++] = (struct base_range){ start, start + size };
+		*range_at(base.range_count++) = (struct base_range){ start, start + size };
 	mutex_unlock(&base.lock);
 }
 
@@ -86,8 +92,8 @@ static void range_remove(uintptr_t start)
 {
 	mutex_lock(&base.lock);
 	for (size_t i = 0; i < base.range_count; i++)
-		if (mapped_ranges[i].start == start)
-			mapped_ranges[i] = mapped_ranges[--base.range_count];
+		if (range_at(i)->start == start)
+			*range_at(i) = *range_at(--base.range_count);
 	mutex_unlock(&base.lock);
 }
 
@@ -183,7 +189,7 @@ size_t base_ranges(struct base_range *ranges, size_t most)
 	mutex_lock(&base.lock);
 	count = base.range_count;
 	for (size_t i = 0; i < count && i < most; i++)
-		ranges[i] = mapped_ranges[i];
+		ranges[i] = *range_at(i);
 	mutex_unlock(&base.lock);
 	return count;
 }

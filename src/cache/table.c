@@ -19,36 +19,39 @@ static struct {
 	struct vmag_cache *_Atomic by_id[CACHES_MOST];
 	uint64_t taken[CACHES_MOST / 64]; // ids
 	_Atomic unsigned end;             // one above the highest id that was ever taken
-	// Constant after caches_init.
+} table = { .lock = MUTEX_INIT(RANK_CACHES) };
+
+// Constant after caches_init. Apart: it is written at each start (layout/).
+static struct {
 	bool (*trim)(void);
 	void (*expect)(size_t bytes);
 	void (*moved)(const void *from, const void *to);
-} table = { .lock = MUTEX_INIT(RANK_CACHES) };
+} heap_calls;
 
 void caches_init(bool (*trim)(void), void (*expect)(size_t bytes), void (*moved)(const void *from, const void *to))
 {
-	table.trim = trim;
-	table.expect = expect;
-	table.moved = moved;
+	heap_calls.trim = trim;
+	heap_calls.expect = expect;
+	heap_calls.moved = moved;
 	pages_init(&cache_pages, "caches");
 	cache_fronts_init();
 }
 
 bool caches_trim_heap(void)
 {
-	return table.trim != NULL && table.trim();
+	return heap_calls.trim != NULL && heap_calls.trim();
 }
 
 void caches_expect_garbage(size_t bytes)
 {
-	if (table.expect != NULL)
-		table.expect(bytes);
+	if (heap_calls.expect != NULL)
+		heap_calls.expect(bytes);
 }
 
 void caches_tell_moved(const void *from, const void *to)
 {
-	if (table.moved != NULL)
-		table.moved(from, to);
+	if (heap_calls.moved != NULL)
+		heap_calls.moved(from, to);
 }
 
 // CACHES_MOST when all are taken.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "conf/umem_options.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -26,14 +27,15 @@ extern const char *_umem_options_init(void) __attribute__((weak));
 
 // An item: name, or name=size. Where the size is left out it is `preset`; ITEM_SIZED items must have one.
 struct item {
-	const char *name;
-	size_t *field; // NULL: accepted, and nothing to do here
+	char name[16];  // no pointers, which would be relocated at each start
+	uint16_t field; // offset in umem_options; NO_FIELD: accepted, and nothing to do here
 	size_t preset;
 	enum { ITEM_PLAIN, ITEM_CLEAR, ITEM_SIZE, ITEM_SIZED, ITEM_ADD, ITEM_REMOVE, ITEM_POLICY, ITEM_BACKEND } form;
 	size_t most;
 };
 
-#define FIELD(name) &umem_options.name
+#define FIELD(name) offsetof(struct umem_options, name)
+#define NO_FIELD UINT16_MAX
 
 static const struct item debug_items[] = {
 	{ "guards", FIELD(guards), 1, ITEM_PLAIN, 0 },
@@ -47,11 +49,11 @@ static const struct item debug_items[] = {
 	{ "mtbf", FIELD(mtbf), 0, ITEM_SIZED, UINT32_MAX },
 	{ "checknull", FIELD(check_null), 1, ITEM_PLAIN, 0 },
 	{ "noabort", FIELD(no_abort), 1, ITEM_PLAIN, 0 },
-	{ "verbose", NULL, 0, ITEM_PLAIN, 0 },
-	{ "allverbose", NULL, 0, ITEM_PLAIN, 0 },
+	{ "verbose", NO_FIELD, 0, ITEM_PLAIN, 0 },
+	{ "allverbose", NO_FIELD, 0, ITEM_PLAIN, 0 },
 	{ "nosignal", FIELD(no_signal), 1, ITEM_PLAIN, 0 },
 	{ "random", FIELD(random), 1, ITEM_PLAIN, 0 },
-	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+	{ "", NO_FIELD, 0, ITEM_PLAIN, 0 },
 };
 
 static const struct item logging_items[] = {
@@ -59,7 +61,7 @@ static const struct item logging_items[] = {
 	{ "contents", FIELD(log_contents), LOG, ITEM_SIZE, SIZE_MAX },
 	{ "fail", FIELD(log_fail), LOG, ITEM_SIZE, SIZE_MAX },
 	{ "slab", FIELD(log_slab), LOG, ITEM_SIZE, SIZE_MAX },
-	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+	{ "", NO_FIELD, 0, ITEM_PLAIN, 0 },
 };
 
 static const struct item option_items[] = {
@@ -70,12 +72,12 @@ static const struct item option_items[] = {
 	{ "backend", FIELD(sbrk), 0, ITEM_BACKEND, 0 },
 	{ "allocator", FIELD(heap_policy), 0, ITEM_POLICY, 0 },
 	{ "max_contention", FIELD(max_contention), 0, ITEM_SIZED, SIZE_MAX },
-	{ "size_add", NULL, 0, ITEM_ADD, 0 },
-	{ "size_remove", NULL, 0, ITEM_REMOVE, 0 },
-	{ "size_clear", NULL, 0, ITEM_CLEAR, 0 },
+	{ "size_add", NO_FIELD, 0, ITEM_ADD, 0 },
+	{ "size_remove", NO_FIELD, 0, ITEM_REMOVE, 0 },
+	{ "size_clear", NO_FIELD, 0, ITEM_CLEAR, 0 },
 	{ "sbrk_minalloc", FIELD(sbrk_least), 0, ITEM_SIZED, PTRDIFF_MAX / 2 },
 	{ "sbrk_pagesize", FIELD(sbrk_page), 0, ITEM_SIZED, SIZE_MAX },
-	{ NULL, NULL, 0, ITEM_PLAIN, 0 },
+	{ "", NO_FIELD, 0, ITEM_PLAIN, 0 },
 };
 
 static void complain(const char *variable, const char *item, size_t length, const char *why)
@@ -119,23 +121,23 @@ static bool read_size(const char *value, size_t length, size_t *size)
 
 static const struct item *find_item(const struct item *items, const char *name, size_t length)
 {
-	for (; items->name != NULL; items++)
+	for (; items->name[0] != '\0'; items++)
 		if (strlen(items->name) == length && memcmp(items->name, name, length) == 0)
 			return items;
 	return NULL;
 }
 
 struct word {
-	const char *name;
+	char name[8];
 	size_t value;
 };
 
-static const struct word policies[] = { { "instant", 0 }, { "best", 0x100 }, { "first", 0x200 }, { "next", 0x400 }, { NULL, 0 } };
-static const struct word backends[] = { { "mmap", false }, { "sbrk", true }, { NULL, 0 } };
+static const struct word policies[] = { { "instant", 0 }, { "best", 0x100 }, { "first", 0x200 }, { "next", 0x400 }, { "", 0 } };
+static const struct word backends[] = { { "mmap", false }, { "sbrk", true }, { "", 0 } };
 
 static bool read_word(const struct word *words, const char *value, size_t length, size_t *read)
 {
-	for (; words->name != NULL; words++)
+	for (; words->name[0] != '\0'; words++)
 		if (strlen(words->name) == length && memcmp(words->name, value, length) == 0) {
 			*read = words->value;
 			return true;
@@ -184,8 +186,8 @@ static const char *take_item(const struct item *items, const char *text, size_t 
 		return why;
 	if (item->form == ITEM_ADD || item->form == ITEM_REMOVE || item->form == ITEM_CLEAR)
 		return note_size(item, size);
-	if (item->field != NULL)
-		*item->field = item->most != 0 ? min_size(size, item->most) : size;
+	if (item->field != NO_FIELD)
+		*(size_t *)(void *)((char *)&umem_options + item->field) = item->most != 0 ? min_size(size, item->most) : size;
 	return NULL;
 }
 
