@@ -5,9 +5,7 @@
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
 //   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
 //                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB.
-// Huge pages: a heap that grows fast, or has many active bytes, will fill the chunks it imports, so these are asked for as huge
-// pages, for one page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the
-// kernel fill its holes (docs/decisions/0005).
+// Huge pages: pages/huge.h.
 //
 // Purging is done by whoever comes by, with no lock held across the system call.
 //

@@ -1,0 +1,109 @@
+// Which chunks are asked for as huge pages (docs/decisions/0005): those of heaps that will fill them, and of objects that will be
+// filled.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "pages/huge.h"
+
+#include <stdatomic.h>
+
+#include "conf/options.h"
+#include "os/clock.h"
+#include "os/pages.h"
+#include "pages/page_map.h"
+#include "util/bits.h"
+
+enum {
+	CHUNKS_A_LOOK = 32,                // chunks of objects until one is left to small pages again, to be looked at
+	DENSE_BYTES = CHUNK_BYTES / 8 * 5, // resident in it: from there on huge pages make little more resident
+	HUGE_LEAST = 4 * 1024 * 1024,      // active bytes from which on new chunks of a heap that grows fast will surely be filled
+	HUGE_SURE = 40 * 1024 * 1024,      // and of any: what is not used yet of a chunk is beyond notice
+	HUGE_OBJECT = 8 * 1024 * 1024,     // bytes of an object for which it is asked in small heaps as well
+	FAST_US = 10000,                   // processor time for a chunk, of which 512 page faults would be a tenth
+};
+
+// Whether objects of a kind are written to all over, so that huge pages do not make more resident than small ones: as they were in the last chunk that
+// was left to small pages. One in 32 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
+static enum density density_of(struct looks *looks, uintptr_t start)
+{
+	uintptr_t before = atomic_exchange_explicit(&looks->at, 0, memory_order_relaxed);
+	uint32_t chunk = atomic_fetch_add_explicit(&looks->chunks, 1, memory_order_relaxed);
+	enum density density;
+
+	if (before != 0)
+		atomic_store_explicit(&looks->density, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES ? DENSE : SPARSE,
+				      memory_order_relaxed);
+	density = atomic_load_explicit(&looks->density, memory_order_relaxed);
+	if (density == DENSE && chunk % CHUNKS_A_LOOK != CHUNKS_A_LOOK - 1)
+		return DENSE;
+	atomic_store_explicit(&looks->at, start, memory_order_relaxed);
+	return density == DENSE ? DENSITY_UNKNOWN : density;
+}
+
+// Whether the program is growing fast: since a chunk was begun last, by whatever thread, it took less than FAST_US. That an object begins one
+// which fills chunks by itself says nothing, unless others were allocated meanwhile. A program that grows slowly has time for page faults, and is better off
+// without the unused part of a huge page.
+static bool grows_fast(struct pages *pages, size_t size)
+{
+	static _Atomic uint64_t begun_at; // processor time, us
+	size_t active = pages_active_bytes(pages), from = atomic_exchange_explicit(&pages->begun_with, active, memory_order_relaxed);
+	uint64_t now = os_clock_process_us(), before = atomic_exchange_explicit(&begun_at, now, memory_order_relaxed);
+
+	return now - before < FAST_US && (size < CHUNK_BYTES || active > from + size);
+}
+
+static bool is_small_object(size_t size, enum use use)
+{
+	return use <= USE_OBJECT && size < CHUNK_BYTES;
+}
+
+static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
+{
+	size_t active = pages_active_bytes(pages), others = active - min_size(size, active);
+	bool fast = grows_fast(pages, size) ||
+		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
+
+	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
+}
+
+static void ask(struct pages *pages, uintptr_t start, size_t size)
+{
+	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
+	os_pages_huge((void *)start, size, true);
+}
+
+// In a heap that is not sure to fill chunks. What the program reads of a large object that is not zero it has written before, so it is filled, or from
+// its start on: all but the first chunk is asked for, and that too if the one before was filled; and of the last fifth nothing, by which a size class may
+// exceed what the program wanted. Not if the one before was not used where it begins: stacks are used from their ends.
+static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size)
+{
+	size_t bytes = round_down(size - size / 5, CHUNK_BYTES);
+
+	switch (density_of(&pages->large_objects, start)) {
+	case SPARSE:
+		break;
+	case DENSITY_UNKNOWN:
+		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
+		break;
+	case DENSE:
+		ask(pages, start, bytes);
+	}
+}
+
+void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
+{
+	bool always = options.thp == THP_ALWAYS;
+
+	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
+		return;
+	if (!always && !heap_will_fill(pages, size, use)) {
+		if (use == USE_OBJECT && size >= HUGE_OBJECT)
+			ask_for_large_object(pages, start, size);
+		else if (is_small_object(size, use))
+			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
+		return;
+	}
+	if (!always && is_small_object(size, use) && density_of(&pages->objects, start) != DENSE)
+		return;
+	ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES));
+	if (size < CHUNK_BYTES) // the rest will be resident with the first touch
+		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
+}

@@ -1,0 +1,14 @@
+// Huge pages: a heap that grows fast, or has many active bytes, will fill the chunks it imports, so these are asked for as huge pages, for one
+// page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the kernel fill its holes. The
+// reasons and measurements are in docs/decisions/0005.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "pages/runs.h"
+
+// What is known of a request: an object may be used here and there, more so if its zeroes are those of the system, slabs are filled, what has
+// outgrown its place was filled before.
+enum use { USE_ZEROED, USE_OBJECT, USE_SLAB, USE_GROWN };
+
+// `size` bytes at `start` are taken into use: asks for the chunks that they fill or begin, where that pays. No lock is held.
+void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use);
