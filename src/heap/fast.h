@@ -39,19 +39,26 @@ static inline __attribute__((always_inline)) void *fast_take(intptr_t place, voi
 	return object;
 }
 
-// Of a size that the fast path serves.
-static inline __attribute__((always_inline)) void *fast_malloc_served(size_t size, void *(*miss)(size_t))
+// Of a size that the fast path serves; NULL: a miss.
+static inline __attribute__((always_inline)) void *fast_pop_served(size_t size)
 {
 	intptr_t place = front_places[size];
 	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
-	return UNLIKELY(!magazine_is_round(next)) ? miss(size) : fast_take(place, top, next, FAST_OPEN);
+	return UNLIKELY(!magazine_is_round(next)) ? NULL : fast_take(place, top, next, FAST_OPEN);
+}
+
+static inline __attribute__((always_inline)) void *fast_pop(size_t size)
+{
+	return UNLIKELY(front_is_beyond(size)) ? NULL : fast_pop_served(size);
 }
 
 static inline __attribute__((always_inline)) void *fast_malloc(size_t size, void *(*miss)(size_t))
 {
-	return UNLIKELY(front_is_beyond(size)) ? miss(size) : fast_malloc_served(size, miss);
+	void *object = fast_pop(size);
+
+	return UNLIKELY(object == NULL) ? miss(size) : object;
 }
 
 // The object freed last, for the functions whose users look for it (jemalloc's own tests do): the one ahead stays.

@@ -310,17 +310,27 @@ static void *calloc_run(size_t size, unsigned class)
 	return object;
 }
 
+static __attribute__((noinline)) void *calloc_missed(size_t bytes)
+{
+	void *object;
+
+	if (bytes > PTRDIFF_MAX)
+		return heap_no_memory();
+	if (bytes > SLAB_MOST && !debugging())
+		return calloc_run(bytes, size_class(bytes));
+	object = heap_malloc_missed(bytes);
+	return object == NULL ? NULL : memset(object, 0, bytes);
+}
+
 void *heap_calloc(size_t count, size_t size)
 {
 	size_t bytes;
 	void *object;
 
-	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
-		return heap_no_memory();
-	if (bytes > SLAB_MOST && !debugging())
-		return calloc_run(bytes, size_class(bytes));
-	object = fast_malloc(bytes, heap_malloc_missed);
-	return object == NULL ? NULL : memset(object, 0, bytes);
+	if (__builtin_mul_overflow(count, size, &bytes))
+		bytes = SIZE_MAX;
+	object = fast_pop(bytes);
+	return UNLIKELY(object == NULL) ? calloc_missed(bytes) : memset(object, 0, bytes);
 }
 
 // The class of an aligned request's object: the first whose size is a multiple of the alignment. Alignments of a page or

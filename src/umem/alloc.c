@@ -70,15 +70,9 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, size_t align, enu
 	return buffer;
 }
 
-static inline void *nothing(size_t size)
-{
-	(void)size;
-	return NULL;
-}
-
 EXPORT void *umem_alloc(size_t size, int flags)
 {
-	void *buffer = LIKELY(front_is_short(size)) ? fast_malloc_served(size, nothing) : NULL;
+	void *buffer = LIKELY(front_is_short(size)) ? fast_pop_served(size) : NULL;
 
 	return LIKELY(buffer != NULL) ? buffer : alloc_slow(size, 0, GUARD_UMEM, flags);
 }
