@@ -129,14 +129,15 @@ static void *zeroed_guarded(void *object, size_t size)
 
 void *heap_mallocx(size_t size, int flags)
 {
-	size_t align = align_of(flags), bytes = heap_size_for(align, size);
+	size_t align = align_of(flags), bytes;
 	void *object;
 	bool zeroed;
 
-	if (is_plain(flags) && align == 0)
-		return (flags & ZERO) != 0 && bytes != 0 ? heap_calloc(1, debugging() ? size : bytes) : heap_malloc(size);
 	if (is_plain(flags) && (flags & ZERO) == 0)
-		return heap_aligned(align, size);
+		return align == 0 ? heap_malloc(size) : heap_aligned(align, size);
+	bytes = heap_size_for(align, size);
+	if (is_plain(flags) && align == 0)
+		return bytes != 0 ? heap_calloc(1, debugging() ? size : bytes) : heap_malloc(size);
 	if (debugging())
 		return zeroed_guarded(heap_aligned(align, size), size);
 	if (bytes == 0) {
@@ -189,11 +190,14 @@ static void *copy_to(void *object, size_t old_size, size_t size, int flags)
 
 void *heap_rallocx(void *object, size_t size, int flags)
 {
-	size_t align = align_of(flags), bytes = heap_size_for(align, size), old_size;
+	size_t align = align_of(flags), bytes, old_size;
 	void *result;
 
 	if (object == NULL)
 		return heap_mallocx(size, flags);
+	if (flags == 0 && size != 0 && !debugging())
+		return heap_realloc(object, class_round(size), "rallocx"); // rounded up, so that all that can be used is kept
+	bytes = heap_size_for(align, size);
 	old_size = heap_usable_size(object, "rallocx");
 	if (bytes == 0) {
 		errno = ENOMEM;

@@ -333,21 +333,10 @@ void *heap_calloc(size_t count, size_t size)
 	return UNLIKELY(object == NULL) ? calloc_missed(bytes) : memset(object, 0, bytes);
 }
 
-// The class of an aligned request's object: the first whose size is a multiple of the alignment. Alignments of a page or
-// less only.
-static unsigned aligned_class(size_t align, size_t size)
-{
-	unsigned class = size_class(max_size(size, align));
-
-	while (class < SLAB_CLASSES && (class_size(class) & (align - 1)) != 0)
-		class++;
-	return class;
-}
-
 static size_t aligned_size(size_t align, size_t size)
 {
 	if (align <= os_page_size())
-		return class_size(aligned_class(align, size));
+		return class_size(size_class(aligned_request(align, size)));
 	return class_round(max_size(size, RUN_LEAST));
 }
 
@@ -380,9 +369,18 @@ void *heap_plain_aligned(size_t align, size_t size)
 	return allocated(object, bytes);
 }
 
-void *heap_aligned(size_t align, size_t size)
+static __attribute__((noinline)) void *aligned_missed(size_t align, size_t size)
 {
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : heap_plain_aligned(align, size);
+}
+
+enum { ALIGN_SERVED = 4096 }; // a page at least, at which slabs begin
+
+void *heap_aligned(size_t align, size_t size)
+{
+	void *object = align - 1 < ALIGN_SERVED && size < PTRDIFF_MAX ? fast_pop(aligned_request(align, size)) : NULL;
+
+	return UNLIKELY(object == NULL) ? aligned_missed(align, size) : object;
 }
 
 // All locks, in the order of their ranks.

@@ -50,6 +50,20 @@ static void check_every_size(void) {
     }
 }
 
+// The first class that is large enough and a multiple of the alignment.
+static void check_aligned(void) {
+    for (size_t align = 8; align <= 65536; align *= 2) {
+        unsigned class = 1;
+
+        for (size_t size = 0; size <= 512 * 1024; size++) {
+            while (sizes[class] < size || sizes[class] % align != 0)
+                class++;
+            if (class_round(aligned_request(align, size)) != sizes[class])
+                CHECK_SAY(false, "%zu bytes at %zu: %zu, not %zu", size, align, class_round(aligned_request(align, size)), sizes[class]);
+        }
+    }
+}
+
 static void check_largest(void) {
     size_t most = PTRDIFF_MAX;
 
@@ -83,6 +97,7 @@ int main(void) {
     check_class_sizes();
     check_borders();
     check_every_size();
+    check_aligned();
     check_largest();
     return 0;
 }
