@@ -403,7 +403,10 @@ impl<'a> Owners<'a> {
 
     fn word(&mut self, object: u64) -> u16 {
         let granule = object >> self.process.root.lg_granule;
-        let (memory, at) = (&self.process.memory, self.page_map.wrapping_add(granule.wrapping_mul(2)));
+        let (memory, at) = (
+            &self.process.memory,
+            self.page_map.wrapping_add(granule.wrapping_mul(2)),
+        );
         if granule >= self.granules {
             return 0;
         }
