@@ -55,40 +55,58 @@ static void freeing(const vmag_vmem_t *arena, const void *start, size_t size)
 
 static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t size, int flags)
 {
-	void *object = quantum_take(arena, size);
+	void *object = quantum_serves(arena, size) ? quantum_take(arena, size) : NULL;
 
 	if (request_waits())
 		sampling_obey();
 	cache_door(!caches_are_watched());
 	if (object == NULL)
-		object = size - 1 < arena->qcache_max ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
+		object = quantum_serves(arena, size) ? quantum_alloc(arena, size, flags, "vmag_vmem_alloc") :
 							(void *)resource_alloc(arena, size, flags, "vmag_vmem_alloc");
 	return allocated(arena, object, size);
 }
 
-EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
+// Apart, lest a hit of the thread's own move registers for it.
+static __attribute__((noinline)) void *alloc_miss(vmag_vmem_t *arena, size_t size, int flags)
 {
-	void *object = quantum_pop(arena, size);
+	void *object = quantum_pop_here(arena, size);
 
 	return LIKELY(object != NULL) ? object : alloc_slow(arena, size, flags);
+}
+
+EXPORT void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags)
+{
+	if (UNLIKELY(!quantum_serves(arena, size)))
+		return alloc_slow(arena, size, flags);
+	void *object = quantum_pop(arena, size);
+
+	return LIKELY(object != NULL) ? object : alloc_miss(arena, size, flags);
 }
 
 static __attribute__((noinline)) void free_slow(vmag_vmem_t *arena, void *address, size_t size)
 {
 	cache_door(!caches_are_watched());
 	freeing(arena, address, size);
-	if (quantum_put(arena, address, size))
+	if (quantum_may_push(arena, address, size) && quantum_put(arena, address, size))
 		return;
-	if (size - 1 < arena->qcache_max)
+	if (quantum_serves(arena, size))
 		quantum_free(arena, address, size, "vmag_vmem_free");
 	else
 		resource_free(arena, (uintptr_t)address, size, "vmag_vmem_free");
 }
 
+static __attribute__((noinline)) void free_miss(vmag_vmem_t *arena, void *address, size_t size)
+{
+	if (UNLIKELY(!quantum_push_here(arena, address, size)))
+		free_slow(arena, address, size);
+}
+
 EXPORT void vmag_vmem_free(vmag_vmem_t *arena, void *address, size_t size)
 {
-	if (UNLIKELY(!quantum_push(arena, address, size)))
+	if (UNLIKELY(!quantum_may_push(arena, address, size)))
 		free_slow(arena, address, size);
+	else if (UNLIKELY(!quantum_push(arena, address, size)))
+		free_miss(arena, address, size);
 }
 
 // Why no placement at all could satisfy the constraint; NULL: some could.

@@ -70,13 +70,19 @@ static inline void *cache_front_pop_of(uint16_t place)
 	return object;
 }
 
+// After that: of the processor's, where they serve this thread.
+static inline void *cache_front_pop_here(unsigned id)
+{
+	void *object;
+
+	return cache_words.fast_cpu != NULL && LIKELY(rseq_pop(cache_words.fast_cpu, id, &object)) ? object : NULL;
+}
+
 static inline void *cache_front_pop(const struct vmag_cache *cache)
 {
 	void *object = cache_front_pop_of(cache->fast_place);
 
-	if (LIKELY(object != NULL))
-		return object;
-	return cache_words.fast_cpu != NULL && LIKELY(rseq_pop(cache_words.fast_cpu, cache->id, &object)) ? object : NULL;
+	return LIKELY(object != NULL) ? object : cache_front_pop_here(cache->id);
 }
 
 // False: a miss. The object is not NULL.
@@ -92,10 +98,14 @@ static inline bool cache_front_push_of(uint16_t place, void *object)
 	return true;
 }
 
+static inline bool cache_front_push_here(unsigned id, void *object)
+{
+	return cache_words.fast_cpu != NULL && LIKELY(rseq_push(cache_words.fast_cpu, id, object));
+}
+
 static inline bool cache_front_push(const struct vmag_cache *cache, void *object)
 {
-	return LIKELY(cache_front_push_of(cache->fast_place, object)) ||
-	       (cache_words.fast_cpu != NULL && rseq_push(cache_words.fast_cpu, cache->id, object));
+	return LIKELY(cache_front_push_of(cache->fast_place, object)) || cache_front_push_here(cache->id, object);
 }
 
 // At a miss: makes the thread's door as it is wanted.

@@ -53,6 +53,7 @@ bool quantum_create(struct vmag_vmem *arena)
 		}
 		arena->quantum[i] = cache;
 		arena->quantum_place[i] = cache->fast_place;
+		arena->quantum_id[i] = (uint16_t)cache->id;
 	}
 	return true;
 }

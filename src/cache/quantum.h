@@ -27,15 +27,10 @@ static inline struct vmag_cache *quantum_cache(const struct vmag_vmem *arena, si
 void *quantum_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call);
 void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const char *call);
 
-// NULL, false: a miss, or not the business of quantum caches. First the thread's own tops, then, where nothing is in such a hurry, all.
-static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
+// Whether quantum caches serve a size; of an address that is freed, whether none of it can have come from the segments.
+static inline bool quantum_serves(const struct vmag_vmem *arena, size_t size)
 {
-	return size - 1 < arena->qcache_max ? cache_front_pop_of(arena->quantum_place[(size - 1) >> arena->lg_quantum]) : NULL;
-}
-
-static inline void *quantum_take(const struct vmag_vmem *arena, size_t size)
-{
-	return size - 1 < arena->qcache_max ? cache_front_take(quantum_cache(arena, size)) : NULL;
+	return size - 1 < arena->qcache_max;
 }
 
 static inline bool quantum_may_push(struct vmag_vmem *arena, const void *address, size_t size)
@@ -43,13 +38,33 @@ static inline bool quantum_may_push(struct vmag_vmem *arena, const void *address
 	return size - 1 < arena->short_free_max && address != NULL;
 }
 
+// Then. NULL, false: a miss. First the thread's own tops, then the processor's, then, where nothing is in such a hurry, whatever the door.
+static inline void *quantum_pop(const struct vmag_vmem *arena, size_t size)
+{
+	return cache_front_pop_of(arena->quantum_place[(size - 1) >> arena->lg_quantum]);
+}
+
+static inline void *quantum_pop_here(const struct vmag_vmem *arena, size_t size)
+{
+	return cache_front_pop_here(arena->quantum_id[(size - 1) >> arena->lg_quantum]);
+}
+
+static inline void *quantum_take(const struct vmag_vmem *arena, size_t size)
+{
+	return cache_front_take(quantum_cache(arena, size));
+}
+
 static inline bool quantum_push(struct vmag_vmem *arena, void *address, size_t size)
 {
-	return quantum_may_push(arena, address, size) &&
-	       cache_front_push_of(arena->quantum_place[(size - 1) >> arena->lg_quantum], address);
+	return cache_front_push_of(arena->quantum_place[(size - 1) >> arena->lg_quantum], address);
+}
+
+static inline bool quantum_push_here(struct vmag_vmem *arena, void *address, size_t size)
+{
+	return cache_front_push_here(arena->quantum_id[(size - 1) >> arena->lg_quantum], address);
 }
 
 static inline bool quantum_put(struct vmag_vmem *arena, void *address, size_t size)
 {
-	return quantum_may_push(arena, address, size) && cache_front_put(quantum_cache(arena, size), address);
+	return cache_front_put(quantum_cache(arena, size), address);
 }

@@ -33,6 +33,7 @@ struct vmag_vmem {
 	struct vmag_vmem *root; // source of source of … this one
 	unsigned lg_quantum;
 	uint16_t quantum_place[RESOURCE_QUANTUM_CACHES]; // of the tops of the object caches of the floor above, by number of quanta − 1
+	uint16_t quantum_id[RESOURCE_QUANTUM_CACHES]; // their ids
 	size_t qcache_max; // 0: no quantum caches
 	size_t short_free_max; // qcache_max, or 0 while there is reason for care: freeing then takes the long way. Written atomically, read
 			       // plainly, as one operand of a comparison
