@@ -194,8 +194,12 @@ static void front_tidy(struct front *front)
 
 void front_note_miss(struct front *front)
 {
-	if (++front->misses % MISSES_A_LOOK != 0)
-		return;
+	if (++front->misses % MISSES_A_LOOK == 0)
+		front_look(front);
+}
+
+void front_look(struct front *front)
+{
 	uint64_t now = os_clock_ms();
 
 	if ((int64_t)(now - front->tidied_at) >= TIDY_MS) {

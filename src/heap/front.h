@@ -141,6 +141,7 @@ bool front_make_room(struct front *front, unsigned class);
 
 // Counts a miss, and looks once in a while whether something is to be given back. May call malloc and free, so before anything is taken apart.
 void front_note_miss(struct front *front);
+void front_look(struct front *front); // looks now
 
 // Around whatever takes magazines apart or exchanges them, but for single rounds at the top: meanwhile no other thread comes by
 // (heap/sleepers.h). The thread stores and then looks, the other one too, with a fence in between that counts for both.

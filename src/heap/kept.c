@@ -37,54 +37,48 @@ static bool is_room(const struct arena *arena, size_t bytes)
 	return kept <= KEPT_FLOOR || kept <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
 }
 
-// Only sizes of classes, lest a slot give out less than its class; not in explicit arenas, whose reset knows all their runs; nor
-// what hooks gave.
+// Not in explicit arenas, whose reset knows all their runs; nor what hooks gave.
 bool kept_wants(const struct arena *arena, size_t bytes)
 {
-	return has_slot(bytes) && is_room(arena, bytes) && bytes == class_round(bytes) && !arena->is_explicit &&
-	       extents_are_zero(&arena->pages.extents) && pages_decay_ms(&arena->pages) != 0;
-}
-
-static void count(struct arena *arena, size_t bytes, bool more)
-{
-	bytes = round_up(bytes, os_page_size());
-	atomic_fetch_add_explicit(&arena->pages.kept_bytes, more ? bytes : -bytes, memory_order_relaxed);
+	return has_slot(bytes) && is_room(arena, bytes) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
+	       pages_decay_ms(&arena->pages) != 0;
 }
 
 static void give(struct arena *arena, struct run *run)
 {
-	count(arena, run->bytes, false);
+	kept_count(arena, run->bytes, false);
 	large_release(run);
 }
 
 // The one freed last is most likely in the processor's cache: it takes the place of the one before.
-void kept_put(struct arena *arena, struct run *run)
+static void put(struct arena *arena, struct run *run, struct run *_Atomic *slot)
 {
 	struct run *before;
 
 	run->taken = true;
 	run->sample = 0;
-	count(arena, run->bytes, true);
-	before = atomic_exchange_explicit(slot_for(arena, run->bytes), run, memory_order_acq_rel);
-	if (before != NULL)
+	kept_count(arena, run->bytes, true);
+	before = atomic_exchange_explicit(slot, run, memory_order_acq_rel);
+	if (UNLIKELY(before != NULL))
 		give(arena, before);
+}
+
+void kept_put(struct arena *arena, struct run *run)
+{
+	put(arena, run, slot_for(arena, run->bytes));
+}
+
+void kept_put_class(struct arena *arena, struct run *run, unsigned class)
+{
+	put(arena, run, &arena->kept[class - CLASSES]);
 }
 
 struct run *kept_take(struct arena *arena, size_t bytes)
 {
-	struct run *_Atomic *slot;
-	struct run *run;
+	struct run *run = has_slot(bytes) ? kept_take_from(arena, slot_for(arena, bytes)) : NULL;
 
-	if (!has_slot(bytes))
-		return NULL;
-	slot = slot_for(arena, bytes);
-	if (atomic_load_explicit(slot, memory_order_relaxed) == NULL)
-		return NULL;
-	run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
-	if (run == NULL)
-		return NULL;
-	count(arena, bytes, false);
-	run->bytes = bytes;
+	if (run != NULL)
+		run->bytes = bytes;
 	return run;
 }
 

@@ -10,13 +10,38 @@
 #pragma once
 
 #include "heap/arena.h"
+#include "os/pages.h"
 
-// Whether a run of that many bytes would be kept; and keeps it, which is in the page map no more.
+// Whether a run of that many bytes, a class size, would be kept; and keeps it, which is in the page map no more.
 bool kept_wants(const struct arena *arena, size_t bytes);
 void kept_put(struct arena *arena, struct run *run);
+void kept_put_class(struct arena *arena, struct run *run, unsigned class); // of a class beyond those of magazines
 
 // A kept run for that many bytes, a class size, to be entered in the page map; NULL: there is none.
 struct run *kept_take(struct arena *arena, size_t bytes);
+
+static inline void kept_count(struct arena *arena, size_t bytes, bool more)
+{
+	bytes = round_up(bytes, os_page_size());
+	atomic_fetch_add_explicit(&arena->pages.kept_bytes, more ? bytes : -bytes, memory_order_relaxed);
+}
+
+static inline struct run *kept_take_from(struct arena *arena, struct run *_Atomic *slot)
+{
+	struct run *run = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (run != NULL)
+		run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
+	if (run != NULL)
+		kept_count(arena, run->bytes, false);
+	return run;
+}
+
+// The same of a class beyond those of magazines, up to KEPT_MOST.
+static inline struct run *kept_take_class(struct arena *arena, unsigned class)
+{
+	return kept_take_from(arena, &arena->kept[class - CLASSES]);
+}
 
 // Frees those that were not put since the last call, or all, to the pages; true when there were any.
 bool kept_give(struct arena *arena, bool all);

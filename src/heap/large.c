@@ -60,14 +60,6 @@ void large_release(struct run *run)
 	pages_free(pages, start, bytes);
 }
 
-static void *begin_again(struct arena *arena, struct run *run)
-{
-	void *object = (void *)run_start(run);
-
-	page_map_set_again(object, (unsigned)arena_word(arena->id, run->size_class), run);
-	count(&arena_large_count(arena, run->bytes)->allocated);
-	return object;
-}
 
 // A run enters the page map and is an object. NULL, and it is freed: no memory for the map.
 static void *begin(struct arena *arena, struct run *run)
@@ -82,9 +74,16 @@ static void *begin(struct arena *arena, struct run *run)
 
 void *large_alloc_kept(struct arena *arena, size_t size)
 {
-	struct run *run = kept_take(arena, class_size(size_class_large(size)));
+	unsigned class = size_class_large(size);
+	struct run *run = kept_take_class(arena, class);
+	void *object;
 
-	return run == NULL ? NULL : begin_again(arena, run);
+	if (run == NULL)
+		return NULL;
+	object = (void *)run_start(run);
+	page_map_set_again(object, (unsigned)arena_word(arena->id, 0), run);
+	count(&arena->large[class - SLAB_CLASSES].allocated);
+	return object;
 }
 
 void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
@@ -163,14 +162,26 @@ struct run *large_end(void *object, const char *call)
 	return run;
 }
 
+// Only sizes of classes, lest a slot give out less than its class.
 bool large_keep(struct arena *arena, void *object, const char *call)
 {
 	struct run *run = page_map_known_run(object);
+	unsigned class;
 
 	if (run == NULL || run_start(run) != (uintptr_t)object || run->size_class != 0 || !kept_wants(arena, run->bytes))
 		return false;
-	end(run, object, call);
-	kept_put(arena, run);
+	class = size_class(run->bytes);
+	if (class_size(class) != run->bytes)
+		return false;
+	if (class < CLASSES || run->sample != 0) {
+		end(run, object, call);
+		kept_put(arena, run);
+		return true;
+	}
+	take(run, object, call);
+	count(&arena->large[class - SLAB_CLASSES].freed);
+	page_map_forget_run(object);
+	kept_put_class(arena, run, class);
 	return true;
 }
 
