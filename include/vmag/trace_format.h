@@ -24,7 +24,8 @@
 // In a chunk of VMAG_TRACE_EVENTS_STACKS all events that make something end with the varint of the stack's number; 0: unknown.
 //
 // Fact: a tag byte, then
-//   VMAG_TRACE_STACK  varints: number, depth, and for each frame, innermost first, the zigzag of the step from the one before
+//   VMAG_TRACE_STACK  varints: number, depth, how many of its frames, the outermost, are those of the stack before in this chunk, and for each
+//                     other frame, innermost first, the zigzag of the step from the one before, of the first from 0
 //   VMAG_TRACE_MAPS   a text: lines of /proc/self/maps, those of files in which code is executed
 //   VMAG_TRACE_LEDGER a text: the ledger (vmag/ledger.h) at the end of the process, the fields of a JSON object
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
@@ -33,6 +34,7 @@
 // 0, 1, 2, 3 …; a text is the varint of its length and its bytes. Of two facts about the same the one of the higher sequence holds.
 //
 // Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
+// In version 2 no frames are those of the stack before, and their number is not there.
 // Checksum: four lanes, at first 0, 1, 2, 3; the payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
 // lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and
 // the two halves of that xored.
@@ -43,7 +45,7 @@
 
 #define VMAG_TRACE_MAGIC 0x63746d76u // "vmtc"
 
-enum { VMAG_TRACE_VERSION = 2, VMAG_TRACE_CHUNK = 65536 };
+enum { VMAG_TRACE_VERSION = 3, VMAG_TRACE_CHUNK = 65536 };
 enum { VMAG_TRACE_EVENTS, VMAG_TRACE_EVENTS_STACKS, VMAG_TRACE_FACTS }; // what is in a chunk
 enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE, VMAG_TRACE_OTHER };
 enum {

@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/backing.h"
 #include "os/file.h"
+#include "os/module.h"
 #include "util/format.h"
 #include "vmem/resource.h"
 #include "watch/stacks.h"
@@ -21,10 +22,11 @@ enum {
 	NAMES_MOST = 1000,
 	PAYLOAD_MOST = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk),
 	LANES = 4,
-	STACK_MOST = 16 + STACK_DEPTH * 10, // bytes of one
+	STACK_MOST = 24 + STACK_DEPTH * 10, // bytes of one
 	MAPS_MOST = 48 * 1024,
 	NAME_MOST = 128,
 	LINE_MOST = 8192,
+	REST_EVERY = 64, // chunks, without need
 	RING_LEAST = 4, // places, of which one is for facts
 };
 
@@ -52,9 +54,11 @@ static struct {
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
 	struct facts *facts;
+	struct facts *stack_facts; // the chunk of stacks that is not full yet
 	uint32_t fact_chunks; // in ring mode, begun
-	struct stack *written; // the last stack whose chunk is full; NULL: none
-	uint32_t stacks_known; // the number of the last stack in the file
+	struct stack *added; // the last stack in stack_facts, or before it; NULL: none
+	uint16_t generation; // of modules, when mappings were told last; 0: never
+	uint32_t rest_at;    // chunks that were begun then
 	size_t ledger_bytes;
 	char ledger[TRACE_LEDGER_BYTES];
 	uint32_t stacks_sequence, names_sequence; // of the last chunk of stacks, and of that of the rest; NO_SEQUENCE
@@ -156,18 +160,29 @@ static void add_text(struct facts *facts, const char *text, size_t length)
 	facts->at += length;
 }
 
-static void add_stack(struct facts *facts, const struct stack *stack)
+// How many frames, from the outermost on, two stacks have in common.
+static uint32_t shared_frames(const struct stack *one, const struct stack *other)
 {
-	uintptr_t before = 0;
+	uint32_t most = one->depth < other->depth ? one->depth : other->depth, shared = 0;
+
+	while (shared < most && one->frames[one->depth - 1 - shared] == other->frames[other->depth - 1 - shared])
+		shared++;
+	return shared;
+}
+
+// `before`: the stack before in the chunk; NULL: this is the first.
+static void add_stack(struct facts *facts, const struct stack *stack, const struct stack *before)
+{
+	uint32_t shared = before == NULL ? 0 : shared_frames(stack, before);
+	uintptr_t address = 0;
 
 	*facts->at++ = VMAG_TRACE_STACK;
-	facts->at = add_varint(facts->at, stack->number);
-	facts->at = add_varint(facts->at, stack->depth);
-	for (uint32_t i = 0; i < stack->depth; i++) {
-		int64_t step = (int64_t)(stack->frames[i] - before);
+	facts->at = add_varint(add_varint(add_varint(facts->at, stack->number), stack->depth), shared);
+	for (uint32_t i = 0; i < stack->depth - shared; i++) {
+		int64_t step = (int64_t)(stack->frames[i] - address);
 
 		facts->at = add_varint(facts->at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
-		before = stack->frames[i];
+		address = stack->frames[i];
 	}
 	facts->head.events++;
 }
@@ -274,24 +289,19 @@ static bool write_facts_chunk(int file, struct facts *facts, uint32_t *sequence)
 	return write_at(file, &facts->head, place);
 }
 
-// From the first stack on that is in no full chunk.
+// Those that came since are added to the chunk, which is written anew; a full one is left behind.
 static void write_stacks(int file, struct facts *facts)
 {
-	struct stack *last = out.written;
-
-	facts_clear(facts);
-	for (struct stack *stack; (stack = stacks_after(last)) != NULL; last = stack) {
+	for (struct stack *stack; (stack = stacks_after(out.added)) != NULL; out.added = stack) {
 		if (room(facts) < STACK_MOST) {
 			if (!write_facts_chunk(file, facts, &out.stacks_sequence))
 				return;
-			out.written = last;
 			out.stacks_sequence = NO_SEQUENCE;
 			facts_clear(facts);
 		}
-		add_stack(facts, stack);
+		add_stack(facts, stack, facts->head.events == 0 ? NULL : out.added);
 	}
 	write_facts_chunk(file, facts, &out.stacks_sequence);
-	out.stacks_known = last->number;
 }
 
 static void write_the_rest(int file, struct facts *facts)
@@ -307,19 +317,40 @@ static void write_the_rest(int file, struct facts *facts)
 	write_facts_chunk(file, facts, &out.names_sequence);
 }
 
+static struct facts *make_facts(void)
+{
+	struct facts *facts = base_alloc_pages(sizeof *facts);
+
+	if (facts != NULL)
+		facts_clear(facts);
+	return facts;
+}
+
+// Where code is mapped is not asked for each time: the kernel takes long to tell.
+static bool rest_is_due(void)
+{
+	uint16_t generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed);
+	uint32_t chunks = atomic_load(&out.chunks);
+
+	if (generation == out.generation && chunks - out.rest_at < REST_EVERY)
+		return false;
+	out.generation = generation;
+	out.rest_at = chunks;
+	return true;
+}
+
 // What is new; all when `last`. Who finds another at it leaves it to that one.
 static void write_facts(int file, bool last)
 {
-	bool more;
-
 	if (atomic_exchange(&out.facts_taken, true))
 		return;
-	more = out.stacks && stacks_count() != out.stacks_known;
 	if (out.facts == NULL)
-		out.facts = base_alloc_pages(sizeof *out.facts);
-	if (out.facts != NULL && more)
-		write_stacks(file, out.facts);
-	if (out.facts != NULL && (more || last || out.names_sequence == NO_SEQUENCE))
+		out.facts = make_facts();
+	if (out.stack_facts == NULL && out.stacks)
+		out.stack_facts = make_facts();
+	if (out.stack_facts != NULL && out.stacks && stacks_after(out.added) != NULL)
+		write_stacks(file, out.stack_facts);
+	if (out.facts != NULL && (last || rest_is_due()))
 		write_the_rest(file, out.facts);
 	atomic_store(&out.facts_taken, false);
 }
@@ -395,7 +426,9 @@ void trace_file_fork_child(void)
 	atomic_store(&out.chunks, 0);
 	atomic_store(&out.facts_taken, false);
 	out.ledger_bytes = 0;
-	out.fact_chunks = out.stacks_known = 0;
-	out.written = NULL;
+	out.fact_chunks = out.rest_at = out.generation = 0;
+	out.added = NULL;
+	if (out.stack_facts != NULL)
+		facts_clear(out.stack_facts);
 	out.stacks_sequence = out.names_sequence = NO_SEQUENCE;
 }

@@ -126,6 +126,24 @@ def check_controls(vmag, library, traced, folder):
     print(f"own traces: {summary['events']} events in the second, {each:.1f} bytes each with the facts")
 
 
+# Thousands of stacks that share their outer frames: all are told whole, in few bytes.
+def check_stacks(vmag, library, folder):
+    path, out = os.path.join(folder, "stacks.trace"), os.path.join(folder, "stacks.collapsed")
+    program = "import json\ndef deep(n): return [str(n) * 50] + deep(n - 1) if n else []\n" \
+              "for i in range(40): json.loads(json.dumps({str(k): [k, {'a': deep(k % 30)}] for k in range(60)}))"
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--trace-stacks", "--", sys.executable, "-c", program],
+                   check=True, env={**os.environ, "PYTHONMALLOC": "malloc"})
+    summary = summary_of(vmag, path)
+    each = summary["file_bytes"] / summary["events"]
+    subprocess.run([vmag, "export", path, out], check=True)
+    with open(out, encoding="utf-8") as file:
+        stacks = [line.rsplit(" ", 1)[0].split(";") for line in file]
+    cut = [stack for stack in stacks if stack[0] != "_start" and len(stack) < 128]
+    print(f"{summary['events']} events of {len(stacks)} stacks, {each:.1f} bytes each")
+    assert len(stacks) > 50 and not cut, cut[:3]
+    assert each < 12
+
+
 # A trace of one second of a program that runs for three.
 def check_time_limit(vmag, library, everything, folder):
     prefix = os.path.join(folder, "second")
@@ -146,6 +164,7 @@ def main(vmag, library, sites, everything, traced):
         check_ring(vmag, library, everything, folder)
         check_killed(vmag, library, everything, folder)
         check_controls(vmag, library, traced, folder)
+        check_stacks(vmag, library, folder)
         check_time_limit(vmag, library, everything, folder)
 
 

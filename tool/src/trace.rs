@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
 const MAGIC: u32 = 0x6374_6d76;
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+const OLDEST_VERSION: u16 = 2;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
 
@@ -65,6 +66,7 @@ pub struct Event {
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     offset: u64,
+    version: u16,
     kind: u16,
     sequence: u32,
     bytes: u32,
@@ -189,7 +191,10 @@ impl Trace {
         };
         for chunk in facts {
             let read = trace.payload(&chunk)?;
-            if read.and_then(|payload| trace.facts.read(&payload)).is_none() {
+            if read
+                .and_then(|payload| trace.facts.read(&payload, chunk.version))
+                .is_none()
+            {
                 trace.damaged += 1;
             }
         }
@@ -274,11 +279,12 @@ impl Chunk {
         let half = |at: usize| u16::from_le_bytes(head[at..at + 2].try_into().expect("two bytes"));
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
-        if word(0) != MAGIC || half(4) != VERSION || half(6) > FACTS {
+        if word(0) != MAGIC || !(OLDEST_VERSION..=VERSION).contains(&half(4)) || half(6) > FACTS {
             return None;
         }
         let chunk = Chunk {
             offset,
+            version: half(4),
             kind: half(6),
             sequence: word(8),
             bytes: word(12),
@@ -328,26 +334,38 @@ fn unzigzag(value: u64) -> u64 {
 }
 
 impl Facts {
-    fn read(&mut self, payload: &[u8]) -> Option<()> {
+    fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
         const STACKS_MOST: usize = 1 << 21;
         let mut from = Reader(payload);
+        let mut before = 0;
         while let Some(tag) = from.byte() {
             match tag {
                 1 => {
-                    let number = from.varint()? as usize;
+                    let (number, depth) = (from.varint()? as usize, from.varint()? as usize);
+                    // The outermost frames are those of the stack before in the chunk.
+                    let shared = if version > OLDEST_VERSION {
+                        from.varint()? as usize
+                    } else {
+                        0
+                    };
                     let mut address = 0u64;
                     let mut frames = Vec::new();
-                    for _ in 0..from.varint()? {
+                    for _ in 0..depth.checked_sub(shared)? {
                         address = address.wrapping_add(unzigzag(from.varint()?));
                         frames.push(address);
                     }
                     if number >= STACKS_MOST {
                         return None;
                     }
+                    if shared > 0 {
+                        let outer = self.stacks.get(before)?;
+                        frames.extend(&outer[outer.len().checked_sub(shared)?..]);
+                    }
                     if self.stacks.len() <= number {
                         self.stacks.resize(number + 1, Vec::new());
                     }
                     self.stacks[number] = frames;
+                    before = number;
                 }
                 2 => self.mappings = from.text()?.lines().filter_map(mapping).collect(),
                 3 | 4 => {
@@ -615,9 +633,12 @@ pub mod tests {
 
     #[test]
     fn stacks_and_names_are_facts() {
-        let mut facts = vec![1, 1, 2];
+        let mut facts = vec![1, 1, 2, 0];
         add(&mut facts, 2 * 0x401000);
         add(&mut facts, 2 * 0x20 - 1);
+        facts.extend([1, 2, 3, 1]);
+        add(&mut facts, 2 * 0x402000);
+        add(&mut facts, 2 * 0x10);
         facts.extend([3, 5, 48, 3]);
         facts.extend(b"foo");
         let text = b"400000-500000 r-xp 00001000 00:01 12  /bin/a\n";
@@ -626,9 +647,10 @@ pub mod tests {
         let mut events = vec![3, 9];
         add(&mut events, 2 * 0x7001);
         events.extend([48, 0, 5, 1]);
-        let file = file(&[whole_chunk(1, 0, 1, 1, events), whole_chunk(2, 1, 0, 3, facts)]);
+        let file = file(&[whole_chunk(1, 0, 1, 1, events), whole_chunk(2, 1, 0, 4, facts)]);
         let trace = Trace::open(file.path()).unwrap();
         assert_eq!(trace.facts.stacks[1], [0x401000, 0x400fe0]);
+        assert_eq!(trace.facts.stacks[2], [0x402000, 0x402010, 0x400fe0]);
         assert_eq!(trace.facts.caches[&5].name, "foo");
         assert_eq!(trace.facts.mappings[0].path, "/bin/a");
         assert!(trace.has_stacks && Trace::is_one(file.path()));
@@ -644,6 +666,20 @@ pub mod tests {
             ),
             (Kind::CacheAlloc, 0x7001, 48, 5, 1)
         );
+    }
+
+    #[test]
+    fn stacks_of_version_2_are_read() {
+        let mut facts = vec![1, 3, 2];
+        add(&mut facts, 2 * 0x401000);
+        add(&mut facts, 2 * 0x20 - 1);
+        let mut facts = whole_chunk(2, 1, 0, 1, facts);
+        facts[4] = OLDEST_VERSION as u8;
+        let mut events = chunk(0, 1, &[(10, 0, 0x1000, 64)]);
+        events[4] = OLDEST_VERSION as u8;
+        let file = file(&[events, facts]);
+        assert_eq!(Trace::open(file.path()).unwrap().facts.stacks[3], [0x401000, 0x400fe0]);
+        assert_eq!(read(&file).0.len(), 1);
     }
 
     #[test]
