@@ -34,14 +34,13 @@ static __attribute__((noinline)) void free_large(void *object, const char *call)
 		if (words.front != NULL && words.front->arena == arena)
 			front_note_miss(words.front);
 		else
-			reclaim_look(arena, os_clock_ms());
+			reclaim_look(arena, os_clock_ms(), 0);
 		return;
 	}
 	run = large_end(object, call);
 	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
-	reclaim_expect(arena, run->bytes);
+	reclaim_look(arena, os_clock_ms(), run->bytes);
 	large_release(run);
-	reclaim_look(arena, os_clock_ms());
 }
 
 static void free_by_cpu(uintptr_t word, void *object, const char *call)
