@@ -57,7 +57,7 @@ static bool is_small_object(size_t size, enum use use)
 
 static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
-	size_t active = pages_active_bytes(pages), others = active - min_size(size, active);
+	size_t active = pages_active_bytes(pages), others = is_small_object(size, use) ? active : active - min_size(size, active);
 	bool fast = grows_fast(pages, size) ||
 		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 
