@@ -18,9 +18,8 @@ enum {
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
-	MAKE_UP_LEAST = 16 * 1024,     // bytes that became resident elsewhere until it is made up for,
-	LG_MAKE_UP_MOST = 4,           // not with a dirty run 16 times as large,
-	PIECE_LEAST = 64 * 1024,       // nor with one smaller than that where it may tear a huge page
+	LG_MAKE_UP_MOST = 4,           // where there are huge pages: 16 bytes at most are given for one that became resident elsewhere,
+	PIECE_LEAST = 64 * 1024,       // and no smaller runs, which may be torn out of them
 };
 
 static uintptr_t import(void *source, size_t size, int flags)
@@ -121,14 +120,15 @@ bool pages_purge(struct pages *pages, size_t most)
 	return purge_pieces(pages, most, 0, SIZE_MAX);
 }
 
-// What is given back at once is a MiB or a whole run (vmem_take_dirty): it waits until about as much is owed.
+// What is given back at once is a MiB or a whole run (vmem_take_dirty). Where it may be a huge page's rest it waits until about as much is owed.
 void pages_make_up(struct pages *pages, size_t bytes)
 {
+	bool has_huge = atomic_load_explicit(&pages->has_huge, memory_order_relaxed);
 	size_t dirty = pages_dirty_bytes(pages), owed = atomic_fetch_add_explicit(&pages->owed_bytes, bytes, memory_order_relaxed) + bytes;
 	size_t rest = max_size(dirty - min_size(dirty, owed), 1); // 0 would be everything, spans of hooks as well
-	size_t least = atomic_load_explicit(&pages->has_huge, memory_order_relaxed) ? PIECE_LEAST : 0;
+	size_t least = has_huge ? PIECE_LEAST : 0, most = has_huge ? owed << LG_MAKE_UP_MOST : SIZE_MAX;
 
-	if (owed >= MAKE_UP_LEAST && pages_decay_ms(pages) >= 0 && purge_pieces(pages, rest, least, owed << LG_MAKE_UP_MOST))
+	if (pages_decay_ms(pages) >= 0 && purge_pieces(pages, rest, least, most))
 		atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
 }
 

@@ -84,7 +84,7 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size);
 // Purges until at most `most` bytes are dirty; true when anything was given back.
 bool pages_purge(struct pages *pages, size_t most);
 
-// So many bytes became resident elsewhere: when they add up, gives back as many dirty ones, where there are some in large runs.
+// So many bytes became resident elsewhere: gives back as many dirty ones, where there are; in a heap with huge pages when they add up, and large runs.
 void pages_make_up(struct pages *pages, size_t bytes);
 
 // The dirty bytes that the rule of proportion allows.
