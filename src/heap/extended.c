@@ -195,7 +195,7 @@ void *heap_rallocx(void *object, size_t size, int flags)
 
 	if (object == NULL)
 		return heap_mallocx(size, flags);
-	if (flags == 0 && size != 0 && !debugging())
+	if (flags == 0 && size - 1 < PTRDIFF_MAX && !debugging())
 		return heap_realloc(object, class_round(size), "rallocx"); // rounded up, so that all that can be used is kept
 	bytes = heap_size_for(align, size);
 	old_size = heap_usable_size(object, "rallocx");

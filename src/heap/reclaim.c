@@ -14,6 +14,7 @@
 #include "heap/sampling.h"
 #include "heap/sleepers.h"
 #include "os/clock.h"
+#include "pages/chunks.h"
 
 enum {
 	REAP_MS = 500,
@@ -237,6 +238,7 @@ void reclaim_decay(struct arena *arena, uint64_t now_ms)
 bool reclaim_everything(void)
 {
 	bool given = false, had = turn_take(TURN_TRIM_MS);
+	size_t mapped = chunks_mapped_bytes(); // a chunk that has nothing any more goes back whole, wherever that is noticed
 
 	if (words.front != NULL)
 		front_flush(words.front);
@@ -248,7 +250,7 @@ bool reclaim_everything(void)
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
 	turn_leave(had);
-	return given;
+	return given || chunks_mapped_bytes() < mapped;
 }
 
 void reclaim_fork_prepare(void)
