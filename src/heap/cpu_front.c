@@ -151,7 +151,7 @@ static void look(struct arena *arena, uint32_t misses)
 		return;
 	now = os_clock_ms();
 	cpu_fronts_tidy(now);
-	reclaim_look(arena, now, 0);
+	reclaim_look(arena, now);
 }
 
 static struct magazine *fill(struct arena *arena, unsigned class, struct magazine *empty, struct wanted wanted)

@@ -117,7 +117,7 @@ int arena_reset(unsigned id)
 	forget_magazines(arena);
 	forget_runs(arena);
 	arena_reopen(arena, ARENA_LIVE);
-	reclaim_look(arena, os_clock_ms(), 0);
+	reclaim_look(arena, os_clock_ms());
 	return 0;
 }
 

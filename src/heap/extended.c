@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "conf/options.h"
 #include "guard/report.h"
 #include "heap/debug.h"
 #include "heap/door.h"
@@ -146,7 +147,7 @@ void *heap_mallocx(size_t size, int flags)
 	}
 	object = is_plain(flags) && bytes <= MAGAZINE_MOST ? heap_aligned(align, size) :
 							    alloc_on(way_of(flags, "mallocx"), bytes, align, &zeroed);
-	if (object != NULL && (flags & ZERO) != 0 && !(bytes > MAGAZINE_MOST && zeroed))
+	if (object != NULL && (flags & ZERO) != 0 && (!(bytes > MAGAZINE_MOST && zeroed) || options.junk != JUNK_NEVER))
 		memset(object, 0, bytes);
 	return object;
 }

@@ -34,13 +34,15 @@ static __attribute__((noinline)) void free_large(void *object, const char *call)
 		if (words.front != NULL && words.front->arena == arena)
 			front_note_miss(words.front);
 		else
-			reclaim_look(arena, os_clock_ms(), 0);
+			reclaim_look(arena, os_clock_ms());
 		return;
 	}
 	run = large_end(object, call);
-	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed.
-	reclaim_look(arena, os_clock_ms(), run->bytes);
+	// Before, for starting a thread allocates: not in what was just freed, lest a second free go unnoticed. But nothing that takes long: a child
+	// of fork would lose what is in nobody's hands yet.
+	reclaim_expect(arena, run->bytes);
 	large_release(run);
+	reclaim_look(arena, os_clock_ms());
 }
 
 static void free_by_cpu(uintptr_t word, void *object, const char *call)

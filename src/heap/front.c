@@ -206,7 +206,7 @@ void front_look(struct front *front)
 		front->tidied_at = now;
 		front_tidy(front);
 	}
-	reclaim_look(front->arena, now, 0);
+	reclaim_look(front->arena, now);
 }
 
 // The hook at a thread's end.

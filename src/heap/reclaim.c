@@ -161,11 +161,11 @@ void reclaim_expect(struct arena *arena, size_t more)
 		wake_if_worth_in_all(reclaim_garbage(arena) + sleepers_bytes(arena) + more);
 }
 
-void reclaim_look(struct arena *arena, uint64_t now_ms, size_t more)
+void reclaim_look(struct arena *arena, uint64_t now_ms)
 {
 	sampling_look();
 	arena_step(arena, now_ms);
-	reclaim_expect(arena, more);
+	reclaim_expect(arena, 0);
 }
 
 // Nobody has been in the arena since the last step: what is dirty will not be wanted soon. Not at once when the last thread leaves, for

@@ -16,9 +16,8 @@ void reclaim_expect(struct arena *arena, size_t more);
 // The same for an object cache's garbage, when a front of it misses; obeys observers, too. No lock is held.
 void reclaim_expect_bytes(size_t garbage);
 
-// Looks whether the arena has something due, and whether it will have when `more` bytes are garbage, too. Called with no lock held, on some misses and at
-// large frees.
-void reclaim_look(struct arena *arena, uint64_t now_ms, size_t more);
+// Looks whether the arena has something due. Called with no lock held, on some misses and after large frees.
+void reclaim_look(struct arena *arena, uint64_t now_ms);
 
 // One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back, or while another thread gives back.
 bool reclaim_step(uint64_t now_ms);

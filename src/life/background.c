@@ -64,9 +64,17 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *argument)
 
 extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 
+// By a function that no program has one of its own of, as some have of pthread_create.
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#define IN_C_LIBRARY gnu_get_libc_version
+#else
+#define IN_C_LIBRARY pthread_create
+#endif
+
 static void find_c_library(void)
 {
-	struct search library = { (uintptr_t)pthread_create, 0 }, loader = { (uintptr_t)&__libc_stack_end, 1 };
+	struct search library = { (uintptr_t)IN_C_LIBRARY, 0 }, loader = { (uintptr_t)&__libc_stack_end, 1 };
 
 	dl_iterate_phdr(find_object, &library);
 	if (loader.inside != 0)

@@ -133,12 +133,26 @@ static void interval(void) {
     CHECK_SAY(reports <= before + 1, "%d reports, then %d", before, reports);
 }
 
+// Whatever they come from: fresh pages are zero before they are junk.
+static void zeroes_are_not_junk(void) {
+    const int flags[] = {MALLOCX_ZERO, MALLOCX_ZERO | MALLOCX_ALIGN(65536), MALLOCX_ZERO | MALLOCX_TCACHE_NONE, MALLOCX_ZERO | MALLOCX_ARENA(0)};
+    for (size_t size = 100; size < (size_t)4 << 20; size *= 3)
+        for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+            unsigned char *object = mallocx(size, flags[i]);
+            CHECK(object != NULL);
+            for (size_t at = 0; at < size; at++)
+                CHECK_SAY(object[at] == 0, "%zu bytes, flags %x: byte %zu is %x", size, (unsigned)flags[i], at, object[at]);
+            dallocx(object, flags[i] & ~MALLOCX_ZERO);
+        }
+}
+
 int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
 
     if (strcmp(name, "junk") == 0) {
         allocated_bytes(0xa5);
         freed_bytes();
+        zeroes_are_not_junk();
     } else if (strcmp(name, "zero") == 0)
         allocated_bytes(0);
     else if (strcmp(name, "xmalloc") == 0)

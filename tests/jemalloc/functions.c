@@ -119,6 +119,9 @@ static void check_limits(void) {
     CHECK(mallocx(largest, MALLOCX_ARENA(0) | MALLOCX_ZERO) == NULL);
     void *object = mallocx(1, 0);
     CHECK(rallocx(object, largest + 1, 0) == NULL);
+    CHECK(rallocx(object, SIZE_MAX, 0) == NULL);
+    CHECK(rallocx(object, (size_t)PTRDIFF_MAX + 1, 0) == NULL);
+    CHECK(mallocx(1, 0) != object); // it is not free
     CHECK(rallocx(object, (size_t)PTRDIFF_MAX + 1, MALLOCX_TCACHE_NONE) == NULL);
     CHECK(rallocx(object, 1, MALLOCX_ALIGN((size_t)PTRDIFF_MAX + 1)) == NULL);
     dallocx(object, 0);
