@@ -22,12 +22,14 @@ static struct bin *bin_of_slab_at(uintptr_t start, struct arena *arena)
 {
 	unsigned class = word_class(page_map_word((void *)start));
 	const struct run *run = class >= SLAB_CLASSES ? NULL : page_map_run((void *)start);
+	struct bin *bin;
 
 	if (run == NULL || run_start(run) != start)
 		return NULL;
 	if (arena != NULL)
 		return class == 0 ? NULL : &arena->bins[class];
-	return magazines_own(run->bin) ? run->bin : NULL;
+	bin = __atomic_load_n(&run->bin, __ATOMIC_RELAXED); // once: the run may become another's meanwhile
+	return magazines_own(bin) ? bin : NULL;
 }
 
 static struct arena *arena_at(uintptr_t start)

@@ -55,12 +55,19 @@ static bool is_small_object(size_t size, enum use use)
 	return use <= USE_OBJECT && size < CHUNK_BYTES;
 }
 
+static bool large_objects_are_sparse(struct pages *pages)
+{
+	return atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == SPARSE;
+}
+
 static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
 	size_t active = pages_active_bytes(pages), others = is_small_object(size, use) ? active : active - min_size(size, active);
 	bool fast = grows_fast(pages, size) ||
 		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 
+	if (use <= USE_OBJECT && size >= CHUNK_BYTES) // an object that may be used here and there says nothing of the heap
+		return others >= HUGE_SURE || (others >= HUGE_LEAST && fast && !large_objects_are_sparse(pages));
 	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
 }
 

@@ -27,7 +27,8 @@ enum {
 	NAME_MOST = 128,
 	LINE_MOST = 8192,
 	REST_EVERY = 64, // chunks, without need
-	RING_LEAST = 4, // places, of which one is for facts
+	RING_LEAST = 4, // places, of which one in four is for facts,
+	FACT_PLACES_LEAST = 2, // and two in any case: stacks, and the rest
 };
 
 // In place of a file's descriptor.
@@ -266,8 +267,8 @@ static void add_maps(struct facts *facts)
 // Where a chunk goes. UINT32_MAX: there is no place left.
 static uint32_t place_of(uint32_t sequence)
 {
-	if (out.fact_places != 0)
-		return out.places + sequence % out.fact_places;
+	if (out.fact_places != 0) // the rest has the first place, chunks of stacks come round the others
+		return out.places + (sequence == 0 ? 0 : 1 + (sequence - 1) % (out.fact_places - 1));
 	return sequence < out.places ? sequence : UINT32_MAX;
 }
 
@@ -277,7 +278,7 @@ static bool write_facts_chunk(int file, struct facts *facts, uint32_t *sequence)
 	uint32_t place;
 
 	if (*sequence == NO_SEQUENCE)
-		*sequence = out.fact_places != 0 ? out.fact_chunks++ : atomic_fetch_add(&out.chunks, 1);
+		*sequence = out.fact_places == 0 ? atomic_fetch_add(&out.chunks, 1) : sequence == &out.names_sequence ? 0 : ++out.fact_chunks;
 	place = place_of(*sequence);
 	if (place == UINT32_MAX)
 		return false;
@@ -367,7 +368,7 @@ bool trace_file_begin(const struct trace_wish *wish)
 	out.stacks = wish->stacks;
 	if (wish->ring) {
 		out.places = out.places < RING_LEAST ? RING_LEAST : out.places;
-		out.fact_places = out.places / RING_LEAST;
+		out.fact_places = (uint32_t)max_size(out.places / RING_LEAST, FACT_PLACES_LEAST);
 		out.places -= out.fact_places;
 	}
 	trace_file_fork_child();
