@@ -55,19 +55,12 @@ static bool is_small_object(size_t size, enum use use)
 	return use <= USE_OBJECT && size < CHUNK_BYTES;
 }
 
-static bool large_objects_are_sparse(struct pages *pages)
-{
-	return atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == SPARSE;
-}
-
 static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
 	size_t active = pages_active_bytes(pages), others = is_small_object(size, use) ? active : active - min_size(size, active);
 	bool fast = grows_fast(pages, size) ||
 		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 
-	if (use <= USE_OBJECT && size >= CHUNK_BYTES) // an object that may be used here and there says nothing of the heap
-		return others >= HUGE_SURE || (others >= HUGE_LEAST && fast && !large_objects_are_sparse(pages));
 	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
 }
 
@@ -77,22 +70,19 @@ static void ask(struct pages *pages, uintptr_t start, size_t size)
 	os_pages_huge((void *)start, size, true);
 }
 
-// In a heap that is not sure to fill chunks. What the program reads of a large object that is not zero it has written before, so it is filled, or from
-// its start on: all but the first chunk is asked for, and that too if the one before was filled; and of the last fifth nothing, by which a size class may
-// exceed what the program wanted. Not if the one before was not used where it begins: stacks are used from their ends.
-static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size)
+// Whatever the heap: it may be large by objects of which little is used. What the program reads of a large object that is not zero it has written before, so
+// it is filled, or from its start on: all but the first chunk is asked for, and that too if the one before was filled. Of one that is zero only then. In a heap
+// that is not sure to fill chunks nothing of the last fifth, by which a size class may exceed what the program wanted. Nothing if the one before was not
+// used where it begins: stacks are used from their ends.
+static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
-	size_t bytes = round_down(size - size / 5, CHUNK_BYTES);
+	size_t bytes = round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
+	enum density density = density_of(&pages->large_objects, start);
 
-	switch (density_of(&pages->large_objects, start)) {
-	case SPARSE:
-		break;
-	case DENSITY_UNKNOWN:
-		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
-		break;
-	case DENSE:
+	if (density == DENSE)
 		ask(pages, start, bytes);
-	}
+	else if (density == DENSITY_UNKNOWN && use == USE_OBJECT)
+		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
 }
 
 void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
@@ -101,10 +91,12 @@ void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
 
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
+	if (!always && use <= USE_OBJECT && size >= HUGE_OBJECT) {
+		ask_for_large_object(pages, start, size, use);
+		return;
+	}
 	if (!always && !heap_will_fill(pages, size, use)) {
-		if (use == USE_OBJECT && size >= HUGE_OBJECT)
-			ask_for_large_object(pages, start, size);
-		else if (is_small_object(size, use))
+		if (is_small_object(size, use))
 			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
 		return;
 	}

@@ -353,28 +353,54 @@ static void sparse_objects(void) {
     options.thp = THP_NEVER;
 }
 
-// A large object in a small heap: asked for beyond its first chunk, which tells about the next, unless it may rely on the system's zeroes.
-static void large_objects(void) {
-    enum { OBJECT = 10 * 1024 * 1024 };
+enum { LARGE_OBJECT = 10 * 1024 * 1024 };
+
+// A large object of which nothing is known is asked for beyond its first chunk, unless it may rely on the system's zeroes.
+static void first_large_object(bool wants_zeroes) {
     struct pages pages;
     uintptr_t object;
     bool zeroed;
 
     pages_make(&pages);
     options.thp = THP_DEFAULT;
-    CHECK((object = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
-    CHECK(!pages.has_huge);
-    pages_free_clean(&pages, object, OBJECT);
-    CHECK((object = pages_alloc(&pages, OBJECT, 0, NULL)) != 0);
-    CHECK(pages.has_huge && pages.large_objects.at == object);
-    pages_free_clean(&pages, object, OBJECT);
-    CHECK((object = pages_alloc(&pages, OBJECT, 0, NULL)) != 0);
-    CHECK_EQ(pages.large_objects.density, SPARSE);
-    memset((void *)object, 1, OBJECT / 4);
-    CHECK(pages_alloc(&pages, OBJECT, 0, NULL) != 0);
-    CHECK_EQ(pages.large_objects.density, DENSE);
-    pages_free(&pages, object, OBJECT);
+    CHECK((object = pages_alloc(&pages, LARGE_OBJECT, 0, wants_zeroes ? &zeroed : NULL)) != 0);
+    CHECK_EQ(pages.has_huge, !wants_zeroes);
+    CHECK_EQ(pages.large_objects.at, object);
+    pages_free(&pages, object, LARGE_OBJECT);
+    end(&pages);
     options.thp = THP_NEVER;
+}
+
+// The first chunk of each tells about the next one, in any heap.
+static void large_objects_tell(bool wants_zeroes) {
+    enum { SLAB = 1024 * 1024, SLABS = 48 };
+    struct pages pages;
+    uintptr_t objects[3], slabs[SLABS];
+    bool zeroed, *wanted = wants_zeroes ? &zeroed : NULL;
+
+    pages_make(&pages);
+    for (int i = 0; i < SLABS; i++) // a large heap, in small pages
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+    options.thp = THP_DEFAULT;
+    CHECK((objects[0] = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
+    CHECK((objects[1] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
+    CHECK(!pages.has_huge && pages.large_objects.density == SPARSE);
+    memset((void *)objects[1], 1, LARGE_OBJECT / 4);
+    CHECK((objects[2] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
+    CHECK(pages.has_huge && pages.large_objects.density == DENSE);
+    for (int i = 0; i < 3; i++)
+        pages_free(&pages, objects[i], LARGE_OBJECT);
+    for (int i = 0; i < SLABS; i++)
+        pages_free(&pages, slabs[i], SLAB);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
+static void large_objects(void) {
+    for (int wants_zeroes = 0; wants_zeroes < 2; wants_zeroes++) {
+        first_large_object(wants_zeroes);
+        large_objects_tell(wants_zeroes);
+    }
 }
 
 static void slabs_are_dense(void) {
