@@ -73,6 +73,8 @@ struct arena *arena_for_thread(void);
 // The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet
 // (heap/explicit.h shows the loop).
 struct arena *arena_of(unsigned id);
+
+// The same by the page map's word of an object.
 static inline struct arena *arena_of_word(uintptr_t word)
 {
 	return arena_of((unsigned)(word >> 8) - 1);

@@ -71,7 +71,7 @@ static void set_kinds(struct processor *processor, const struct arena *own)
 	}
 }
 
-// Before any object of the arena is.
+// Tells cpu_slot that a processor has this arena, before any object comes from it.
 static void admit(const struct arena *own)
 {
 	uintptr_t end = arena_word(own->id + 1, 0), before = cpu_words_end;

@@ -60,7 +60,6 @@ void large_release(struct run *run)
 	pages_free(pages, start, bytes);
 }
 
-
 // A run enters the page map and is an object. NULL, and it is freed: no memory for the map.
 static void *begin(struct arena *arena, struct run *run)
 {

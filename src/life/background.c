@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include "cache/table.h"
 #include "conf/options.h"
@@ -66,7 +69,6 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 
 // By a function that no program has one of its own of, as some have of pthread_create.
 #ifdef __GLIBC__
-#include <gnu/libc-version.h>
 #define IN_C_LIBRARY gnu_get_libc_version
 #else
 #define IN_C_LIBRARY pthread_create

@@ -1,6 +1,6 @@
 // Huge pages: a heap that grows fast, or has many active bytes, will fill the chunks it imports, so these are asked for as huge pages, for one
-// page fault in place of 512. A chunk of which something was purged is taken off that list again, lest the kernel fill its holes. The
-// reasons and measurements are in docs/decisions/0005.
+// page fault in place of 512; objects of 8 MiB and more are judged by how the one before was used. Where something was purged the advice is
+// taken back (pages/runs.c), lest the kernel fill the holes. The reasons and measurements are in docs/decisions/0005.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
