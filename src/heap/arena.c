@@ -21,7 +21,7 @@
 enum {
 	GROWTH_SLACK = 512 * 1024,
 	LG_GROWTH_PROPORTION = 4,
-	GROWTH_STEP = 64 * 1024,
+	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
 	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
@@ -367,14 +367,21 @@ static void reap_some(struct arena *arena, size_t bytes)
 	}
 }
 
-// The heap is an eighth larger than when what was idle was last given back. When it shrinks that counts from there.
+static size_t growth_step(size_t active)
+{
+	return (active >> LG_GROWTH_STEP) + GROWTH_STEP;
+}
+
+// The heap is a step larger than when what was idle was last given back. When it shrinks that counts from there, but for a step: what is given
+// back and taken again at once is no growth.
 static bool has_grown(struct arena *arena)
 {
 	size_t active = pages_active_bytes(&arena->pages), before = atomic_load_explicit(&arena->grown_bytes, memory_order_relaxed);
+	size_t most = active + growth_step(active);
 
-	if (active < before)
-		atomic_store_explicit(&arena->grown_bytes, active, memory_order_relaxed);
-	return active >= before + (before >> LG_GROWTH_STEP) + GROWTH_STEP;
+	if (most < before)
+		atomic_store_explicit(&arena->grown_bytes, most, memory_order_relaxed);
+	return active >= before + growth_step(before);
 }
 
 bool arena_grows(struct arena *arena, unsigned class)
@@ -405,10 +412,10 @@ void arena_reap_before_growth(struct arena *arena, size_t wanted)
 // Kept runs; what little the depots hold, for a few scattered rounds may keep many slabs from emptying; and the empty slabs.
 void arena_give_idle(struct arena *arena)
 {
+	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);
 	kept_give(arena, true);
 	if (!depots_hold_much(arena))
 		arena_reap(arena, true);
-	atomic_store_explicit(&arena->grown_bytes, pages_active_bytes(&arena->pages), memory_order_relaxed);
 }
 
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count)

@@ -37,7 +37,7 @@ struct arena {
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
-	_Atomic size_t grown_bytes; // active bytes when what is idle was last given back lest the heap grow, or less since then
+	_Atomic size_t grown_bytes; // active bytes when what is idle was last given back lest the heap grow, or a step above the least since then
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
