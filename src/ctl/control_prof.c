@@ -140,7 +140,7 @@ int read_prof_stats(struct control_call *call)
 	for (uint32_t number = 1; number <= profile_tallies(); number++) {
 		struct tally *tally = profile_tally(number);
 
-		if (tally->size == size && !tally->retired)
+		if (tally_is_told(tally) && tally->size == size && !tally->retired)
 			count += atomic_load_explicit(call->argument & TOTAL ? &tally->total : &tally->live, memory_order_relaxed);
 	}
 	call->value.pair[0] = count * size;

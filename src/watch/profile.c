@@ -34,8 +34,8 @@ struct profile_settings profile_settings = {
 static struct {
 	struct mutex lock;
 	// Under lock.
-	uint32_t *lists; // numbers of tallies by hash; NULL before first use
-	uint32_t unused; // numbers of forgotten tallies without live objects
+	uint32_t lists[1 << LG_LISTS]; // numbers of tallies by hash
+	uint32_t unused;               // numbers of forgotten tallies without live objects
 	// Written under lock, read by anyone.
 	struct tally *_Atomic blocks[BLOCKS];
 	_Atomic uint32_t count;
@@ -138,7 +138,7 @@ static size_t hash_of(const struct tally *key)
 
 static uint32_t find(const struct tally *key)
 {
-	uint32_t number = profile.lists == NULL ? 0 : profile.lists[hash_of(key)];
+	uint32_t number = profile.lists[hash_of(key)];
 
 	for (; number != 0; number = profile_tally(number)->next) {
 		const struct tally *tally = profile_tally(number);
@@ -171,7 +171,7 @@ static uint32_t take_number(void)
 		return number;
 	}
 	number = profile.count + 1;
-	if (profile.lists == NULL || number > BLOCKS << LG_BLOCK || profile.blocks[(number - 1) >> LG_BLOCK] == NULL)
+	if (number > BLOCKS << LG_BLOCK || profile.blocks[(number - 1) >> LG_BLOCK] == NULL)
 		return 0;
 	return number;
 }
@@ -213,8 +213,9 @@ static void count(uint32_t number, int by)
 	struct tally *tally = profile_tally(number);
 	uint64_t total = atomic_load_explicit(&tally->total, memory_order_relaxed);
 
-	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)by, memory_order_release); // all else of it is told, too
-	atomic_store_explicit(&tally->total, total + (uint64_t)(int64_t)by, memory_order_relaxed);
+	// Who sees either sees all else of it, too.
+	atomic_fetch_add_explicit(&tally->live, (uint64_t)(int64_t)by, memory_order_release);
+	atomic_store_explicit(&tally->total, total + (uint64_t)(int64_t)by, memory_order_release);
 	count_in_box(number, by, by);
 }
 
@@ -248,19 +249,16 @@ static bool make_room(void)
 {
 	uint32_t block = profile_tallies() >> LG_BLOCK;
 	struct tally *fresh = block < BLOCKS && profile.blocks[block] == NULL ? base_alloc(BASE_LARGEST) : NULL;
-	uint32_t *lists = profile.lists == NULL ? base_alloc_pages(sizeof *lists << LG_LISTS) : NULL;
 	bool made;
 
 	if (fresh != NULL)
 		memset(fresh, 0, BASE_LARGEST);
 	mutex_lock(&profile.lock);
-	if (profile.lists == NULL)
-		profile.lists = lists;
 	if (fresh != NULL && profile.blocks[block] == NULL) {
 		atomic_store_explicit(&profile.blocks[block], fresh, memory_order_release);
 		fresh = NULL;
 	}
-	made = profile.lists != NULL && block < BLOCKS && profile.blocks[block] != NULL;
+	made = block < BLOCKS && profile.blocks[block] != NULL;
 	mutex_unlock(&profile.lock);
 	if (fresh != NULL)
 		base_free(fresh, BASE_LARGEST);
@@ -377,8 +375,8 @@ void profile_reset(unsigned lg_sample)
 
 	mutex_lock(&profile.lock);
 	profile.unused = 0;
-	if (profile.lists != NULL)
-		memset(profile.lists, 0, sizeof *profile.lists << LG_LISTS);
+	if (profile.count != 0) // or all are 0, on pages that were never touched
+		memset(profile.lists, 0, sizeof profile.lists);
 	for (struct stack *stack = stacks_newest(); stack != NULL; stack = stack->older)
 		stack->first_tally = 0;
 	for (uint32_t number = 1; number <= profile.count; number++)

@@ -11,10 +11,12 @@ enum { LG_LISTS = 13, MOST_STACKS = 1 << 20 };
 
 static struct stack unknown;
 
+// By hash; written under the lock, read by anyone.
+static struct stack *_Atomic lists[1 << LG_LISTS];
+
 static struct {
 	struct mutex lock;
 	// Written under lock, read by anyone.
-	struct stack *_Atomic *_Atomic lists; // 2^LG_LISTS, by hash; NULL before first use
 	struct stack *_Atomic newest;
 	_Atomic uint32_t count;
 } stacks = { .lock = MUTEX_INIT(RANK_STACKS), .newest = &unknown };
@@ -33,8 +35,7 @@ static uint64_t hash_of(const uintptr_t *frames, size_t depth)
 // With the lock or without: what is in a list stays there as it is.
 static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
 {
-	struct stack *_Atomic *lists = atomic_load_explicit(&stacks.lists, memory_order_acquire);
-	struct stack *stack = lists == NULL ? NULL : atomic_load_explicit(&lists[hash >> (64 - LG_LISTS)], memory_order_acquire);
+	struct stack *stack = atomic_load_explicit(&lists[hash >> (64 - LG_LISTS)], memory_order_acquire);
 
 	while (stack != NULL &&
 	       (stack->hash != hash || stack->depth != depth || memcmp(stack->frames, frames, depth * sizeof *frames) != 0))
@@ -44,7 +45,7 @@ static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
 
 static void insert(struct stack *stack)
 {
-	struct stack *_Atomic *list = &stacks.lists[stack->hash >> (64 - LG_LISTS)];
+	struct stack *_Atomic *list = &lists[stack->hash >> (64 - LG_LISTS)];
 
 	stack->next = *list;
 	stack->older = atomic_load_explicit(&stacks.newest, memory_order_relaxed);
@@ -65,16 +66,6 @@ static struct stack *make(const uintptr_t *frames, size_t depth, uint64_t hash)
 	return stack;
 }
 
-static void make_lists(void)
-{
-	struct stack *_Atomic *lists = base_alloc_pages(sizeof *lists << LG_LISTS);
-
-	mutex_lock(&stacks.lock);
-	if (stacks.lists == NULL)
-		stacks.lists = lists;
-	mutex_unlock(&stacks.lock);
-}
-
 struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
 {
 	uint64_t hash = hash_of(frames, depth);
@@ -85,20 +76,18 @@ struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
 	known = find(frames, depth, hash);
 	if (known != NULL)
 		return known;
-	if (stacks_count() == 0)
-		make_lists();
 	fresh = make(frames, depth, hash);
 	if (fresh == NULL)
 		return &unknown;
 	mutex_lock(&stacks.lock);
 	known = find(frames, depth, hash);
-	if (known == NULL && stacks.lists != NULL)
+	if (known == NULL)
 		insert(fresh);
 	mutex_unlock(&stacks.lock);
 	if (fresh->number != 0)
 		return fresh;
 	base_free(fresh, sizeof *fresh + depth * sizeof *frames);
-	return known != NULL ? known : &unknown;
+	return known;
 }
 
 struct stack *stacks_newest(void)

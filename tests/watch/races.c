@@ -21,6 +21,7 @@
 enum { THREADS = 3, KEPT = 64, LG_KNOWN = 4, RATE = 12 };
 
 static _Atomic bool stop;
+static _Atomic unsigned waiting; // for each other, so that first use is all's at once
 static pthread_rwlock_t no_events = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP; // what happens while a trace ends may be lost, or told twice
 static uint32_t line_bytes[PROFILE_LINES];
 static const char *folder;
@@ -64,6 +65,8 @@ static void *work(void *argument) {
 
     worker->known = base_alloc_pages(known_stacks_bytes(LG_KNOWN));
     known_stacks_clear(worker->known, LG_KNOWN);
+    for (waiting--; waiting > 0;)
+        ;
     while (!stop) {
         pthread_rwlock_rdlock(&no_events);
         worker->seed = worker->seed * 1664525u + 1013904223u;
@@ -109,6 +112,7 @@ int main(int argc, char **argv) {
     profile_settings.line_bytes = line_bytes;
     profile_settings.unwinder = OS_UNWIND_TABLES;
     os_modules_ask_loader(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+    waiting = THREADS;
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i].seed = i * 77 + 1;
         CHECK_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
