@@ -96,16 +96,20 @@ static bool is_automatic(const struct arena *arena)
 	return arena != NULL && !arena->is_explicit;
 }
 
-static struct arena *least_used(void)
+// And how many threads it had.
+static struct arena *least_used(unsigned *least)
 {
 	struct arena *best = NULL;
 
+	*least = 0;
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
+		unsigned threads = is_automatic(arena) ? atomic_load_explicit(&arena->threads, memory_order_relaxed) : 0;
 
-		if (is_automatic(arena) && (best == NULL || atomic_load_explicit(&arena->threads, memory_order_relaxed) <
-							     atomic_load_explicit(&best->threads, memory_order_relaxed)))
+		if (is_automatic(arena) && (best == NULL || threads < *least)) {
 			best = arena;
+			*least = threads;
+		}
 	}
 	return best;
 }
@@ -148,6 +152,8 @@ struct arena *arena_make_automatic(unsigned id)
 
 	if (fresh != NULL)
 		return fresh;
+	if (id == 0)
+		arenas.cpus = os_cpus_affine(); // before threads keep to some of them
 	fresh = arena_create(id, false);
 	mutex_lock(&arenas.lock);
 	if (fresh != NULL && arena_of(id) == NULL)
@@ -172,20 +178,33 @@ static bool are_too_few(unsigned arenas_now)
 	return true;
 }
 
-struct arena *arena_for_thread(void)
+static struct arena *choose(unsigned *threads)
 {
-	struct arena *best = least_used(), *fresh;
+	struct arena *best = least_used(threads), *fresh;
 	unsigned id;
 
-	if (best != NULL && atomic_load_explicit(&best->threads, memory_order_relaxed) == 0)
+	if (best != NULL && *threads == 0)
 		return best;
-	if (best == NULL)
-		arenas.cpus = os_cpus_affine();
 	id = best == NULL ? 0 : first_without_arena(arenas_automatic());
 	if (best != NULL && (id == arenas.limit || !are_too_few(id)))
 		return best;
 	fresh = arena_make_automatic(id);
-	return fresh != NULL ? fresh : best;
+	if (fresh == NULL)
+		return best;
+	*threads = 0;
+	return fresh;
+}
+
+// Threads that begin at the same time see the same counts: who comes second chooses again.
+struct arena *arena_for_thread(void)
+{
+	struct arena *arena;
+	unsigned threads;
+
+	do
+		arena = choose(&threads);
+	while (arena != NULL && !atomic_compare_exchange_strong(&arena->threads, &threads, threads + 1));
+	return arena;
 }
 
 struct arena *arena_of(unsigned id)

@@ -67,7 +67,7 @@ static inline unsigned word_class(uintptr_t word)
 	return (uint8_t)word;
 }
 
-// Takes the arena for a new thread; the caller counts itself in. NULL: no memory for the first arena.
+// The arena for a new thread, which is counted in as by arena_bind. NULL: no memory for the first arena.
 struct arena *arena_for_thread(void);
 
 // The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet

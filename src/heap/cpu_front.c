@@ -31,7 +31,7 @@ struct arena *cpu_front_arena(void)
 
 	if (LIKELY(arena != NULL))
 		return arena;
-	arena = arena_of(0) != NULL ? arena_of(0) : arena_for_thread();
+	arena = arena_make_automatic(0);
 	if (arena == NULL || !atomic_compare_exchange_strong(&home, &none, arena))
 		return none;
 	__atomic_store_n(&cpu_word, arena_word(arena->id, 0), __ATOMIC_RELEASE);

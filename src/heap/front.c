@@ -80,9 +80,15 @@ struct front *front_create_cache(struct arena *arena)
 	return front;
 }
 
+// With the thread counted in.
 static struct arena *arena_for_front(void)
 {
-	return cpu_nowhere != NULL ? cpu_front_arena() : arena_for_thread();
+	struct arena *arena;
+
+	if (cpu_nowhere == NULL)
+		return arena_for_thread();
+	arena = cpu_front_arena();
+	return arena != NULL && arena_bind(arena) ? arena : NULL;
 }
 
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
@@ -91,9 +97,11 @@ static struct front *front_create(void)
 	struct arena *arena = heap_ready() && !words.ended ? arena_for_front() : NULL;
 	struct front *front = arena == NULL ? NULL : front_create_cache(arena);
 
-	if (front == NULL)
+	if (front == NULL) {
+		if (arena != NULL)
+			arena_unbind(arena);
 		return NULL;
-	atomic_fetch_add_explicit(&arena->threads, 1, memory_order_relaxed);
+	}
 	front->words = &words;
 	front->top = words.top;
 	front_move(front, arena);

@@ -111,7 +111,7 @@ static struct arena *arena_without_front(void)
 {
 	if (!heap_ready())
 		return NULL;
-	return arena_of(0) != NULL ? arena_of(0) : arena_for_thread();
+	return arena_make_automatic(0);
 }
 
 bool heap_trim(void)
