@@ -42,6 +42,17 @@ static inline void door_obey(struct front *front)
 		door_change(front);
 }
 
+// front_get, in place where the thread has a front.
+static inline struct front *front_at_once(void)
+{
+	struct front *front = words.front;
+
+	if (UNLIKELY(front == NULL))
+		return front_get();
+	door_obey(front);
+	return front;
+}
+
 // A program that counts takes a resize that changed nothing for a free and an allocation, as jemalloc counts it.
 static inline void door_kept(struct front *front, size_t size)
 {
@@ -60,7 +71,7 @@ void door_resized(struct front *front, void *object, size_t old_size, size_t siz
 // The front that this thread's operations go through; NULL: straight to the slabs.
 static inline struct front *door_front(void)
 {
-	struct front *front = front_get();
+	struct front *front = front_at_once();
 
 	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
 }

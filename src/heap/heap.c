@@ -178,7 +178,7 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 
 static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)
 {
-	struct front *front = front_get();
+	struct front *front = front_at_once();
 
 	return UNLIKELY(atomic_load_explicit(&profile_settings.active, memory_order_relaxed)) && front != NULL &&
 	       profile_is_hit(&front->profile, words.until, line, bytes);

@@ -15,7 +15,7 @@
 #include "util/assert.h"
 #include "watch/profile.h"
 
-enum { FENCE_BYTES = 16, FENCE = 0xbc };
+static const unsigned char fence[16] = { 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc };
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };
@@ -106,26 +106,22 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
-// Behind a sampled object that is not kept in magazines, in the rest of its last page: bytes that nobody may change.
-static unsigned char *fence_of(const struct run *run, size_t *bytes)
+// Behind a sampled object that is not kept in magazines, in the rest of its last page: bytes that nobody may change. NULL: the page ends there.
+static unsigned char *fence_of(const struct run *run)
 {
-	*bytes = min_size(run_bytes(run->bytes) - run->bytes, FENCE_BYTES);
-	return (unsigned char *)run_start(run) + run->bytes;
+	return run_bytes(run->bytes) - run->bytes < sizeof fence ? NULL : (unsigned char *)run_start(run) + run->bytes;
 }
 
 // Nothing of ours lies there: when the program's hook has been told, it may go on.
 static void check_fence(const struct run *run, const char *call)
 {
-	size_t bytes;
-	const unsigned char *fence = fence_of(run, &bytes);
+	const unsigned char *bytes = fence_of(run);
 
-	for (size_t i = 0; i < bytes; i++)
-		if (fence[i] != FENCE) {
-			guard_warn(call, (void *)run_start(run), "written beyond its end: it is an object of %zu bytes", run->bytes);
-			if (guard_told == NULL)
-				abort();
-			return;
-		}
+	if (LIKELY(bytes == NULL || memcmp(bytes, fence, sizeof fence) == 0))
+		return;
+	guard_warn(call, (void *)run_start(run), "written beyond its end: it is an object of %zu bytes", run->bytes);
+	if (guard_told == NULL)
+		abort();
 }
 
 void large_note_freed(const struct run *run)
@@ -257,12 +253,11 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 void large_set_sample(void *object, uint32_t tally)
 {
 	struct run *run = large_run(object);
-	size_t bytes;
-	unsigned char *fence = fence_of(run, &bytes);
+	unsigned char *bytes = fence_of(run);
 
 	run->sample = tally;
-	if (tally != 0)
-		memset(fence, FENCE, bytes);
+	if (tally != 0 && bytes != NULL)
+		memcpy(bytes, fence, sizeof fence);
 }
 
 uint32_t large_take_sample(void *object)

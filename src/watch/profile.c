@@ -22,13 +22,27 @@ enum {
 	LG_BLOCK = 7,      // tallies a block, so that one is BASE_LARGEST bytes
 	BLOCKS = 4096,     // of tallies
 	LG_LISTS = 13,     // of tallies by hash
-	LG_KNOWN = 3,      // stacks that a thread knows: in all within BASE_LARGEST
+	LG_KNOWN = 3,      // stacks that a thread knows, and
+	LG_LATEST = 4,     // its latest tallies: in all within BASE_LARGEST
 	NAME_BLOCK = BASE_LARGEST / PROFILE_NAME_BYTES,
 	NAME_BLOCKS = 256, // threads beyond share one number
+	THREADS_MOST = NAME_BLOCK * NAME_BLOCKS - 1,
 };
 
 struct profile_settings profile_settings = {
 	.lg_sample = 19, .lg_interval = -1, .thread_active = true, .prefix = "vmag",
+};
+
+// What a thread knows, so that most of its samples need no lock: a tally has a thread of its own, so that nobody else counts up in it.
+struct profile_known {
+	struct latest {
+		const struct stack *stack; // NULL: none
+		uint64_t size;
+		uint32_t tally, resets;
+		uint16_t arena;
+		uint8_t lg_sample;
+	} latest[1 << LG_LATEST];
+	struct known_stacks stacks; // last, for its length
 };
 
 static struct {
@@ -42,6 +56,7 @@ static struct {
 	char (*_Atomic names[NAME_BLOCKS])[PROFILE_NAME_BYTES];
 	_Atomic uint32_t threads;
 	// Atomic.
+	_Atomic uint32_t resets;
 	_Atomic uint64_t lost;
 	_Atomic uint64_t bytes; // allocated, as far as the points tell; counted for dumps by interval
 	_Atomic size_t peak;    // of mapped bytes
@@ -128,35 +143,34 @@ uint32_t profile_tallies(void)
 	return atomic_load_explicit(&profile.count, memory_order_acquire);
 }
 
+// A stack's tallies of one thread are in one list.
 static size_t hash_of(const struct tally *key)
 {
-	uint64_t hash = key->stack->hash ^ key->size * 0x9e3779b97f4a7c15u;
-
-	hash ^= (uint64_t)key->thread << 24 | (uint64_t)key->arena << 8 | key->lg_sample;
-	return (size_t)(hash * 0xff51afd7ed558ccdu >> (64 - LG_LISTS));
+	return (size_t)((key->stack->hash ^ (uint64_t)key->thread << 24) * 0xff51afd7ed558ccdu >> (64 - LG_LISTS));
 }
 
-static uint32_t find(const struct tally *key)
+// 0: there is none. `neighbour`: one of the same stack and thread, or 0.
+static uint32_t find(const struct tally *key, uint32_t *neighbour)
 {
 	uint32_t number = profile.lists[hash_of(key)];
 
-	for (; number != 0; number = profile_tally(number)->next) {
+	for (*neighbour = 0; number != 0; number = profile_tally(number)->next) {
 		const struct tally *tally = profile_tally(number);
 
-		if (tally->stack == key->stack && tally->size == key->size && tally->thread == key->thread &&
-		    tally->arena == key->arena && tally->lg_sample == key->lg_sample)
+		if (tally->stack != key->stack || tally->thread != key->thread)
+			continue;
+		if (tally->size == key->size && tally->arena == key->arena && tally->lg_sample == key->lg_sample)
 			break;
+		*neighbour = number;
 	}
 	return number;
 }
 
-// By thread, falling, so that writers meet a thread's tallies one after the other.
-static void link_to_stack(struct tally *tally, uint32_t number)
+// So that writers meet a thread's tallies one after the other.
+static void link_to_stack(struct tally *tally, uint32_t number, uint32_t neighbour)
 {
-	_Atomic uint32_t *at = &tally->stack->first_tally;
+	_Atomic uint32_t *at = neighbour != 0 ? &profile_tally(neighbour)->next_of_stack : &tally->stack->first_tally;
 
-	while (*at != 0 && profile_tally(*at)->thread > tally->thread)
-		at = &profile_tally(*at)->next_of_stack;
 	tally->next_of_stack = *at;
 	*at = number;
 }
@@ -219,7 +233,7 @@ static void count(uint32_t number, int by)
 	count_in_box(number, by, by);
 }
 
-static uint32_t insert(const struct tally *key)
+static uint32_t insert(const struct tally *key, uint32_t neighbour)
 {
 	uint32_t number = take_number(), *list;
 	struct tally *tally;
@@ -237,7 +251,7 @@ static uint32_t insert(const struct tally *key)
 	tally->weighted = weighted_bytes(key->size, key->lg_sample);
 	tally->next = *list;
 	*list = number;
-	link_to_stack(tally, number);
+	link_to_stack(tally, number, neighbour);
 	tell_box(number, 0, 0);
 	if (number > profile.count)
 		atomic_store_explicit(&profile.count, number, memory_order_release);
@@ -267,12 +281,12 @@ static bool make_room(void)
 
 static uint32_t count_one(const struct tally *key)
 {
-	uint32_t number;
+	uint32_t number, neighbour;
 
 	mutex_lock(&profile.lock);
-	number = find(key);
+	number = find(key, &neighbour);
 	if (number == 0)
-		number = insert(key);
+		number = insert(key, neighbour);
 	if (number != 0)
 		count(number, 1);
 	mutex_unlock(&profile.lock);
@@ -290,18 +304,25 @@ static void own_backtrace(void **frames, unsigned *count, unsigned most)
 profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
 profile_dumped *_Atomic profile_dumped_hook;
 
-static __attribute__((noinline)) struct known_stacks *make_known(struct profile_thread *self)
+static size_t known_bytes(void)
 {
-	self->known = base_alloc(known_stacks_bytes(LG_KNOWN));
-	if (self->known != NULL)
-		known_stacks_clear(self->known, LG_KNOWN);
+	return offsetof(struct profile_known, stacks) + known_stacks_bytes(LG_KNOWN);
+}
+
+static __attribute__((noinline)) struct profile_known *make_known(struct profile_thread *self)
+{
+	self->known = base_alloc(known_bytes());
+	if (self->known == NULL)
+		return NULL;
+	memset(self->known->latest, 0, sizeof self->known->latest);
+	known_stacks_clear(&self->known->stacks, LG_KNOWN);
 	return self->known;
 }
 
 void profile_thread_end(struct profile_thread *self)
 {
 	if (self->known != NULL)
-		base_free(self->known, known_stacks_bytes(LG_KNOWN));
+		base_free(self->known, known_bytes());
 	self->known = NULL;
 }
 
@@ -313,28 +334,62 @@ static struct stack *find_stack(struct profile_thread *self)
 	unsigned depth = 0;
 
 	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
-		return known_stacks_find(self->known, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
+		return known_stacks_find(&self->known->stacks, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
 	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
 	self->busy = false;
 	return stacks_intern(frames, min_size(depth, STACK_DEPTH));
 }
 
-uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena)
+static struct latest *latest_of(const struct profile_thread *self, const struct stack *stack, size_t bytes, unsigned arena)
 {
-	struct tally key = { .size = bytes, .arena = (uint16_t)arena, .stack = find_stack(self) };
-	uint32_t number;
+	uint64_t hash = ((uintptr_t)stack ^ bytes << 8 ^ arena) * 0x9e3779b97f4a7c15u;
+
+	return &self->known->latest[hash >> (64 - LG_LATEST)];
+}
+
+// False: what was known of it may hold no more. Counted first and looked then, as a reset, or who makes a black box, is told of first and looks then: so
+// nothing is counted in a tally that was found without live objects and may get another meaning.
+static bool count_one_more(const struct latest *latest)
+{
+	struct tally *tally = profile_tally(latest->tally);
+
+	atomic_fetch_add(&tally->live, 1);
+	if (UNLIKELY(atomic_load(&profile.resets) != latest->resets || atomic_load(&black_box) != NULL)) {
+		atomic_fetch_sub(&tally->live, 1);
+		return false;
+	}
+	atomic_store_explicit(&tally->total, atomic_load_explicit(&tally->total, memory_order_relaxed) + 1, memory_order_relaxed);
+	return true;
+}
+
+static __attribute__((noinline)) uint32_t record(struct profile_thread *self, struct stack *stack, size_t bytes, unsigned arena)
+{
+	struct tally key = { .size = bytes, .arena = (uint16_t)arena, .stack = stack, .lg_sample = self->drawn_with };
+	uint32_t number, resets = atomic_load(&profile.resets);
 
 	if (self->thread == 0)
 		profile_name(self, NULL);
 	key.thread = self->thread;
-	key.lg_sample = self->drawn_with;
 	do
 		number = count_one(&key);
 	while (number == 0 && make_room());
 	if (number == 0)
 		atomic_fetch_add_explicit(&profile.lost, 1, memory_order_relaxed);
+	else if (self->known != NULL && key.thread < THREADS_MOST)
+		*latest_of(self, stack, bytes, arena) = (struct latest){ stack, bytes, number, resets, key.arena, key.lg_sample };
 	return number;
+}
+
+uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena)
+{
+	struct stack *stack = find_stack(self);
+	const struct latest *latest = LIKELY(self->known != NULL) ? latest_of(self, stack, bytes, arena) : NULL;
+
+	if (LIKELY(latest != NULL && latest->stack == stack && latest->size == bytes && latest->arena == arena &&
+		   latest->lg_sample == self->drawn_with && count_one_more(latest)))
+		return latest->tally;
+	return record(self, stack, bytes, arena);
 }
 
 void profile_freed(uint32_t tally)
@@ -363,7 +418,7 @@ static void retire(uint32_t number)
 	tally->retired = true;
 	black_box_forget(number);
 	atomic_store_explicit(&tally->total, 0, memory_order_relaxed);
-	if (atomic_load_explicit(&tally->live, memory_order_relaxed) != 0)
+	if (atomic_load(&tally->live) != 0)
 		return;
 	tally->next = profile.unused;
 	profile.unused = number;
@@ -374,6 +429,7 @@ void profile_reset(unsigned lg_sample)
 	bool waited = dump_begin(); // a dump walks through the tallies
 
 	mutex_lock(&profile.lock);
+	atomic_fetch_add(&profile.resets, 1);
 	profile.unused = 0;
 	if (profile.count != 0) // or all are 0, on pages that were never touched
 		memset(profile.lists, 0, sizeof profile.lists);
@@ -432,7 +488,7 @@ static void number_thread(struct profile_thread *self)
 	uint32_t thread = atomic_load(&profile.threads);
 
 	do
-		if (thread + 1 == NAME_BLOCK * NAME_BLOCKS) {
+		if (thread == THREADS_MOST) {
 			self->thread = thread;
 			return;
 		}
@@ -487,7 +543,7 @@ uint32_t profile_threads(void)
 	return atomic_load(&profile.threads);
 }
 
-void profile_look(struct profile_thread *self, size_t mapped)
+static __attribute__((noinline)) void look(struct profile_thread *self, size_t mapped)
 {
 	static _Atomic uint64_t intervals;
 	uint64_t bytes = atomic_load_explicit(&profile.bytes, memory_order_relaxed), seen = atomic_load(&intervals);
@@ -501,6 +557,12 @@ void profile_look(struct profile_thread *self, size_t mapped)
 	    atomic_load_explicit(&profile_settings.gdump, memory_order_relaxed))
 		dump_named('u');
 	self->busy = false;
+}
+
+void profile_look(struct profile_thread *self, size_t mapped)
+{
+	if (UNLIKELY(profile_settings.lg_interval >= 0 || mapped > atomic_load_explicit(&profile.peak, memory_order_relaxed)))
+		look(self, mapped);
 }
 
 void profile_tell_box(void)

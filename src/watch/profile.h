@@ -43,7 +43,7 @@ struct profile_thread {
 	uint32_t thread;  // its number, from 1; 0: not known yet
 	uint8_t lg_sample; // with which the next points were drawn, and
 	uint8_t drawn_with; // the point that was hit last
-	struct known_stacks *known; // watch/known_stacks.h; NULL before the first sample
+	struct profile_known *known; // stacks and tallies of its latest samples; NULL before the first
 	bool silent;      // thread.prof.active is false
 	bool busy;        // in the profiler: what it allocates itself is not sampled
 };
@@ -111,7 +111,7 @@ struct tally {
 	uint64_t weighted; // bytes that one stands for
 	uint32_t next;     // of the same hash
 	// Atomic; the first is written under the lock, after all else of the tally that it leads to.
-	_Atomic uint32_t next_of_stack; // by thread, falling
+	_Atomic uint32_t next_of_stack; // those of a thread one after the other
 	_Atomic uint64_t live, total;
 };
 
