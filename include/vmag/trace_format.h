@@ -34,8 +34,8 @@
 // 0, 1, 2, 3 …; a text is the varint of its length and its bytes. Of two facts about the same the one of the higher sequence holds.
 //
 // Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
-// In version 2 no frames are those of the stack before, and their number is not there.
-// Checksum: four lanes, at first 0, 1, 2, 3; the payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
+// In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
+// Checksum: four lanes, at first 0, 1, 2, 3; head and payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
 // lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and
 // the two halves of that xored.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -45,7 +45,7 @@
 
 #define VMAG_TRACE_MAGIC 0x63746d76u // "vmtc"
 
-enum { VMAG_TRACE_VERSION = 3, VMAG_TRACE_CHUNK = 65536 };
+enum { VMAG_TRACE_VERSION = 4, VMAG_TRACE_CHUNK = 65536 };
 enum { VMAG_TRACE_EVENTS, VMAG_TRACE_EVENTS_STACKS, VMAG_TRACE_FACTS }; // what is in a chunk
 enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE, VMAG_TRACE_OTHER };
 enum {
@@ -66,7 +66,7 @@ struct vmag_trace_chunk {
 	uint32_t sequence;
 	uint32_t bytes;  // of the payload
 	uint32_t events; // in it
-	uint32_t checksum; // of the payload
+	uint32_t checksum; // of the head with 0 here, and of the payload
 	uint32_t pid, thread; // the kernel's numbers
 	uint64_t ticks_first, ns_first, ticks_last, ns_last;
 };

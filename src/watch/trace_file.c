@@ -67,9 +67,9 @@ static struct {
 
 #define NO_SEQUENCE UINT32_MAX
 
-_Static_assert(PAYLOAD_MOST % (LANES * 8) == 0, "the checksum's zeros are in the payload");
+_Static_assert(VMAG_TRACE_CHUNK % (LANES * 8) == 0, "the checksum's zeros are in the chunk");
 
-// The payload is filled up with zeros, for which there is room.
+// The chunk is filled up with zeros, for which there is room.
 static uint32_t checksum(uint8_t *bytes, size_t length)
 {
 	uint64_t lane[LANES] = { 0, 1, 2, 3 }, sum = length, words[LANES];
@@ -129,8 +129,9 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 {
 	head->magic = VMAG_TRACE_MAGIC;
 	head->version = VMAG_TRACE_VERSION;
-	head->checksum = checksum((uint8_t *)(head + 1), head->bytes);
 	head->pid = (uint32_t)getpid();
+	head->checksum = 0;
+	head->checksum = checksum((uint8_t *)head, sizeof *head + head->bytes);
 	return os_backing_is(file, &out.identity) &&
 	       os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK);
 }

@@ -17,8 +17,10 @@ use std::sync::Arc;
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
 const MAGIC: u32 = 0x6374_6d76;
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const OLDEST_VERSION: u16 = 2;
+const HEAD_SUMMED: u16 = 4; // the first version whose checksum is of the head as well
+const CHECKSUM: std::ops::Range<usize> = 20..24;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
 
@@ -207,9 +209,13 @@ impl Trace {
 
     /// None: damaged.
     fn payload(&self, chunk: &Chunk) -> io::Result<Option<Vec<u8>>> {
-        let mut payload = vec![0; chunk.bytes as usize];
-        self.file.read_exact_at(&mut payload, chunk.offset + HEAD as u64)?;
-        Ok((checksum(&payload) == chunk.checksum).then_some(payload))
+        let mut whole = vec![0; HEAD + chunk.bytes as usize];
+        self.file.read_exact_at(&mut whole, chunk.offset)?;
+        whole[CHECKSUM].fill(0);
+        let summed = if chunk.version < HEAD_SUMMED { &whole[HEAD..] } else { &whole };
+        let is_whole = checksum(summed) == chunk.checksum;
+        whole.drain(..HEAD);
+        Ok(is_whole.then_some(whole))
     }
 
     /// Hands all events to `take` in the order of time, and now and then the part that is done to `progress`.
@@ -257,9 +263,9 @@ pub struct Losses {
     pub chunks: usize,
 }
 
-pub fn checksum(payload: &[u8]) -> u32 {
+pub fn checksum(bytes: &[u8]) -> u32 {
     let mut lanes = [0u64, 1, 2, 3];
-    for block in payload.chunks(32) {
+    for block in bytes.chunks(32) {
         let mut words = [0; 32];
         words[..block.len()].copy_from_slice(block);
         for (lane, word) in lanes.iter_mut().zip(words.chunks_exact(8)) {
@@ -270,7 +276,7 @@ pub fn checksum(payload: &[u8]) -> u32 {
     }
     let sum = lanes
         .iter()
-        .fold(payload.len() as u64, |sum, lane| sum.wrapping_add(*lane));
+        .fold(bytes.len() as u64, |sum, lane| sum.wrapping_add(*lane));
     (sum ^ sum >> 32) as u32
 }
 
@@ -568,7 +574,7 @@ pub mod tests {
             sequence,
             payload.len() as u32,
             events as u32,
-            checksum(&payload),
+            0,
             7,
             thread,
         ] {
@@ -578,7 +584,16 @@ pub mod tests {
             bytes.extend(long.to_le_bytes());
         }
         bytes.extend(payload);
+        let sum = checksum(&bytes);
+        bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
         bytes
+    }
+
+    fn as_oldest(mut chunk: Vec<u8>) -> Vec<u8> {
+        chunk[4] = OLDEST_VERSION as u8;
+        let sum = checksum(&chunk[HEAD..]);
+        chunk[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+        chunk
     }
 
     pub fn file(chunks: &[Vec<u8>]) -> tempfile::NamedTempFile {
@@ -632,6 +647,19 @@ pub mod tests {
     }
 
     #[test]
+    fn every_bit_of_a_chunk_counts() {
+        let good = chunk(1, 1, &[(20, 0, 0x800, 16)]);
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let file = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64)]), bad]);
+            let (events, losses) = read(&file);
+            let damaged = Trace::open(file.path()).unwrap().damaged;
+            assert_eq!((events.len(), losses.chunks + damaged), (1, 1), "bit {bit}");
+        }
+    }
+
+    #[test]
     fn stacks_and_names_are_facts() {
         let mut facts = vec![1, 1, 2, 0];
         add(&mut facts, 2 * 0x401000);
@@ -673,10 +701,8 @@ pub mod tests {
         let mut facts = vec![1, 3, 2];
         add(&mut facts, 2 * 0x401000);
         add(&mut facts, 2 * 0x20 - 1);
-        let mut facts = whole_chunk(2, 1, 0, 1, facts);
-        facts[4] = OLDEST_VERSION as u8;
-        let mut events = chunk(0, 1, &[(10, 0, 0x1000, 64)]);
-        events[4] = OLDEST_VERSION as u8;
+        let facts = as_oldest(whole_chunk(2, 1, 0, 1, facts));
+        let events = as_oldest(chunk(0, 1, &[(10, 0, 0x1000, 64)]));
         let file = file(&[events, facts]);
         assert_eq!(Trace::open(file.path()).unwrap().facts.stacks[3], [0x401000, 0x400fe0]);
         assert_eq!(read(&file).0.len(), 1);
