@@ -2,21 +2,39 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "jemalloc/jemalloc.h"
 
+#include "heap/cpu_fast.h"
 #include "heap/extended.h"
 #include "heap/fast.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-static __attribute__((noinline)) void *mallocx_miss(size_t size)
+static __attribute__((noinline)) void *mallocx_slow(size_t size)
 {
 	words.caller = NULL;
 	return heap_malloc(size);
 }
 
-static __attribute__((noinline)) void dallocx_miss(void *object)
+CPU_FAST void *mallocx_miss(size_t size)
+{
+	void *object = NULL;
+
+	if (!front_is_beyond(size)) {
+		void **top = words.top[size_class_small[size]];
+
+		object = counted_leads(top[-1]) ? counted_pop_last(size_class_small[size]) : NULL;
+	}
+	return LIKELY(object != NULL) ? object : mallocx_slow(size);
+}
+
+static __attribute__((noinline)) void dallocx_slow(void *object)
 {
 	words.caller = __builtin_return_address(0);
 	heap_dallocx(object, 0, "dallocx");
+}
+
+CPU_FAST void dallocx_miss(void *object)
+{
+	cpu_fast_free(object, dallocx_slow);
 }
 
 EXPORT void *mallocx(size_t size, int flags)

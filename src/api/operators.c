@@ -133,9 +133,15 @@ static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t
 		heap_free_sized(object, 0, size, "operator delete");
 }
 
-static __attribute__((noinline)) void delete_sized_miss(void *object, size_t size)
+static __attribute__((noinline)) void delete_sized_uncounted(void *object, size_t size)
 {
 	cpu_fast_free_sized(object, size, delete_sized_slow_way);
+}
+
+CPU_FAST void delete_sized_miss(void *object, size_t size)
+{
+	if (!counted_push_sized(object, size))
+		delete_sized_uncounted(object, size);
 }
 
 // In the names "m" is size_t, unsigned long on every platform served.

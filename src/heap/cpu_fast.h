@@ -1,12 +1,13 @@
-// What is done first at a miss. The fast path while sampling is on (heap/sampled.h); or while the door is closed for one thing alone: fronts of processors serve, or the thread's exact counters are on.
+// What is done first at a miss: the fast path while sampling is on (heap/sampled.h), while the thread's exact counters are (heap/counted.h), or
+// while fronts of processors serve.
 //
-// A thread's words are then closed, so each operation misses, comes here, and finds in `words.way` which of the two it is: one
-// restartable sequence, or what fast.h does on the front's own tops, with its bytes added. Threads of which anything else is
-// wanted (heap/door.h) have no way and go on to the slow path, as does whatever the loaded magazine does not serve; the
-// slow path also notices that the door is to be opened or closed for something else.
+// For the last the thread's words are closed, so each operation misses, comes here, and finds in `words.way` its processor's tops, on which
+// one restartable sequence works. Threads of which anything else is wanted (heap/door.h) have no way and go on to the slow path, as does
+// whatever the loaded magazine does not serve; the slow path also notices that the door is to be opened or closed for something else.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include "heap/counted.h"
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/sampled.h"
@@ -15,67 +16,55 @@
 
 #define CPU_FAST static inline __attribute__((always_inline))
 
-CPU_FAST void *tallied_pop(struct front *front, uintptr_t class)
-{
-	void **top = front->kept[class];
-	void *object = top[-1];
-
-	if (UNLIKELY(!magazine_is_round(object)))
-		return NULL;
-	front->allocated += size_class_bytes[class];
-	front->kept[class] = --top;
-	*top = (void *)(front->word + class);
-	return object;
-}
-
-CPU_FAST bool tallied_push(struct front *front, uintptr_t word, void *object)
-{
-	void **top = front->kept[word_class(word)];
-
-	if (UNLIKELY((uintptr_t)*top != word))
-		return false;
-	front->freed += size_class_bytes[word_class(word)];
-	*top = object;
-	front->kept[word_class(word)] = top + 1;
-	return true;
-}
-
 // What the sizes are closed to goes to `sampled`, which may be inline: then a sampled hit is one jump away.
 CPU_FAST void *cpu_fast_malloc(size_t size, void *(*sampled)(size_t), void *(*slow)(size_t))
 {
 	if (UNLIKELY(front_is_beyond(size)))
 		return sampled(size);
-	uintptr_t class = size_class_small[size];
-	READ_AGAIN;
-	intptr_t way = words.way;
-	void *object;
+	intptr_t place = front_places[size];
+	void **top = FAST_TOP(place), *lead = top[-1], *object;
 
-	if (LIKELY(way > 0))
-		return LIKELY(rseq_pop((void ***)way, class, &object)) ? object : slow(size);
-	object = way < 0 ? tallied_pop((struct front *)-way, class) : NULL;
-	return LIKELY(object != NULL) ? object : slow(size);
+	if (LIKELY(counted_leads(lead))) {
+		object = counted_take(place, top, lead);
+		return LIKELY(object != NULL) ? object : slow(size);
+	}
+	READ_AGAIN;
+	void ***way = (void ***)words.way;
+
+	return LIKELY(way != NULL) && LIKELY(rseq_pop(way, size_class_small[size], &object)) ? object : slow(size);
 }
 
-CPU_FAST bool cpu_fast_push(intptr_t way, void *object)
+CPU_FAST bool cpu_fast_push(uintptr_t word, void *object)
 {
-	uintptr_t word = page_map_word(object);
+	void ***way = (void ***)words.way;
 
-	if (LIKELY(way > 0))
-		return LIKELY(rseq_push((void ***)way, cpu_slot((void ***)way, word), object));
-	return way < 0 && tallied_push((struct front *)-way, word, object);
+	return LIKELY(way != NULL) && LIKELY(rseq_push(way, cpu_slot(way, word), object));
 }
 
 CPU_FAST void cpu_fast_free(void *object, void (*slow)(void *))
 {
-	if (UNLIKELY(!cpu_fast_push(words.way, object)))
+	size_t granule = granule_of(object);
+
+	if (UNLIKELY(granule >= page_map_end)) {
+		slow(object);
+		return;
+	}
+	uintptr_t word = page_map[granule];
+	void **top = words.top[word_class(word)];
+
+	if (LIKELY(counted_closes(top)) ? !counted_push(top, word, object) : !cpu_fast_push(word, object))
 		slow(object);
 }
 
 // The size must be the object's: the slow path reports one that is not.
 CPU_FAST void cpu_fast_free_sized(void *object, size_t size, void (*slow)(void *, size_t))
 {
+	uintptr_t word = page_map_word(object);
+	void **top = words.top[word_class(word)];
+
 	if (sampled_push(object))
 		return;
-	if (UNLIKELY(size > SMALL_MOST || size_class_small[size] != word_class(page_map_word(object)) || !cpu_fast_push(words.way, object)))
+	if (UNLIKELY(size > SMALL_MOST || size_class_small[size] != word_class(word)) ||
+	    (counted_closes(top) ? !counted_push(top, word, object) : !cpu_fast_push(word, object)))
 		slow(object, size);
 }

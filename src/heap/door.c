@@ -18,11 +18,13 @@ void door_change(struct front *front)
 
 	front_enter(front);
 	front->words->door = wanted;
-	front->words->way = wanted == DOOR_CPU ? (intptr_t)cpu_nowhere : wanted == DOOR_COUNT ? -(intptr_t)front : 0;
+	front->words->way = wanted == DOOR_CPU ? (intptr_t)cpu_nowhere : 0;
 	if (before == 0 && wanted != 0)
 		front_close_words(front);
 	else if (before != 0 && wanted == 0)
 		front_open_words(front);
+	if (wanted != 0)
+		front_count_words(front, wanted == DOOR_COUNT);
 	front_leave(front);
 }
 
@@ -76,10 +78,21 @@ static void note_peak(struct front *front)
 		front->peak = (uint64_t)net;
 }
 
+// An allocation may have counted the word down while it was being closed, or another thread was late to close it.
+static void count_again(struct front *front, size_t size)
+{
+	unsigned class = size_class(size);
+
+	if (class < CLASSES)
+		front_count_word(front, class);
+}
+
 void door_allocated(struct front *front, void *object, size_t size)
 {
 	if (front->words->door & DOOR_COUNT)
 		front->allocated += size;
+	if (front->words->door == DOOR_COUNT)
+		count_again(front, size);
 	if (front->words->door & DOOR_PEAK)
 		note_peak(front);
 	if (front->words->door & DOOR_TRACE)

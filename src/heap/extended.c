@@ -8,6 +8,7 @@
 
 #include "conf/options.h"
 #include "guard/report.h"
+#include "heap/cpu_fast.h"
 #include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/explicit.h"
@@ -242,9 +243,14 @@ size_t heap_sallocx(const void *object)
 	return heap_usable_size(object, "sallocx");
 }
 
-static __attribute__((noinline)) void dallocx_missed(void *object)
+static __attribute__((noinline)) void dallocx_slow(void *object)
 {
 	heap_free(object, "dallocx");
+}
+
+CPU_FAST void dallocx_missed(void *object)
+{
+	cpu_fast_free(object, dallocx_slow);
 }
 
 void heap_dallocx(void *object, int flags, const char *call)

@@ -76,6 +76,7 @@ struct front *front_create_cache(struct arena *arena)
 	front->tidied_at = os_clock_ms();
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = front->outbound[class].top = FRONT_CLOSED;
+	front_prepare_to_count(front);
 	front->top = front->kept;
 	return front;
 }

@@ -26,8 +26,8 @@ struct front_words {
 	int64_t until[SMALL_CLASSES];   // steps to the profile's next point, while sampling is on (heap/sampled.h)
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
-	intptr_t way; // of operations that miss, while the door is closed for one of two things alone (heap/cpu_fast.h): its
-		      // processor's tops, or of the one it was on last, or, negated, the front of a thread whose exact counters are on; else 0
+	intptr_t way; // of operations that miss, while the door is closed for fronts of processors alone (heap/cpu_fast.h): the tops of its
+		      // processor, or of the one it was on last; else 0
 	const void *caller; // of the free that missed last; NULL: of an allocation
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
@@ -73,16 +73,22 @@ struct outbound {
 	struct magazine *magazine;
 };
 
+// What the words of counted threads point to, and where it is in front.counted.
+#define FRONT_COUNTED ((void *)(UINTPTR_MAX - 2))
+enum { FRONT_COUNTED_TOP = 2 };
+
 // Of one thread; nobody else writes it but whoever visits a sleeper (heap/sleepers.h). Or an explicit cache (heap/explicit.h), which has no words.
 struct front {
-	void **kept[CLASSES]; // the tops while the words are closed; first, for the fast path of counted threads (heap/cpu_fast.h)
+	void **kept[CLASSES]; // the tops while the words are closed; first
+	uint64_t bytes[CLASSES]; // constant: of an object of the class
+	void *counted[FRONT_COUNTED_TOP + 1]; // constant: the closed magazine of a thread whose exact counters are on (heap/counted.h)
+	uint64_t allocated, freed; // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct arena *arena;
 	uintptr_t word; // the page map's word of the arena, class 0
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
 	struct front *next, *prev; // list of all fronts, under its lock
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
-	uint64_t allocated, freed;   // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct profile_thread profile; // while sampling is on
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
@@ -166,6 +172,14 @@ uint32_t front_rounds_below(const struct front *front, unsigned class, void **to
 // Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
 void front_close_words(struct front *front);
 void front_open_words(struct front *front);
+
+// Of closed words: whether the thread's exact counters are all that they are closed for.
+void front_count_words(struct front *front, bool alone);
+
+static inline void front_count_word(struct front *front, unsigned class)
+{
+	front->words->top[class] = (void **)&front->counted[FRONT_COUNTED_TOP];
+}
 
 // A round of the loaded magazine, NULL: it is empty. The other way round, with reloading; without memory for that the object
 // goes into its slab.

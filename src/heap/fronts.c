@@ -114,13 +114,22 @@ void fronts_cached(size_t bytes[ARENAS_MOST][2])
 	mutex_unlock(&fronts.lock);
 }
 
+// False: the door is as wanted, and so are the words, which may be closed in a way of their own (heap/counted.h).
+static bool change_door(struct front *front, uint8_t set, uint8_t clear)
+{
+	uint8_t before = atomic_fetch_or(&front->door_wanted, set);
+
+	atomic_fetch_and(&front->door_wanted, (uint8_t)~clear);
+	return ((before | set) & ~clear) != before;
+}
+
 void fronts_close_words(uint8_t set, uint8_t clear)
 {
 	mutex_lock(&fronts.lock);
 	fronts.door = (uint8_t)((fronts.door | set) & ~clear);
 	for (struct front *front = fronts.first; front != NULL; front = front->next) {
-		atomic_fetch_or(&front->door_wanted, set);
-		atomic_fetch_and(&front->door_wanted, (uint8_t)~clear);
+		if (!change_door(front, set, clear))
+			continue;
 		for (unsigned class = 1; class < CLASSES; class++)
 			__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
 	}

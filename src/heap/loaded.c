@@ -2,14 +2,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/loaded.h"
 
-static bool words_are_open(const struct front *front)
+#include "heap/door.h"
+#include "util/thread.h"
+
+// Open words and those of counted threads have rounds ahead.
+static bool has_rounds_ahead(const struct front *front)
 {
-	return front->words != NULL && front->top == front->words->top;
+	return front->words != NULL && (front->top == front->words->top || front->words->door == DOOR_COUNT);
 }
 
 static bool lacks_ahead(const struct front *front, unsigned class)
 {
-	return class < SMALL_CLASSES && words_are_open(front) && front->words->ahead[class] == NULL;
+	return class < SMALL_CLASSES && has_rounds_ahead(front) && front->words->ahead[class] == NULL;
 }
 
 // Without a round for it the class stays closed, although its magazine is loaded.
@@ -31,7 +35,7 @@ void *front_last(struct front *front, unsigned class)
 	front_enter(front);
 	object = front->words->ahead[class];
 	front->words->ahead[class] = NULL;
-	if (words_are_open(front))
+	if (has_rounds_ahead(front))
 		front->top[class] = FRONT_CLOSED;
 	front_leave(front);
 	return object;
@@ -133,6 +137,24 @@ void front_open_words(struct front *front)
 		front->words->top[class] = front->kept[class];
 		front->kept[class] = FRONT_CLOSED;
 		fetch_ahead(front, class);
+	}
+}
+
+void front_prepare_to_count(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		front->bytes[class] = size_class_bytes[class];
+	front->counted[FRONT_COUNTED_TOP - 1] = (void *)(thread_distance(words.top) - (intptr_t)front->kept);
+	front->counted[FRONT_COUNTED_TOP] = FRONT_COUNTED;
+}
+
+void front_count_words(struct front *front, bool alone)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		front->words->top[class] = FRONT_CLOSED;
+		fetch_ahead(front, class);
+		if (alone)
+			front_count_word(front, class);
 	}
 }
 

@@ -18,6 +18,9 @@ void front_keep_previous(struct front *front, unsigned class, struct magazine *m
 // The previous one is loaded, and `loaded`, which was, becomes the previous one.
 void front_exchange(struct front *front, unsigned class, struct magazine *loaded);
 
+// Fills in what counting needs: of a fresh front.
+void front_prepare_to_count(struct front *front);
+
 // Of the loaded magazine, which there is.
 uint32_t front_rounds_loaded(const struct front *front, unsigned class);
 

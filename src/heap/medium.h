@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include "heap/counted.h"
 #include "heap/front.h"
 #include "heap/sampled.h"
 #include "os/rseq.h"
@@ -20,10 +21,12 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	unsigned class = size_class_large(size);
 	void **top = words.top[class], *object = top[-1];
 
-	if (UNLIKELY(!magazine_is_round(object)))
-		return words.way > 0 && !front_sizes_closed() && rseq_pop((void ***)words.way, class, &object) ? object : NULL;
+	if (UNLIKELY(!magazine_is_round(object)) && !counted_leads(object))
+		return words.way != 0 && !front_sizes_closed() && rseq_pop((void ***)words.way, class, &object) ? object : NULL;
 	if (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class]))
 		return NULL;
+	if (counted_leads(object))
+		return counted_pop_last(class);
 	words.top[class] = --top;
 	*top = (void *)(words.word + class);
 	return object;

@@ -7,6 +7,7 @@
 
 #include "conf/options.h"
 #include "guard/report.h"
+#include "heap/cpu_fast.h"
 #include "heap/debug.h"
 #include "heap/door.h"
 #include "heap/fast.h"
@@ -16,14 +17,26 @@
 
 _Atomic size_t heap_zero_reallocs;
 
-static __attribute__((noinline)) void free_missed(void *object)
+static __attribute__((noinline)) void free_slow(void *object)
 {
 	heap_free(object, "realloc");
 }
 
+CPU_FAST void free_missed(void *object)
+{
+	cpu_fast_free(object, free_slow);
+}
+
+CPU_FAST void *malloc_missed(size_t size)
+{
+	void *object = counted_pop(size);
+
+	return LIKELY(object != NULL) ? object : heap_malloc_missed(size);
+}
+
 static void *realloc_copy(void *object, size_t old_size, size_t size)
 {
-	void *fresh = fast_malloc(size, heap_malloc_missed);
+	void *fresh = fast_malloc(size, malloc_missed);
 
 	if (fresh == NULL)
 		return NULL;

@@ -12,6 +12,8 @@
 
 enum { SLOTS = 500, THREADS = 3, ROUNDS = 400 };
 
+void free_sized(void *object, size_t size); // C23
+
 static void *kept[SLOTS];
 
 static void counts_are_exact(void) {
@@ -37,20 +39,76 @@ static void counts_are_exact(void) {
     CHECK(words.front->allocated == allocated && words.front->freed == freed);
 }
 
-// Objects freed before closing come back, the last one first: the loaded magazine stays loaded, and so does the round ahead of it.
-static void magazines_stay(void) {
-    void *first = malloc(48), *second = malloc(48), *ahead;
+// Objects freed before closing come back, the last one first: the loaded magazine stays loaded, and so does the round ahead of it, which is the
+// next one while the thread counts and nothing else is wanted.
+static void magazines_stay(enum door why) {
+    void *first = malloc(48), *second = malloc(48), *ahead, *next;
 
     free(first);
     free(second);
     ahead = words.ahead[size_class(48)];
-    door_close(DOOR_COUNT);
-    CHECK(malloc(48) == second);
-    door_open(DOOR_COUNT);
-    CHECK(malloc(48) == ahead);
+    next = why == DOOR_COUNT ? ahead : second;
+    door_close(why);
+    CHECK(malloc(48) == next);
+    door_open(why);
+    CHECK(malloc(48) == (next == ahead ? second : ahead));
     CHECK(words.ahead[size_class(48)] == first);
     free(ahead);
     free(second);
+}
+
+static bool counts_fast(unsigned class) {
+    return words.top[class] == (void **)&words.front->counted[FRONT_COUNTED_TOP];
+}
+
+// One of each way to allocate and to free, each exact at once.
+static void count_one_of_each(void) {
+    const uint64_t *allocated = &words.front->allocated, *freed = &words.front->freed;
+    uint64_t before[2] = { *allocated, *freed };
+    void *objects[] = { malloc(1), malloc(100), calloc(3, 30), realloc(NULL, 700), aligned_alloc(64, 128), malloc(20000), calloc(1, 20000) };
+    size_t count = sizeof objects / sizeof *objects, sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += heap_usable_size(objects[i], "test");
+    CHECK(*allocated - before[0] == sum && *freed == before[1]);
+    objects[1] = realloc(objects[1], 400);
+    sum += heap_usable_size(objects[1], "test");
+    CHECK(*allocated - before[0] == sum && *freed - before[1] == 112);
+    free_sized(objects[0], 1);
+    free_sized(objects[2], 90);
+    free_sized(NULL, 90);
+    CHECK(*freed - before[1] == 112 + 8 + 96);
+    for (size_t i = 1; i < count; i++)
+        if (i != 2)
+            free(objects[i]);
+    CHECK(*allocated - before[0] == sum && *freed - before[1] == sum);
+}
+
+// Only while nothing else closes the door; and again after each disturbance.
+static void counts_fast_when_alone(void) {
+    unsigned class = size_class(100);
+
+    door_close(DOOR_COUNT);
+    CHECK(counts_fast(class));
+    doors_close(DOOR_COUNT); // nothing new for this thread
+    CHECK(counts_fast(class));
+    count_one_of_each();
+    door_close(DOOR_PEAK);
+    CHECK(!counts_fast(class));
+    count_one_of_each();
+    door_open(DOOR_PEAK);
+    CHECK(counts_fast(class));
+    count_one_of_each();
+    words.top[class] = FRONT_CLOSED;
+    count_one_of_each();
+    CHECK(counts_fast(class));
+    words.top[class]--;
+    count_one_of_each();
+    CHECK(counts_fast(class));
+    doors_open(DOOR_COUNT);
+    door_open(DOOR_COUNT);
+    free(malloc(100));
+    CHECK(!counts_fast(class) && words.door == 0);
 }
 
 enum { STEPS = 5, FREE_STEPS = 3, NEVER = STEPS + 1, AFTERWARDS, OBJECTS = 40 };
@@ -237,7 +295,9 @@ int main(void) {
     for (int i = 0; i < SLOTS; i++)
         kept[i] = malloc(40);
     counts_are_exact();
-    magazines_stay();
+    magazines_stay(DOOR_COUNT);
+    magazines_stay(DOOR_PEAK);
+    counts_fast_when_alone();
     a_hit_is_disturbed_at_every_step();
     other_threads_obey();
     closing_from_outside_loses_nothing();
