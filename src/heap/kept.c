@@ -44,28 +44,50 @@ bool kept_wants(const struct arena *arena, size_t bytes)
 	       pages_decay_ms(&arena->pages) != 0;
 }
 
+// Those behind one another that were sampled, or one.
 static void give(struct arena *arena, struct run *run)
 {
-	kept_count(arena, run->bytes, false);
-	large_release(run);
+	struct run *next;
+
+	for (; run != NULL; run = next) {
+		next = kept_next(run);
+		kept_count(arena, run->bytes, false);
+		large_release(run);
+	}
+}
+
+static void prepare(struct arena *arena, struct run *run)
+{
+	run->taken = true;
+	run->sample = 0;
+	run->node.next = NULL;
+	kept_count(arena, run->bytes, true);
 }
 
 // The one freed last is most likely in the processor's cache: it takes the place of the one before.
 static void put(struct arena *arena, struct run *run, struct run *_Atomic *slot)
 {
-	struct run *before;
+	prepare(arena, run);
+	give(arena, atomic_exchange_explicit(slot, run, memory_order_acq_rel));
+}
 
-	run->taken = true;
-	run->sample = 0;
-	kept_count(arena, run->bytes, true);
-	before = atomic_exchange_explicit(slot, run, memory_order_acq_rel);
-	if (UNLIKELY(before != NULL))
-		give(arena, before);
+// Before those that are there, which go all at once or not: so none of them is gone and there again meanwhile.
+static void push(struct arena *arena, struct run *run, struct run *_Atomic *slot)
+{
+	struct run *first = atomic_load_explicit(slot, memory_order_relaxed);
+
+	prepare(arena, run);
+	do
+		run->node.next = first == NULL ? NULL : &first->node;
+	while (!atomic_compare_exchange_weak_explicit(slot, &first, run, memory_order_release, memory_order_relaxed));
 }
 
 void kept_put(struct arena *arena, struct run *run)
 {
-	put(arena, run, slot_for(arena, run->bytes));
+	if (run->bytes <= MAGAZINE_MOST)
+		push(arena, run, slot_for(arena, run->bytes));
+	else
+		put(arena, run, slot_for(arena, run->bytes));
 }
 
 void kept_put_class(struct arena *arena, struct run *run, unsigned class)
@@ -73,32 +95,56 @@ void kept_put_class(struct arena *arena, struct run *run, unsigned class)
 	put(arena, run, &arena->kept[class - CLASSES]);
 }
 
+// Where another thread was quicker, what it put there stays, and these are given.
+static bool put_back(struct arena *arena, struct run *first, struct run *_Atomic *slot)
+{
+	struct run *none = NULL;
+
+	if (first == NULL || atomic_compare_exchange_strong_explicit(slot, &none, first, memory_order_release, memory_order_relaxed))
+		return false;
+	give(arena, first);
+	return true;
+}
+
 struct run *kept_take(struct arena *arena, size_t bytes)
 {
-	struct run *run = has_slot(bytes) ? kept_take_from(arena, slot_for(arena, bytes)) : NULL;
+	struct run *_Atomic *slot = has_slot(bytes) ? slot_for(arena, bytes) : NULL;
+	struct run *run = slot == NULL ? NULL : kept_take_from(arena, slot);
 
-	if (run != NULL)
-		run->bytes = bytes;
+	if (run == NULL)
+		return NULL;
+	put_back(arena, kept_next(run), slot);
+	run->bytes = bytes;
 	return run;
 }
 
-// A run that was put since the last call stays for another one, unless a newer one took its place.
+// Those that were put since the last call, which are the first ones; NULL: none. They are not new any more. `rest`: the others.
+static struct run *part(struct run *first, struct run **rest)
+{
+	struct run *last = NULL;
+
+	for (*rest = first; *rest != NULL && (*rest)->taken; *rest = kept_next(last)) {
+		last = *rest;
+		last->taken = false;
+	}
+	if (last != NULL)
+		last->node.next = NULL;
+	return last == NULL ? NULL : first;
+}
+
+// Runs that were put since the last call stay for another one, unless newer ones took their place.
 static bool give_slot(struct arena *arena, struct run *_Atomic *slot, bool all)
 {
-	struct run *run, *none = NULL;
+	struct run *first, *rest;
+	bool given;
 
 	if (atomic_load_explicit(slot, memory_order_relaxed) == NULL)
 		return false;
-	run = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
-	if (run == NULL)
-		return false;
-	if (run->taken && !all) {
-		run->taken = false;
-		if (atomic_compare_exchange_strong_explicit(slot, &none, run, memory_order_release, memory_order_relaxed))
-			return false;
-	}
-	give(arena, run);
-	return true;
+	rest = atomic_exchange_explicit(slot, NULL, memory_order_acquire);
+	first = all ? NULL : part(rest, &rest);
+	given = put_back(arena, first, slot) || rest != NULL;
+	give(arena, rest);
+	return given;
 }
 
 bool kept_give(struct arena *arena, bool all)

@@ -1,11 +1,11 @@
-// Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size; and the last
-// freed one of each number of pages to 64 KiB, at hand for the next sampled object (docs/decisions/0010-sampling.md).
+// Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size; and those of sampled
+// objects, by their pages to 64 KiB, behind one another, at hand for the next ones (docs/decisions/0010-sampling.md).
 //
 // A program that takes and gives back one large buffer again and again would have its run cut and joined each time. Instead
 // an arena keeps one run of each size, while they are few beside what it has in use. To the vmem arena such a run is
 // allocated; in all figures it is dirty (pages/runs.h, kept_bytes); the page map does not know it, so that freeing it once more is noticed.
 // What was not wanted for a step of decay is freed to the pages. Explicit arenas and those with hooks keep none.
-// No lock: a slot is exchanged, and who gets a run out of it owns it.
+// No lock: a slot is exchanged, with all that is behind it, and who gets a run out of it owns it.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -24,6 +24,11 @@ static inline void kept_count(struct arena *arena, size_t bytes, bool more)
 {
 	bytes = round_up(bytes, os_page_size());
 	atomic_fetch_add_explicit(&arena->pages.kept_bytes, more ? bytes : -bytes, memory_order_relaxed);
+}
+
+static inline struct run *kept_next(struct run *run)
+{
+	return (struct run *)run->node.next; // its first member
 }
 
 static inline struct run *kept_take_from(struct arena *arena, struct run *_Atomic *slot)

@@ -23,7 +23,7 @@ enum {
 	BLOCKS = 4096,     // of tallies
 	LG_LISTS = 13,     // of tallies by hash
 	LG_KNOWN = 3,      // stacks that a thread knows, and
-	LG_LATEST = 4,     // its latest tallies: in all within BASE_LARGEST
+	LG_LATEST = 6,     // its latest tallies: in all within BASE_LARGEST
 	NAME_BLOCK = BASE_LARGEST / PROFILE_NAME_BYTES,
 	NAME_BLOCKS = 256, // threads beyond share one number
 	THREADS_MOST = NAME_BLOCK * NAME_BLOCKS - 1,

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/kept.h"
 
+#include <pthread.h>
+
 #include "conf/options.h"
 #include "heap/front.h"
 #include "heap/heap.h"
@@ -120,6 +122,76 @@ static void not_everywhere(void) {
     words.front->arena->is_explicit = false;
 }
 
+// Of sampled objects all are kept, the last freed first; a step of decay leaves those that were put since the one before.
+static void samples_behind_one_another(void) {
+    struct arena *arena = words.front->arena;
+    uint64_t now = os_clock_ms() + (uint64_t)options.dirty_decay_ms * 100; // later than any step before
+    void *objects[3];
+
+    heap_trim();
+    reclaim_decay(arena, now);
+    for (int i = 0; i < 3; i++)
+        objects[i] = large_alloc(arena, 48, 0, 0, NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK(large_keep(arena, objects[i], "test"));
+        CHECK_EQ(kept(), (size_t)(i + 1) * GRANULE_BYTES);
+    }
+    CHECK(large_alloc(arena, 64, 0, 0, NULL) == objects[2]);
+    CHECK(large_alloc(arena, GRANULE_BYTES, 0, 0, NULL) == objects[1]);
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms / 8);
+    CHECK_EQ(kept(), GRANULE_BYTES); // put since
+    CHECK(large_keep(arena, objects[1], "test"));
+    reclaim_decay(arena, now += (uint64_t)options.dirty_decay_ms / 8);
+    CHECK_EQ(kept(), GRANULE_BYTES);
+    CHECK(large_alloc(arena, 48, 0, 0, NULL) == objects[1]);
+    CHECK(large_keep(arena, objects[1], "test"));
+    CHECK(large_keep(arena, objects[2], "test"));
+    heap_trim();
+    CHECK_EQ(kept(), 0);
+}
+
+enum { TURNS = 20000, THREADS = 3, HELD = 16 };
+
+static void *takes_and_puts(void *argument) {
+    struct arena *arena = argument;
+    char *held[HELD] = { NULL };
+
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        char **at = &held[turn * 7 % 13 % HELD];
+
+        if (*at != NULL) {
+            CHECK(**at == (char)(turn * 7 % 13));
+            CHECK(large_keep(arena, *at, "test") || (large_free(*at, "test"), true));
+        }
+        *at = (turn & 3) != 0 ? large_alloc(arena, 48, 0, 0, NULL) : NULL;
+        if (*at != NULL)
+            **at = (char)(turn * 7 % 13);
+        if (turn % 64 == 0)
+            kept_give(arena, turn % 1024 == 0);
+    }
+    for (int i = 0; i < HELD; i++)
+        if (held[i] != NULL)
+            large_free(held[i], "test");
+    return NULL;
+}
+
+// Nobody gets what another has.
+static void by_several_threads(void) {
+    struct arena *arena = words.front->arena;
+    size_t active;
+    pthread_t threads[THREADS];
+
+    heap_trim();
+    active = pages_active_bytes(own_pages());
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, takes_and_puts, arena);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    kept_give(arena, true);
+    CHECK_EQ(kept(), 0);
+    CHECK_LE(pages_active_bytes(own_pages()), active + MIB);
+}
+
 int main(void) {
     options.background_thread = false;
     free(malloc(1));
@@ -129,5 +201,7 @@ int main(void) {
     bounded();
     decays();
     not_everywhere();
+    samples_behind_one_another();
+    by_several_threads();
     return 0;
 }

@@ -1,6 +1,7 @@
 // Points on the line of bytes, tallies by key, resets, and the number of samples against its expectation.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "unit.h"
@@ -88,6 +89,49 @@ static void reset_forgets(void) {
     CHECK_LE(profile_tallies(), known + 3); // the retired ones of the test before live for ever
 }
 
+static _Atomic bool stop;
+
+// At one place, so that its latest tallies serve; what it holds it frees.
+static void *samples_and_frees(void *argument) {
+    struct profile_thread own = { 0 };
+    uint32_t held[8] = { 0 };
+    (void)argument;
+
+    for (unsigned turn = 0; !stop; turn++) {
+        uint32_t *at = &held[turn % 8];
+
+        if (*at != 0)
+            profile_freed(*at);
+        *at = turn % 3 == 0 ? 0 : profile_record(&own, 16 + turn % 5 * 16, 0);
+        CHECK(*at == 0 || (profile_tally(*at)->size == 16 + turn % 5 * 16 && profile_tally(*at)->thread == own.thread));
+    }
+    for (int i = 0; i < 8; i++)
+        if (held[i] != 0)
+            profile_freed(held[i]);
+    profile_thread_end(&own);
+    return NULL;
+}
+
+// Whatever a reset comes in between: in the end none lives, but those that were held before.
+static void counts_survive_resets(void) {
+    pthread_t threads[2];
+    uint64_t before = 0, after = 0;
+
+    profile_reset(19);
+    for (uint32_t number = 1; number <= profile_tallies(); number++)
+        before += profile_tally(number)->live;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, samples_and_frees, NULL);
+    for (int i = 0; i < 20000; i++)
+        profile_reset(19);
+    stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t number = 1; number <= profile_tallies(); number++)
+        after += profile_tally(number)->live;
+    CHECK_EQ(before, after);
+}
+
 static void names_are_cut(void) {
     profile_name(&self, "a name that is much longer than there is room for in the table");
     CHECK_EQ(strlen(profile_name_of(&self)), PROFILE_NAME_BYTES - 1);
@@ -99,6 +143,7 @@ int main(void) {
     tallies_are_by_key();
     estimates_are_weighted();
     reset_forgets();
+    counts_survive_resets();
     names_are_cut();
     return 0;
 }
