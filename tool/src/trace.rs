@@ -212,7 +212,11 @@ impl Trace {
         let mut whole = vec![0; HEAD + chunk.bytes as usize];
         self.file.read_exact_at(&mut whole, chunk.offset)?;
         whole[CHECKSUM].fill(0);
-        let summed = if chunk.version < HEAD_SUMMED { &whole[HEAD..] } else { &whole };
+        let summed = if chunk.version < HEAD_SUMMED {
+            &whole[HEAD..]
+        } else {
+            &whole
+        };
         let is_whole = checksum(summed) == chunk.checksum;
         whole.drain(..HEAD);
         Ok(is_whole.then_some(whole))
