@@ -329,7 +329,7 @@ void *heap_calloc(size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &bytes))
 		bytes = SIZE_MAX;
-	object = counted_or_fast_pop(bytes);
+	object = cpu_fast_pop(bytes);
 	return UNLIKELY(object == NULL) ? calloc_missed(bytes) : memset(object, 0, bytes);
 }
 
@@ -378,7 +378,7 @@ enum { ALIGN_SERVED = 4096 }; // a page at least, at which slabs begin
 
 void *heap_aligned(size_t align, size_t size)
 {
-	void *object = align - 1 < ALIGN_SERVED && size < PTRDIFF_MAX ? counted_or_fast_pop(aligned_request(align, size)) : NULL;
+	void *object = align - 1 < ALIGN_SERVED && size < PTRDIFF_MAX ? cpu_fast_pop(aligned_request(align, size)) : NULL;
 
 	return UNLIKELY(object == NULL) ? aligned_missed(align, size) : object;
 }
