@@ -95,7 +95,7 @@ struct front {
 	bool tells;                    // prints statistics just now
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
-	uint32_t misses;
+	uint32_t misses, gave_at; // the latter when it gave all magazines away
 	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
 	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts, and
 	bool emptied;          // whether it has taken what there was since the words changed last,

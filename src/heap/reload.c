@@ -14,6 +14,7 @@ enum {
 	SAMPLES = 8,               // rounds looked at of a full magazine
 	FREES_OF_A_RUN = 3,        // visits to the depot to free, none to allocate, that tell that a heap is being taken down
 	LEAST_TAKEN_DOWN = 4 << 20, // bytes of a heap of which it matters
+	MISSES_A_GIFT = 48,        // at least between two times that a front gives all away: each class in use has then come back for what it needs
 	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that is smaller then
 	LG_LEFT_PROPORTION = 3,    // and of the objects that are left
 };
@@ -56,7 +57,8 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	size_t wanted = min_size(front->batch[class], magazine->capacity);
 	size_t got;
 
-	if (UNLIKELY(arena_grows(front->arena, class))) {
+	if (UNLIKELY(arena_grows(front->arena, class)) && front->misses - front->gave_at >= MISSES_A_GIFT) {
+		front->gave_at = front->misses;
 		give_all(front);
 		arena_give_idle(front->arena);
 	}

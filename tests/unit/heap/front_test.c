@@ -1,5 +1,5 @@
 // Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap; pairs of
-// small ones hit wherever the magazines end.
+// small ones hit wherever the magazines end, and those of all sizes by turns.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
@@ -42,6 +42,16 @@ static void pairs_hit_at_each_border(void) {
     }
 }
 
+// In a heap where nothing else lives each slab comes and goes with its only object: the heap grows with each class, and gives away what the others hold.
+static void pairs_of_all_sizes_hit(void) {
+    uint32_t misses = words.front->misses;
+
+    for (int round = 0; round < ROUNDS; round++)
+        for (unsigned class = 1; class < SLAB_CLASSES; class++)
+            free(malloc(class_size(class)));
+    CHECK_LE(words.front->misses - misses, SLAB_CLASSES * MISSES * 2);
+}
+
 int main(void) {
     unsigned class = size_class(SIZE);
     size_t most = options.magazine_bytes * (size_t)2 / SIZE;
@@ -49,6 +59,7 @@ int main(void) {
     options.background_thread = false;
     free(malloc(1));
     CHECK(words.front != NULL);
+    pairs_of_all_sizes_hit();
     words.front->arena->front_bytes = 2048 * KIB; // as if others held that much beside a heap of nothing
     visit_depot();
     CHECK_LE(words.front->capacity[class], most);
