@@ -24,6 +24,9 @@ enum {
 	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
+	SPARSE_FLOOR = 128 * 1024, // bytes that are free in a class's slabs in any case,
+	LG_SPARSE_SLABS = 2,       // of its slabs, and
+	LG_SPARSE_HEAP = 6,        // of the active bytes
 	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
 	REAPED_BY_FRESH = 4,              // so many times the bytes that it grows by
 	WAITS_FOR_AN_ARENA = 64,
@@ -409,6 +412,15 @@ bool arena_grows(struct arena *arena, unsigned class)
 
 	return bin != NULL && __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) == 0 && has_grown(arena) &&
 	       pages_are_fresh(&arena->pages, bin->shape.slab_bytes);
+}
+
+bool arena_slabs_are_sparse(const struct arena *arena, unsigned class)
+{
+	const struct bin *bin = class < SLAB_CLASSES ? &arena->bins[class] : NULL;
+	size_t free_bytes = bin == NULL ? 0 : __atomic_load_n(&bin->free_buffers, __ATOMIC_RELAXED) * bin->shape.size;
+
+	return free_bytes > SPARSE_FLOOR && free_bytes > (bin_used(bin) * bin->shape.size + free_bytes) >> LG_SPARSE_SLABS &&
+	       free_bytes > pages_active_bytes(&arena->pages) >> LG_SPARSE_HEAP;
 }
 
 static bool depots_hold_much(const struct arena *arena)

@@ -117,6 +117,10 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 bool arena_grows(struct arena *arena, unsigned class);
 void arena_give_idle(struct arena *arena);
 
+// Whether free buffers of the class's slabs are a notable part of the heap: what comes back had better go there, and what goes out come from
+// the lowest, until slabs become empty (docs/decisions/0048). An estimate while others run.
+bool arena_slabs_are_sparse(const struct arena *arena, unsigned class);
+
 // Puts objects back into slabs or page runs, whichever arena owns them. `call` is named in a report of misuse.
 void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_t count, const char *call);
 

@@ -118,8 +118,18 @@ void front_grow_capacity(struct front *front, unsigned class)
 {
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
-	if (!fronts_hold_enough(front->arena))
+	if (!fronts_hold_enough(front->arena) && !arena_slabs_are_sparse(front->arena, class))
 		front_set_capacity(front, class, min_size(more, front_grown_rounds(class)));
+}
+
+void front_begin_again(struct front *front, unsigned class, struct magazine *empty)
+{
+	unsigned few = (unsigned)max_size(front_first_batch(class), LEAST_CAPACITY);
+
+	front_set_capacity(front, class, few);
+	front->batch[class] = (uint8_t)few;
+	if (empty != NULL)
+		magazine_change(empty, (unsigned)min_size(empty->capacity, few), front->word | class);
 }
 
 struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty)

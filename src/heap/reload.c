@@ -87,6 +87,34 @@ static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
 		loaded->round[--loaded->rounds] = (void *)word;
 }
 
+// Rounds that only go round in magazines stay where they are, scattered over slabs that never become empty. Where there are many such slabs
+// the previous magazine's go home; what is wanted comes from the lowest, and little at a time, so that this happens often.
+static void send_home(struct front *front, unsigned class, struct magazine *loaded)
+{
+	struct magazine *previous = front->previous[class];
+
+	front_drain_magazine(front->arena, class, previous);
+	magazine_clear(previous, front->word | class);
+	front_begin_again(front, class, previous);
+	front_begin_again(front, class, loaded);
+	front_keep_previous(front, class, previous);
+}
+
+// From the slabs, into the loaded magazine, or a larger one when the next shall be.
+static bool refill_from_slabs(struct front *front, unsigned class, struct magazine *loaded)
+{
+	if (loaded == NULL ||
+	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front->word | class))) {
+		struct magazine *fresh = front_new_magazine(front, class);
+
+		front_grow_capacity(front, class);
+		if (fresh != NULL && loaded != NULL)
+			magazine_destroy(loaded);
+		loaded = fresh != NULL ? fresh : loaded;
+	}
+	return loaded != NULL && fill(front, class, loaded);
+}
+
 // The alloc side of Figure 3.1b, with fills in batches.
 static bool refill(struct front *front, unsigned class)
 {
@@ -99,6 +127,10 @@ static bool refill(struct front *front, unsigned class)
 	if (reload == RELOAD_LOADED) {
 		front_load(front, class, loaded);
 		return true;
+	}
+	if (reload == RELOAD_PREVIOUS && arena_slabs_are_sparse(front->arena, class)) {
+		send_home(front, class, loaded);
+		return refill_from_slabs(front, class, loaded);
 	}
 	if (reload == RELOAD_PREVIOUS) {
 		front_exchange(front, class, front_outgrown(front, class, loaded));
@@ -117,16 +149,7 @@ static bool refill(struct front *front, unsigned class)
 		prefetch_objects(full);
 		return true;
 	}
-	if (loaded == NULL ||
-	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front->word | class))) {
-		struct magazine *fresh = front_new_magazine(front, class);
-
-		front_grow_capacity(front, class);
-		if (fresh != NULL && loaded != NULL)
-			magazine_destroy(loaded);
-		loaded = fresh != NULL ? fresh : loaded;
-	}
-	return loaded != NULL && fill(front, class, loaded);
+	return refill_from_slabs(front, class, loaded);
 }
 
 bool front_refill(struct front *front, unsigned class)
@@ -266,7 +289,8 @@ static bool make_room(struct front *front, unsigned class)
 		front_load(front, class, empty);
 		return true;
 	}
-	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
+	if (arena_slabs_are_sparse(front->arena, class) ||
+	    arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
 		front_drain_magazine(front->arena, class, previous);
 		magazine_clear(previous, front->word | class);
 		empty = previous;

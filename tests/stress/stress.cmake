@@ -14,6 +14,10 @@ vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
 vmag_test_program(stress_drift stress/drift.c LIBRARIES vmag)
 vmag_test(stress.drift quick 20 stress_drift)
 
+vmag_test_program(stress_strings stress/strings.c LIBRARIES vmag)
+vmag_test(stress.strings quick 20 stress_strings)
+set_tests_properties(stress.strings PROPERTIES ENVIRONMENT "VMAG_CONF=thp:never")
+
 vmag_test_program(stress_turns stress/turns.c LIBRARIES vmag)
 vmag_test(stress.turns quick 20 stress_turns)
 
