@@ -8,9 +8,12 @@
 #include "slab/holes.h"
 #include "util/assert.h"
 
+enum { REFUSALS_A_TRY = 256 };
+
 static struct {
 	struct pages pages;
 	struct bin bins[MAGAZINE_SIZES];
+	_Atomic unsigned refusals; // still to come without asking for memory
 } depository;
 
 void magazines_init(void)
@@ -68,6 +71,17 @@ static unsigned size_for(unsigned capacity)
 	return size;
 }
 
+// Where there is no memory, every free would ask the system for some in vain, that of a program that gives all back as well.
+static bool grow(struct bin *bin)
+{
+	unsigned refusals = atomic_load_explicit(&depository.refusals, memory_order_relaxed);
+	bool grown = refusals == 0 && bin_grow(bin);
+
+	if (!grown)
+		atomic_store_explicit(&depository.refusals, (refusals == 0 ? REFUSALS_A_TRY : refusals) - 1, memory_order_relaxed);
+	return grown;
+}
+
 struct magazine *magazine_create(unsigned capacity, uintptr_t word)
 {
 	unsigned size = size_for(capacity);
@@ -75,7 +89,7 @@ struct magazine *magazine_create(unsigned capacity, uintptr_t word)
 
 	COUNT(magazines);
 	while (bin_fill(&depository.bins[size], &memory, 1) == 0)
-		if (!bin_grow(&depository.bins[size]))
+		if (!grow(&depository.bins[size]))
 			return NULL;
 	struct magazine *magazine = memory;
 	magazine->next = NULL;

@@ -17,7 +17,7 @@ NOBODY = 65534
 SMALL = 1000
 SMALL_CLASS = 1024
 EVERY_ONE = "prof:true,lg_prof_sample:0"
-PATIENCE = 20
+PATIENCE = 300
 
 
 class Target:
@@ -56,7 +56,7 @@ class Setting:
         self.vmag, self.library, self.target, self.folder = vmag, library, target, folder
 
     def run(self, *words, user=None):
-        return subprocess.run([self.vmag, *map(str, words)], capture_output=True, text=True, timeout=60, user=user,
+        return subprocess.run([self.vmag, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, user=user,
                               group=user, extra_groups=[] if user else None)
 
     def json(self, *words):
@@ -252,7 +252,7 @@ def check_out_of_memory(setting):
             target.do("small", 1000)
             target.process.stdin.write("fill 1000\n")
             target.process.stdin.flush()
-            assert target.process.wait(60) == -signal.SIGKILL, target.process.returncode
+            assert target.process.wait(PATIENCE) == -signal.SIGKILL, target.process.returncode
         told = setting.json("attach", "--json", setting.box(target.pid))
         objects, size = setting.site(setting.box(target.pid), "site_filled")
         print(f"killed with {objects} objects of 1 MiB, {told['peak_resident']} bytes resident at its peak")

@@ -14,7 +14,7 @@ MORE = {"pair": 19, "medium": 19, "held": 19, "calloc": 20, "realloc": 38, "new"
 
 def instructions(program, library, *words):
     told = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, *words], env={**os.environ, "LD_PRELOAD": library},
-                          stderr=subprocess.PIPE, text=True, check=True, timeout=100).stderr
+                          stderr=subprocess.PIPE, text=True, check=True, timeout=600).stderr
     return int(re.search(r"Collected : (\d+)", told).group(1))
 
 

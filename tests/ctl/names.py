@@ -157,7 +157,7 @@ def check_changed_options(path, library):
     pairs = ",".join(f"{name}:{value}" for name, (value, _) in settings.items())
     code = f"import sys; sys.argv = ['']; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import names; names.told_options({path!r}, {settings!r})"
     done = subprocess.run([sys.executable, "-c", code + "; print('all told')"], env={**os.environ, "MALLOC_CONF": pairs, "LD_PRELOAD": path},
-                          capture_output=True, text=True, check=False, timeout=60)
+                          capture_output=True, text=True, check=False, timeout=600)
     if "all told" not in done.stdout:
         raise AssertionError(done.stderr[-600:])
     return len(settings)

@@ -11,7 +11,7 @@
 #include "../check.h"
 #include "jemalloc/jemalloc.h"
 
-enum { SECONDS = 50, PIECES_BETWEEN = 3, INTERRUPTIONS = 200, PAIRS = 2000 };
+enum { SECONDS = 600, PIECES_BETWEEN = 3, INTERRUPTIONS = 200, PAIRS = 2000 };
 
 static void count_piece(void *pieces, const char *piece) {
     *(unsigned *)pieces += piece[0] != '\0';

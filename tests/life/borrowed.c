@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { BLOCKS = 2000, SIZE = 4000, MILLISECONDS = 5000 };
+enum { BLOCKS = 2000, SIZE = 4000, MILLISECONDS = 60000 };
 
 static long threads(void) {
     struct stat status;

@@ -23,7 +23,7 @@ ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 def resident(environment):
     """KiB in all, and of the library's file."""
-    smaps = subprocess.run([program], stdout=subprocess.PIPE, check=True, timeout=60, text=True, env={**os.environ, **environment}).stdout
+    smaps = subprocess.run([program], stdout=subprocess.PIPE, check=True, timeout=600, text=True, env={**os.environ, **environment}).stdout
     total = of_library = 0
     ours = False
     for line in smaps.splitlines():
@@ -43,7 +43,7 @@ def functions_beyond():
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as out:
         subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no",
                         f"--callgrind-out-file={out.name}", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={**os.environ, "LD_PRELOAD": library}, timeout=120)
+                       env={**os.environ, "LD_PRELOAD": library}, timeout=600)
         for line in open(out.name, encoding="utf-8"):
             if line.startswith("ob="):
                 home = os.path.basename(line[3:].strip())

@@ -125,7 +125,7 @@ static void fork_one(void) {
     int status;
 
     if (child == 0) {
-        alarm(20);
+        alarm(300);
         for (unsigned i = 0; i < 200; i++)
             churn(i);
         vmag_cache_destroy(caches[0]);

@@ -24,7 +24,7 @@ OPERATIONS = ("pop", "push", "exchange")
 TAKE, PUT, CLOSE, STOP = range(4)
 NO_NUMBER = 1 << 31
 OBJECT = 0x1000
-SECONDS = 60
+SECONDS = 300
 
 
 def skip(reason):
@@ -36,7 +36,7 @@ class Debugger:
     """The remote protocol of gdb, as much of it as is needed."""
 
     def __init__(self, path):
-        for _ in range(200):
+        for _ in range(10 * SECONDS):
             self.socket = socket.socket(socket.AF_UNIX)
             try:
                 self.socket.connect(path)

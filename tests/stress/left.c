@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { THREADS = 3, OBJECTS = 20000, BYTES = 1000, LOOKS = 50, LOOK_US = 100000, RESIDENT_MOST = 8 << 20 };
+enum { THREADS = 3, OBJECTS = 20000, BYTES = 1000, LOOKS = 200, LOOK_US = 100000, RESIDENT_MOST = 8 << 20 };
 
 static void *work(void *unused) {
     void **objects = malloc(OBJECTS * sizeof *objects);

@@ -16,7 +16,7 @@ HELD = 8
 
 
 def run(vmag, *words):
-    done = subprocess.run([vmag, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([vmag, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 
@@ -25,7 +25,7 @@ def check_heap(vmag, source):
     """The cache's objects, and those of malloc beside them."""
     found = json.loads(run(vmag, "heap", "--json", source))
     cache = next(row for row in found["caches"] if row["name"] == "holder")
-    assert abs(cache["bytes"] - HELD * MIB) < 5 * cache["bytes_error"] + MIB // 4, cache
+    assert abs(cache["bytes"] - HELD * MIB) < 6 * cache["bytes_error"] + MIB // 4, cache
     assert found["bytes"] > cache["bytes"] + 2 * MIB, found
     assert "of object caches:" in run(vmag, "heap", source)
     rows = [line for line in run(vmag, "heap", "--format=csv", source).splitlines() if '"holder"' in line]

@@ -112,7 +112,7 @@ class Folder:
             process.communicate()
             assert "serving on" in said, (line, said)
             return ""
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=600)
         # Where several processes run on vmag it cannot choose, and says so.
         may_fail = line == "vmag top" and "which process?" in said
         assert process.returncode == 0 or may_fail, f"{line}\n  status {process.returncode}: {said}"

@@ -14,7 +14,7 @@ KEEP = 50
 
 
 def run(vmag, *words):
-    done = subprocess.run([vmag, "frag", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([vmag, "frag", *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 
@@ -55,7 +55,7 @@ def check(vmag, holder):
 def check_live_map(vmag, holder, folder):
     """Of the same process: the survivors' slabs are pale, the large objects' full."""
     def picture(*words):
-        return subprocess.run([vmag, "map", "--seconds", "1", *words, holder.pid], capture_output=True, text=True, timeout=60)
+        return subprocess.run([vmag, "map", "--seconds", "1", *words, holder.pid], capture_output=True, text=True, timeout=600)
     found = json.loads(picture("--json").stdout)
     cells = [cell for row in found["occupancy"] for cell in row]
     print({"rows": found["rows"], "full": cells.count(255), "pale": sum(0 < cell < 20 for cell in cells)})

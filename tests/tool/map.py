@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def run(vmag, *words, status=0):
-    done = subprocess.run([vmag, "map", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([vmag, "map", *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == status, (words, done)
     return done
 
@@ -29,13 +29,26 @@ def cells_by_site(found, column):
     return sums
 
 
-def check_sites_and_ages(vmag, holder):
+def while_it_grows(vmag, holder, seconds):
     holder.tell("hold", 8)
     holder.tell("grow", 8)
-    later = threading.Thread(target=lambda: (time.sleep(1.5), holder.tell("grow", 16)))
+    later = threading.Thread(target=lambda: (time.sleep(seconds / 2), holder.tell("grow", 16)))
     later.start()
-    found = json.loads(run(vmag, "--json", "--seconds=3", holder.pid).stdout)
+    found = json.loads(run(vmag, "--json", f"--seconds={seconds}", holder.pid).stdout)
     later.join()
+    return found
+
+
+def in_use(found, column):
+    return sum(row[column] for row in found["occupancy"]) / 255 * found["row_bytes"]
+
+
+def saw_the_growth(found):
+    """On a busy machine the first look may come too late, or the last one too early."""
+    return in_use(found, found["columns"] - 1) - in_use(found, 0) > 14 * MIB
+
+
+def check_sites_and_ages(found):
     assert found["sites_are_sampled"] and found["format"] == "vmag-map-1"
     before, after = cells_by_site(found, 0), cells_by_site(found, found["columns"] - 1)
     print(f"before {before}, after {after}")
@@ -63,13 +76,16 @@ def check_pictures(vmag, holder, folder):
     assert len(pictures) == 4 and all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
-def check_end(vmag, library, program):
+def check_end(vmag, library, program, seconds=1):
     """A process that ends while it is looked at: what was seen is drawn."""
     with Holder(library, program) as holder:
         holder.tell("hold", 4)
-        end = threading.Timer(1, holder.process.kill)
+        end = threading.Timer(seconds, holder.process.kill)
         end.start()
-        found = json.loads(run(vmag, "--json", "--seconds=6", holder.pid).stdout)
+        done = subprocess.run([vmag, "map", "--json", f"--seconds={6 * seconds}", holder.pid], capture_output=True, text=True, timeout=600)
+        if seconds < 16 and done.returncode != 0:  # it may have ended before the first look
+            return check_end(vmag, library, program, 4 * seconds)
+        found = json.loads(done.stdout)
         assert found["rows"] > 0 and any(cell > 0 for row in found["occupancy"] for cell in row)
 
 
@@ -77,17 +93,22 @@ def check_refusals(vmag, library, program):
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
         start = time.monotonic()
-        done = run(vmag, "--color=site", "-o", "/dev/null", holder.pid, status=125)
-        assert "nothing of what it holds was sampled" in done.stderr and time.monotonic() - start < 5, done.stderr
+        done = run(vmag, "--color=site", "--seconds=300", "-o", "/dev/null", holder.pid, status=125)
+        assert "nothing of what it holds was sampled" in done.stderr and time.monotonic() - start < 150, done.stderr
         found = json.loads(run(vmag, "--json", "--seconds=1", holder.pid).stdout)
         assert found["sites"] == [] and found["site"] == [] and len(found["age"]) == found["rows"]
 
 
 def main(vmag, library, program):
     need_tool(vmag)
-    with tempfile.TemporaryDirectory() as folder, Holder(library, program, "prof:true,lg_prof_sample:14") as holder:
-        check_sites_and_ages(vmag, holder)
-        check_pictures(vmag, holder, folder)
+    for seconds in (3, 12, 48):
+        with tempfile.TemporaryDirectory() as folder, Holder(library, program, "prof:true,lg_prof_sample:14") as holder:
+            found = while_it_grows(vmag, holder, seconds)
+            if seconds < 48 and not saw_the_growth(found):
+                continue
+            check_sites_and_ages(found)
+            check_pictures(vmag, holder, folder)
+            break
     check_end(vmag, library, program)
     check_refusals(vmag, library, program)
 

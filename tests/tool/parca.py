@@ -77,7 +77,7 @@ def ask(address, method, message=b""):
     """By gRPC-Web: a frame there, a frame back."""
     request = urllib.request.Request(f"http://{address}/api/parca.query.v1alpha1.QueryService/{method}", data=struct.pack(">BI", 0, len(message)) + message,
                                      headers={"Content-Type": "application/grpc-web+proto"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         body = answer.read()
     return b"" if len(body) < 5 or body[0] != 0 else body[5:5 + struct.unpack(">I", body[1:5])[0]]
 
@@ -106,9 +106,9 @@ def check(parca, server, holder, folder):
         process = subprocess.Popen([parca, f"--config-path={config}", f"--http-address={address}", "--log-level=warn"], cwd=folder, stdout=log,
                                    stderr=log)
         try:
-            kinds = wait_for(lambda: fields(ask(address, "ProfileTypes"), 1), 90, process, log)
+            kinds = wait_for(lambda: fields(ask(address, "ProfileTypes"), 1), 300, process, log)
             assert {fields(kind, 2)[0] for kind in kinds} >= {b"inuse_space", b"inuse_objects"}, kinds
-            series = wait_for(lambda: fields(ask(address, "QueryRange", window), 1), 60, process, log)
+            series = wait_for(lambda: fields(ask(address, "QueryRange", window), 1), 300, process, log)
             samples = fields(series[0], 2)
             held = fields(samples[-1], 2)[0]
             assert abs(held - HELD * MIB) < 0.25 * HELD * MIB, held

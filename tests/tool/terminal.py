@@ -90,7 +90,7 @@ class Terminal:
     def text(self):
         return "\n".join("".join(line).rstrip() for line in self.lines)
 
-    def wait_for(self, words, patience=30):
+    def wait_for(self, words, patience=300):
         """Until all of these words are on the screen."""
         words = [words] if isinstance(words, str) else words
         end = time.monotonic() + patience
@@ -99,7 +99,7 @@ class Terminal:
             assert self.take(0.1), f"it ended before {words} came:\n{self.text()}"
         return self.text()
 
-    def wait_for_end(self, patience=30):
+    def wait_for_end(self, patience=300):
         end = time.monotonic() + patience
         while self.take(0.1):
             assert time.monotonic() < end, self.text()

@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def run(vmag, *words):
-    done = subprocess.run([vmag, "top", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([vmag, "top", *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 
@@ -46,9 +46,9 @@ def check_once(vmag, holder):
     assert found["format"] == "vmag-top-1" and found["profile_active"]
     first = found["rows"][0]
     assert "site_grow" in first["name"] and any("site_grow" in line for line in first["detail"]), first
-    assert abs(first["growth_bytes"] - 32 * MIB) < 5 * first["growth_error"] + MIB, first
+    assert abs(first["growth_bytes"] - 32 * MIB) < 6 * first["growth_error"] + MIB, first
     hold = row(found, "site_hold")
-    assert hold["growth_bytes"] == 0 and abs(hold["live_bytes"] - 16 * MIB) < 5 * hold["live_error"], hold
+    assert hold["growth_bytes"] == 0 and abs(hold["live_bytes"] - 16 * MIB) < 6 * hold["live_error"], hold
 
     found = while_it_grows(vmag, holder, "grow", 8, "classes", "4.0 KiB")
     first = found["rows"][0]
@@ -70,7 +70,7 @@ def check_once(vmag, holder):
 def check_live(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid)
     terminal.wait_for(["tool_holder", "call sites", "site_grow", "growth ▼"])
-    holder.tell("grow", 16)
+    holder.tell("grow", 15)  # from 10 to 20, by five of its standard errors
     terminal.wait_for("+1")
     terminal.press("\r")
     terminal.wait_for(["alive,", "main  "])
@@ -80,7 +80,7 @@ def check_live(vmag, holder):
     text = terminal.wait_for("/site_hold")
     assert "site_grow" not in text.split("growth", 1)[1], text
     terminal.press("\x1b")
-    time.sleep(0.3)
+    terminal.wait_for("site_grow")  # lest the keys that follow be taken for a sequence of this one
     terminal.press("3l")
     terminal.wait_for(["live ▼", "4.0 KiB", "64 B"])
     terminal.press("\t")
@@ -112,7 +112,7 @@ def check_without_profile(vmag, library, program):
         terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
         terminal.wait_for("P switches it on")
         terminal.press("P")
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while time.monotonic() < end and "site_grow" not in terminal.text():
             holder.tell("grow", 4)
             terminal.take(0.3)

@@ -1,4 +1,4 @@
-# Every command that looks into a process ends, soon and with a word, whatever that process's memory says: `torn.py VMAG TORN`
+# Every command that looks into a process ends, and with a word, whatever that process's memory says: `torn.py VMAG TORN`
 # SPDX-License-Identifier: BSD-2-Clause
 import os
 import resource
@@ -10,7 +10,7 @@ from holder import need_tool
 
 COMMANDS = (("explain",), ("explain", "--json"), ("frag",), ("attach",), ("heap",), ("leaks", "--unreachable"))
 KINDS = ("nothing", "fronts", "length", "counts", *(f"root={seed}" for seed in range(6)), *(f"base={seed}" for seed in range(4)))
-SECONDS = 30
+SECONDS = 300
 MEMORY = 4 << 30
 
 

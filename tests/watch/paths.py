@@ -27,7 +27,7 @@ def unbiased(library, program, seeds, more):
         mean = sum(off) / len(off)
         error = math.sqrt(sum((x - mean) ** 2 for x in off) / (len(off) - 1) / len(off))
         print(f"{site or 'all':16} {1 + mean:.4f} ± {error:.4f} of the bytes that live")
-        good &= abs(mean) < (3 if site is None else 4) * error
+        good &= abs(mean) < (3.5 if site is None else 4) * error
     return good
 
 
@@ -37,8 +37,9 @@ def main(library, program, runs=12):
             sites = exact(library, program, seed, more)
     print(f"{sites} ways: all objects are known where all are sampled")
     more = ",lg_prof_sample:13,sleeper_ms:5,dirty_decay_ms:5"
-    # Chance fails one in a hundred; a bias fails the next, of more runs, all the more.
-    sys.exit(not unbiased(library, program, range(int(runs)), more) and not unbiased(library, program, range(100, 100 + 3 * int(runs)), more))
+    # By Student's distribution chance fails one in 26 of twelve runs, one in 160 of 36, one in 400 of 108, and all of them one in a million;
+    # a bias fails the next, of more runs, all the more.
+    sys.exit(not any(unbiased(library, program, range(100 * times, (100 + int(runs)) * times), more) for times in (1, 3, 9)))
 
 
 main(*sys.argv[1:])

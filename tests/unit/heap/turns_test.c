@@ -15,9 +15,9 @@
 #include "os/clock.h"
 #include "unit.h"
 
-enum { BYTES = 512 * 1024, TRIM_MS = 200, FORK_MS = 30, LONG_MS = 400 };
+enum { BYTES = 512 * 1024, TRIM_MS = 200, FORK_MS = 30, HANG_SECONDS = 300 };
 
-static _Atomic bool purging, purged;
+static _Atomic bool purging, purged, may_end; // a purge goes on until it may end, and `purge_ms` from then on
 static _Atomic long purge_ms;
 
 static void sleep_ms(long ms) {
@@ -29,6 +29,8 @@ static void sleep_ms(long ms) {
 static bool purge_slowly(extent_hooks_t *hooks, void *address, size_t size, size_t offset, size_t length, unsigned arena) {
     (void)hooks, (void)address, (void)size, (void)offset, (void)length, (void)arena;
     purging = true;
+    while (!may_end)
+        sleep_ms(1);
     sleep_ms(purge_ms);
     purged = true;
     return false;
@@ -39,7 +41,7 @@ static void *step(void *unused) {
     return unused;
 }
 
-// Leaves dirty pages that a step purges in `ms`, has another thread take it, and waits until it is in the middle.
+// Leaves dirty pages that a step purges, has another thread take it, and waits until it is in the middle.
 static pthread_t begin_step(long ms) {
     static extent_hooks_t hooks;
     struct pages *pages = &words.front->arena->pages;
@@ -52,15 +54,14 @@ static pthread_t begin_step(long ms) {
     hooks = *extents_hooks(&pages->extents);
     hooks.purge_forced = hooks.purge_lazy = purge_slowly;
     extents_set_hooks(&pages->extents, &hooks);
-    purging = purged = false;
+    purging = purged = may_end = false;
     purge_ms = ms;
     pages_free(pages, run, BYTES);
     pages->dirty_before = pages_dirty_bytes(pages); // long ago: all of it is due
     atomic_store(&pages->step_at, os_clock_ms() - 60000);
     CHECK_EQ(pthread_create(&stepping, NULL, step, NULL), 0);
-    for (int i = 0; i < 5000 && !purging; i++)
+    while (!purging)
         sleep_ms(1);
-    CHECK(purging);
     return stepping;
 }
 
@@ -70,6 +71,7 @@ static void trim_waits(void) {
     CHECK(!purged);
     CHECK(reclaim_step(os_clock_ms())); // something is left, and it is not for us
     CHECK(!purged);
+    may_end = true;
     heap_trim();
     CHECK(purged);
     pthread_join(stepping, NULL);
@@ -82,6 +84,7 @@ static void child_gives_back(void) {
     CHECK_GE(child, 0);
     if (child == 0) {
         purge_ms = 0;
+        may_end = true;
         heap_trim(); // nobody is waited for that is not here: the alarm would tell
         reclaim_step(os_clock_ms());
         _exit(purged ? 0 : 1);
@@ -94,20 +97,22 @@ static void child_gives_back(void) {
 static void fork_waits(void) {
     pthread_t stepping = begin_step(FORK_MS);
 
+    may_end = true;
     child_gives_back();
     pthread_join(stepping, NULL);
 }
 
 static void fork_does_not_wait_for_ever(void) {
-    pthread_t stepping = begin_step(LONG_MS);
+    pthread_t stepping = begin_step(0);
 
     child_gives_back();
     CHECK(!purged);
+    may_end = true;
     pthread_join(stepping, NULL);
 }
 
 int main(void) {
-    alarm(30);
+    alarm(HANG_SECONDS);
     free(malloc(1)); // the heap, and a front
     options.background_thread = false;
     trim_waits();

@@ -190,7 +190,7 @@ static void made_tables_end_soon(void *loader) {
     made = mmap(NULL, MADE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(made != MAP_FAILED);
     os_modules_ask_loader(*(void **)&find);
-    alarm(20);
+    alarm(100);
     for (int round = 0; round < 40; round++) {
         never_backwards(round % 2 == 0);
         never_long(round % 2 == 0);

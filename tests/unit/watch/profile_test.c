@@ -11,7 +11,7 @@ static struct profile_thread self;
 static int64_t until[PROFILE_LINES];
 static uint32_t line_bytes[PROFILE_LINES];
 
-// Sampled among `count` allocations of `bytes` on that line, which must be within 5 standard deviations of the expectation.
+// Sampled among `count` allocations of `bytes` on that line, which must be within 6 standard deviations of the expectation.
 static size_t sample(unsigned line, size_t bytes, size_t count) {
     double p = -expm1(-(double)bytes / (double)(1ul << profile_settings.lg_sample));
     size_t hits = 0;
@@ -19,7 +19,7 @@ static size_t sample(unsigned line, size_t bytes, size_t count) {
     for (size_t i = 0; i < count; i++)
         hits += profile_is_hit(&self, until, line, bytes);
     double off = ((double)hits - (double)count * p) / sqrt((double)count * p * (1 - p) + 1e-9);
-    CHECK_SAY(fabs(off) < 5, "%zu of %zu allocations of %zu bytes: %.1f standard deviations off", hits, count, bytes, off);
+    CHECK_SAY(fabs(off) < 6, "%zu of %zu allocations of %zu bytes: %.1f standard deviations off", hits, count, bytes, off);
     return hits;
 }
 
