@@ -9,6 +9,7 @@ pub mod areas;
 pub mod cgroup;
 pub mod heap;
 pub mod ledger;
+pub mod magazines;
 pub mod memory;
 pub mod root;
 

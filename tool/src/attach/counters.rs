@@ -6,6 +6,7 @@
 
 use super::Process;
 use crate::error::Result;
+use crate::explain::magazines::{self, MOST_PROCESSORS, ROUNDS};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::{CacheRoot, CounterRoot, ProcessorMagazines};
 use serde::Serialize;
@@ -82,12 +83,10 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
-/// No machine has more; nor has a process more than a few fronts a thread: a torn list may seem to go round.
-const MOST_PROCESSORS: usize = 1 << 16;
+/// A process has no more than a few fronts a thread: a torn list may seem to go round.
 const FRONTS_A_THREAD: u32 = 4;
 /// As many as a page map word tells apart.
 const MOST_CLASSES: usize = 256;
-const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 const MOST_ARENAS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
 const MOST_CACHES: usize = 1 << 16;
@@ -311,27 +310,14 @@ impl Process {
     fn add_processor(
         &self,
         root: &CounterRoot,
-        magazines: &ProcessorMagazines,
+        processor_magazines: &ProcessorMagazines,
         processor: u64,
         owners: &mut Owners,
         rounds: &mut Rounds,
     ) -> Option<()> {
-        let count = magazines.slots.min(MOST_CLASSES);
-        let tops = self.memory.u64(processor + magazines.tops as u64)?;
-        let tops = self.memory.u64s(tops, count)?;
-        let slots = self.memory.u64(processor + root.processor_slots as u64)?;
-        let slots = self.memory.bytes(slots, count.checked_mul(root.slot_bytes)?)?;
-        let first = self.root.magazine_slots as u64;
-        for (slot, top) in slots.chunks(root.slot_bytes.max(1)).zip(tops) {
-            let loaded = u64_in(slot, root.slot_loaded);
-            let previous = u64_in(slot, root.slot_previous);
-            if loaded != 0 {
-                owners.count(loaded + first, top.saturating_sub(loaded + first) / 8, rounds);
-            }
-            if previous != 0 {
-                let held = self.memory.u32(previous + magazines.magazine_rounds as u64)?;
-                owners.count(previous + first, held.into(), rounds);
-            }
+        let first = self.root.magazine_slots;
+        for held in magazines::held_by(&self.memory, root, processor_magazines, first, processor)? {
+            owners.count(held.magazine + first as u64, held.rounds, rounds);
         }
         Some(())
     }

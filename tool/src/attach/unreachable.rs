@@ -11,6 +11,7 @@
 use super::Process;
 use crate::error::Result;
 use crate::explain::areas::{self, Area};
+use crate::explain::magazines::Magazines;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::profile::Profile;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +21,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const RUN_BYTES: usize = 64;
-const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 const PIECE_BYTES: u64 = 1 << 20;
 /// Of slabs; beyond, buffers are read one by one.
 const MOST_COPIED: usize = 1 << 30;
@@ -241,13 +241,12 @@ impl Process {
         let Some(bytes) = self.memory.bytes(slab.start, length) else {
             return;
         };
+        let magazines = Magazines::of(&self.memory, &self.root);
         for index in (0..slab.buffers).filter(|index| !slab.is_free(*index)) {
             let magazine = &bytes[(index * slab.size) as usize..][..slab.size as usize];
-            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
-            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
-            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
-            heap.rounds.extend(slots.filter(|slot| ROUNDS.contains(slot)));
-            heap.rounds.insert(slab.start + index * slab.size);
+            let address = slab.start + index * slab.size;
+            heap.rounds.extend(magazines.rounds(address, magazine));
+            heap.rounds.insert(address);
         }
     }
 }

@@ -7,6 +7,7 @@ pub use slabs::{Piece, SlabSeen};
 
 use super::areas::{self, Area, Page, Residency};
 use super::ledger::{Counted, Row, Sums};
+use super::magazines::Magazines;
 use super::memory::{Memory, u16_in, u32_in, u64_in};
 use super::root::{self, Found, Root};
 use crate::error::{Result, ToolError};
@@ -15,7 +16,6 @@ use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
 const RUN_BYTES: usize = 64;
-const ROUNDS: std::ops::RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
 
 /// How the slabs of a bin are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +51,7 @@ pub struct Heap {
     run_tables: u64,
     first_chunk: u64,
     own: Vec<(u64, u64, Row)>,
+    magazines: Magazines,
     shapes: HashMap<u64, Shape>,
     /// Free objects in magazines, by class.
     rounds: Vec<u64>,
@@ -77,6 +78,7 @@ impl Heap {
             run_tables: memory.u64(root.run_tables)?,
             first_chunk: memory.u64(root.first_chunk)?,
             own: vec![(page_map, page_map + granules * 2, Row::PageMap)],
+            magazines: Magazines::of(&memory, &root),
             shapes: HashMap::new(),
             rounds: vec![0; root.classes],
             sizes: vec![0; root.classes],
@@ -129,7 +131,7 @@ impl Heap {
             .extend(used.map(|entry| (entry[0], entry[0] + entry[1], Row::Base)));
     }
 
-    /// The rounds of all magazines of a slab, whoever holds them: a round is an address, an empty slot a small number.
+    /// The rounds of all magazines of a slab, whoever holds them.
     fn count_rounds(&mut self, run: u64) {
         let Some(slab) = self.slab(run) else { return };
         let Some(bytes) = self.memory.bytes(slab.start, slab.shape.slab_bytes as usize) else {
@@ -138,10 +140,8 @@ impl Heap {
         let size = slab.shape.size as usize;
         for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
             let magazine = &bytes[index as usize * size..][..size];
-            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
-            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
-            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
-            let rounds: Vec<u64> = slots.filter(|slot| ROUNDS.contains(slot)).collect();
+            let address = slab.start + index * slab.shape.size;
+            let rounds: Vec<u64> = self.magazines.rounds(address, magazine).collect();
             if let Some(class) = rounds.first().and_then(|round| self.class_of(*round)) {
                 self.rounds[class] += rounds.len() as u64;
             }

@@ -1,7 +1,7 @@
 //! Every slab of a heap with what lives in it: for who asks which slabs are nearly empty.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::{Heap, ROUNDS, RUN_BYTES, Slab};
+use super::{Heap, RUN_BYTES, Slab};
 use crate::explain::Row;
 use crate::explain::areas::{Area, Page, Residency};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
@@ -135,10 +135,7 @@ impl Heap {
         let size = slab.shape.size as usize;
         for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
             let magazine = &bytes[index as usize * size..][..size];
-            let capacity: usize = u16_in(magazine, self.root.magazine_capacity).into();
-            let slots = magazine.get(self.root.magazine_slots..self.root.magazine_slots + capacity * 8);
-            let slots = slots.unwrap_or_default().chunks_exact(8).map(|slot| u64_in(slot, 0));
-            rounds.extend(slots.filter(|slot| ROUNDS.contains(slot)));
+            rounds.extend(self.magazines.rounds(slab.start + index * slab.shape.size, magazine));
         }
     }
 }
