@@ -1,4 +1,4 @@
-// Medium objects and kept runs, while nobody watches.
+// Medium objects and kept runs, while nobody watches; and frees of sampled objects.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/medium.h"
 
