@@ -342,9 +342,9 @@ bool cpu_front_free(uintptr_t word, void *object)
 {
 	if (UNLIKELY(word_class(word) > size_class(options.tcache_max)))
 		return false;
-	for (void ***tops = tops_here(); !rseq_push(tops, cpu_slot(tops, word), object); tops = tops_here()) {
+	for (void ***tops = tops_here(); !rseq_push(tops, cpu_slot(tops, word_class(word), word), object); tops = tops_here()) {
 		struct processor *processor = enter();
-		unsigned slot = processor == NULL ? 0 : (unsigned)cpu_slot(processor->tops, word);
+		unsigned slot = processor == NULL ? 0 : (unsigned)cpu_slot(processor->tops, word_class(word), word);
 		struct magazine *hand;
 		struct wanted wanted;
 

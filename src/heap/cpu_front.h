@@ -30,11 +30,9 @@ extern _Atomic uintptr_t cpu_words_end HIDDEN;
 // The first arena, of most classes and of what is not kept in magazines. NULL: no memory.
 struct arena *cpu_front_arena(void);
 
-// Where an object with that word goes on the front with these tops; 0, which is always closed: to its slab.
-static inline uintptr_t cpu_slot(void ***tops, uintptr_t word)
+// Where an object of that class and word goes on the front with these tops; 0, which is always closed: to its slab.
+static inline uintptr_t cpu_slot(void ***tops, uintptr_t class, uintptr_t word)
 {
-	uintptr_t class = word_class(word);
-
 	if (LIKELY(processor_kinds(tops)[class] == (uint16_t)word))
 		return class;
 	return class < OWN_CLASSES && word < atomic_load_explicit(&cpu_words_end, memory_order_relaxed) ? HOMEWARD + class : 0;
