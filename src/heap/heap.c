@@ -258,7 +258,7 @@ void *heap_plain_malloc(size_t size)
 	if (UNLIKELY(size == 0 && heap_ready() && options.zero_size_null))
 		return NULL;
 	class = size_class(size);
-	if (heap_is_sampled(class_size(class)))
+	if (is_sampled(class < SMALL_CLASSES ? class : 0, class_size(class)))
 		object = heap_alloc_sampled(words.front->arena, class_size(class), 0, NULL);
 	else
 		object = class < CLASSES ? alloc_class(class) : alloc_run(class_size(class), 0, 0, NULL);

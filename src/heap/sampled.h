@@ -11,7 +11,6 @@
 
 #include "heap/fast.h"
 #include "heap/front.h"
-#include "pages/page_map.h"
 
 _Static_assert((int)PROFILE_LINES == (int)SMALL_CLASSES, "each small class has a line of its own");
 
@@ -41,17 +40,12 @@ static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, v
 	return LIKELY(object != NULL) ? object : slow(size);
 }
 
-// Of a sized free. False: the slow path is to do it.
-static inline __attribute__((always_inline)) bool sampled_push(void *object)
+// Of a sized free, of an object with that word in the page map. False: the slow path is to do it.
+static inline __attribute__((always_inline)) bool sampled_push(uintptr_t word, void *object)
 {
-	size_t granule = granule_of(object);
-
-	if (!front_sizes_closed() || granule >= page_map_end)
-		return false;
-	uintptr_t word = page_map[granule];
 	void **top = words.top[word_class(word)];
 
-	if (UNLIKELY((uintptr_t)*top != word))
+	if (!front_sizes_closed() || UNLIKELY((uintptr_t)*top != word))
 		return false;
 	*top = object;
 	words.top[word_class(word)] = top + 1;
