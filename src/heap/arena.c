@@ -24,7 +24,7 @@ enum {
 	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
-	SPARSE_FLOOR = 128 * 1024, // bytes that are free in a class's slabs in any case,
+	SPARSE_FLOOR = 512 * 1024, // bytes that are free in a class's slabs in any case,
 	LG_SPARSE_SLABS = 2,       // of its slabs, and
 	LG_SPARSE_HEAP = 6,        // of the active bytes
 	REAPED_AT_ONCE = 2 * 1024 * 1024, // bytes that a depot gives before the heap grows, and
@@ -543,6 +543,8 @@ bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t round
 {
 	size_t limit = options.depot_bytes / arenas_made() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
+	if (arena_slabs_are_sparse(arena, class))
+		return true;
 	return scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) > limit :
 			   arena_depot_bytes(arena) + rounds * class_size(class) > limit;
 }

@@ -127,7 +127,7 @@ void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_
 // Bytes of objects in the full magazines of its depots.
 size_t arena_depot_bytes(const struct arena *arena);
 
-// Whether with that many more rounds of a class the arena's depots hold more than they may.
+// Whether with that many more rounds of a class the arena's depots hold more than they may. Those of a class whose slabs are sparse may hold none.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered);
 
 // Exchanges a full magazine for an empty one, or the other way round; NULL: the depot has none to give, and an empty one

@@ -124,7 +124,8 @@ void front_grow_capacity(struct front *front, unsigned class)
 
 void front_begin_again(struct front *front, unsigned class, struct magazine *empty)
 {
-	unsigned few = (unsigned)max_size(front_first_batch(class), LEAST_CAPACITY);
+	size_t rounds = max_size(FIRST_BATCH_BYTES / class_size(class), LEAST_CAPACITY);
+	unsigned few = (unsigned)min_size(rounds, front_most_rounds(class));
 
 	front_set_capacity(front, class, few);
 	front->batch[class] = (uint8_t)few;

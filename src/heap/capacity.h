@@ -13,7 +13,7 @@ void front_forget_capacities(struct front *front);
 // The class has come as far as the depot: its next magazine may be larger, unless its slabs have holes.
 void front_grow_capacity(struct front *front, unsigned class);
 
-// The class begins again with magazines as small as can be, with an empty one (NULL: there is none) as well.
+// The class begins again with small magazines: those to come, and an empty one (NULL: there is none).
 void front_begin_again(struct front *front, unsigned class, struct magazine *empty);
 
 // An empty magazine as large as the next shall be. NULL: no memory.

@@ -289,8 +289,7 @@ static bool make_room(struct front *front, unsigned class)
 		front_load(front, class, empty);
 		return true;
 	}
-	if (arena_slabs_are_sparse(front->arena, class) ||
-	    arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
+	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
 		front_drain_magazine(front->arena, class, previous);
 		magazine_clear(previous, front->word | class);
 		empty = previous;
