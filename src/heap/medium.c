@@ -4,22 +4,29 @@
 
 #include <errno.h>
 
+#include "heap/door.h"
 #include "heap/kept.h"
 #include "heap/large.h"
 
-// For whatever reason, or somebody has asked for it.
+// For more than the thread's exact counters, or somebody has asked for a change.
 static bool door_is_closed(const struct front *front)
 {
-	return (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0;
+	uint8_t wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
+
+	return (wanted & ~DOOR_COUNT) != 0 || wanted != words.door;
 }
 
 void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
+	void *object;
 
 	if (size > KEPT_MOST || front == NULL || door_is_closed(front) || front_sizes_closed())
 		return NULL;
-	return large_alloc_kept(front->arena, size);
+	object = large_alloc_kept(front->arena, size);
+	if (object != NULL && UNLIKELY(words.door != 0))
+		front->allocated += class_round(size);
+	return object;
 }
 
 // It counts as a miss, but costs less, and looks are rarer.
@@ -46,17 +53,21 @@ bool medium_keep(void *object)
 {
 	struct front *front = words.front;
 	bool is_own = front != NULL && page_map_word(object) == front->word;
+	size_t counted;
 	bool kept;
 	int saved;
 
 	if (!is_own || door_is_closed(front))
 		return false;
 	saved = errno;
+	counted = UNLIKELY(words.door != 0) ? large_size(object) : 0;
 	kept = large_keep(front->arena, object, "free");
 	if (kept)
 		note_kept(front);
 	else
 		kept = push_marked(front, object);
+	if (kept)
+		front->freed += counted;
 	errno = saved;
 	return kept;
 }
