@@ -8,25 +8,36 @@
 #include "heap/kept.h"
 #include "heap/large.h"
 
-// For more than the thread's exact counters, or somebody has asked for a change.
+// For whatever reason, or somebody has asked for it.
 static bool door_is_closed(const struct front *front)
 {
-	uint8_t wanted = atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
+	return (words.door | atomic_load_explicit(&front->door_wanted, memory_order_relaxed)) != 0;
+}
 
-	return (wanted & ~DOOR_COUNT) != 0 || wanted != words.door;
+// For the thread's exact counters alone, and nobody has asked for a change.
+static bool only_counts(const struct front *front)
+{
+	return words.door == DOOR_COUNT && atomic_load_explicit(&front->door_wanted, memory_order_relaxed) == DOOR_COUNT;
+}
+
+static __attribute__((noinline)) void *counted_at_hand(struct front *front, size_t size)
+{
+	void *object = only_counts(front) ? large_alloc_kept(front->arena, size) : NULL;
+
+	if (object != NULL)
+		front->allocated += class_round(size);
+	return object;
 }
 
 void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
-	void *object;
 
-	if (size > KEPT_MOST || front == NULL || door_is_closed(front) || front_sizes_closed())
+	if (size > KEPT_MOST || front == NULL || front_sizes_closed())
 		return NULL;
-	object = large_alloc_kept(front->arena, size);
-	if (object != NULL && UNLIKELY(words.door != 0))
-		front->allocated += class_round(size);
-	return object;
+	if (UNLIKELY(door_is_closed(front)))
+		return counted_at_hand(front, size);
+	return large_alloc_kept(front->arena, size);
 }
 
 // It counts as a miss, but costs less, and looks are rarer.
@@ -49,25 +60,36 @@ static bool push_marked(struct front *front, void *object)
 	return true;
 }
 
-bool medium_keep(void *object)
+static inline __attribute__((always_inline)) bool keep(struct front *front, void *object)
 {
-	struct front *front = words.front;
-	bool is_own = front != NULL && page_map_word(object) == front->word;
-	size_t counted;
-	bool kept;
-	int saved;
+	int saved = errno;
+	bool kept = large_keep(front->arena, object, "free");
 
-	if (!is_own || door_is_closed(front))
-		return false;
-	saved = errno;
-	counted = UNLIKELY(words.door != 0) ? large_size(object) : 0;
-	kept = large_keep(front->arena, object, "free");
 	if (kept)
 		note_kept(front);
 	else
 		kept = push_marked(front, object);
-	if (kept)
-		front->freed += counted;
 	errno = saved;
 	return kept;
+}
+
+static __attribute__((noinline)) bool keep_counted(struct front *front, void *object)
+{
+	size_t bytes = only_counts(front) ? large_size(object) : 0;
+
+	if (bytes == 0 || !keep(front, object))
+		return false;
+	front->freed += bytes;
+	return true;
+}
+
+bool medium_keep(void *object)
+{
+	struct front *front = words.front;
+
+	if (front == NULL || page_map_word(object) != front->word)
+		return false;
+	if (UNLIKELY(door_is_closed(front)))
+		return keep_counted(front, object);
+	return keep(front, object);
 }
