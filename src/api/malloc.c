@@ -48,11 +48,10 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
-	if (front_free_outbound(object) || traced_free(object))
+	if (object == NULL || medium_keep(object) || front_free_outbound(object) || traced_free(object))
 		return;
 	words.caller = __builtin_return_address(0);
-	if (!medium_keep(object))
-		heap_free(object, "free");
+	heap_free(object, "free");
 }
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)

@@ -75,15 +75,20 @@ static void small_figures(struct arena *arena, struct arena_figures *to)
 	to->small.nrequests = to->small.nmalloc;
 }
 
-static void large_figures(struct arena *arena, struct arena_figures *to)
+static void large_figures(struct arena *arena, const struct own_figures *own, struct arena_figures *to)
 {
 	for (unsigned i = 0; i < LARGE_CLASSES; i++) {
 		struct lextent_figures *lextent = &to->lextents[i];
+		unsigned slot = i - (CLASSES - SLAB_CLASSES);
 		uint64_t freed = atomic_load_explicit(&arena->large[i].freed, memory_order_acquire);
 		uint64_t allocated = atomic_load_explicit(&arena->large[i].allocated, memory_order_relaxed);
 
 		if (allocated == 0)
 			continue;
+		if (slot < KEPT_SIZES) {
+			allocated += own->allocated[slot];
+			freed = min_size(freed + own->freed[slot], allocated); // an estimate, where threads are at work
+		}
 		lextent->nmalloc = lextent->nrequests = allocated;
 		lextent->ndalloc = freed;
 		lextent->curlextents = (size_t)(allocated - freed);
@@ -142,10 +147,12 @@ static void take_off_cached(struct arena *arena, struct arena_figures *to)
 	to->large.allocated -= cached[1];
 }
 
-static void pages_figures(const struct pages *pages, struct arena_figures *to)
+static void pages_figures(const struct pages *pages, size_t own_bytes, struct arena_figures *to)
 {
 	to->active = pages_active_bytes(pages);
-	to->dirty = pages_dirty_bytes(pages);
+	own_bytes = min_size(to->active, own_bytes);
+	to->active -= own_bytes;
+	to->dirty = pages_dirty_bytes(pages) + own_bytes;
 	to->retained = __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) +
 		       __atomic_load_n(&pages->extents.kept_bytes, __ATOMIC_RELAXED);
 	to->pdirty = to->dirty / os_page_size();
@@ -161,15 +168,18 @@ static size_t in_pages(size_t bytes)
 
 static void arena_figures(struct arena *arena, unsigned arenas, struct arena_figures *to)
 {
+	struct own_figures own;
+
 	memset(to, 0, sizeof *to);
+	fronts_own_runs(arena, &own);
 	to->live = true;
 	to->nthreads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
 	to->uptime = (os_clock_ms() - arena->created_at) * 1000000;
 	to->dirty_decay_ms = arena_dirty_decay_ms(arena);
 	to->muzzy_decay_ms = arena_muzzy_decay_ms(arena);
 	small_figures(arena, to);
-	large_figures(arena, to);
-	pages_figures(&arena->pages, to);
+	large_figures(arena, &own, to);
+	pages_figures(&arena->pages, own.bytes, to);
 	mutexes_figures(arena, &to->mutexes);
 	take_off_cached(arena, to);
 	add_metadata(to, arena->id, arenas);

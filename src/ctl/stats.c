@@ -37,6 +37,7 @@ static size_t fronts_bytes(void)
 struct stats stats_snapshot(void)
 {
 	struct stats stats = { .arenas = arenas_created(), .threads = fronts_live() };
+	struct own_figures own;
 	size_t out = 0, slab_bytes = 0;
 
 	for (unsigned i = 0; i < arenas_end(); i++) {
@@ -46,8 +47,9 @@ struct stats stats_snapshot(void)
 			continue;
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			bin_sums(&arena->bins[class], &out, &slab_bytes);
-		stats.active += pages_active_bytes(&arena->pages);
-		stats.dirty += pages_dirty_bytes(&arena->pages);
+		fronts_own_runs(arena, &own);
+		stats.active += pages_active_bytes(&arena->pages) - own.bytes;
+		stats.dirty += pages_dirty_bytes(&arena->pages) + own.bytes;
 		stats.cached += arena_depot_bytes(arena);
 	}
 	stats.cached += fronts_bytes();
@@ -74,13 +76,18 @@ static void add_bin(struct bin *bin, struct vmag_box_class *to)
 	mutex_unlock(&bin->lock);
 }
 
-static void add_large(const struct large_count *large, unsigned class, struct vmag_box_class *to)
+// `own`: of which the arena was not told.
+static void add_large(const struct large_count *large, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
 {
 	uint64_t freed = atomic_load_explicit(&large->freed, memory_order_acquire);
 	uint64_t allocated = atomic_load_explicit(&large->allocated, memory_order_relaxed);
 
 	if (allocated == 0)
 		return;
+	if (class - CLASSES < KEPT_SIZES) {
+		allocated += own->allocated[class - CLASSES];
+		freed = min_size(freed + own->freed[class - CLASSES], allocated);
+	}
 	to->size = class_size(class);
 	to->live += allocated - freed;
 	to->handed_out += allocated;
@@ -90,6 +97,7 @@ static void add_large(const struct large_count *large, unsigned class, struct vm
 static void add_classes(struct vmag_box_class *classes)
 {
 	size_t rounds[CLASSES] = { 0 };
+	struct own_figures own;
 
 	fronts_count(rounds);
 	for (unsigned i = 0; i < arenas_end(); i++) {
@@ -97,8 +105,9 @@ static void add_classes(struct vmag_box_class *classes)
 
 		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++)
 			add_bin(&arena->bins[class], &classes[class]);
+		fronts_own_runs(arena, &own);
 		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
-			add_large(&arena->large[large], SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
+			add_large(&arena->large[large], &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
 		for (unsigned class = 1; arena != NULL && class < CLASSES; class++)
 			rounds[class] += arena->depots[class].rounds;
 	}

@@ -646,6 +646,7 @@ static void begin_in_child(struct arena *arena)
 {
 	atomic_store(&arena->threads, 0);
 	atomic_store(&arena->front_bytes, 0);
+	atomic_store(&arena->own_room, 0);
 	atomic_store(&arena->visitors, 0);
 	atomic_store(&arena->pages.decaying, false);
 }

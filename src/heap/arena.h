@@ -40,6 +40,7 @@ struct arena {
 	_Atomic size_t grown_bytes; // active bytes when what is idle was last given back lest the heap grow, or a step above the least since then
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
+	_Atomic size_t own_room;    // of runs that its fronts may have at hand (heap/own_runs.h)
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
 	// Each with its lock.

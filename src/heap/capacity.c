@@ -153,4 +153,5 @@ struct magazine *front_outgrown(struct front *front, unsigned class, struct maga
 void front_count_again(struct front *front)
 {
 	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
+	atomic_fetch_add(&front->arena->own_room, front->own_room);
 }

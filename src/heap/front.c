@@ -13,6 +13,7 @@
 #include "heap/heap.h"
 #include "heap/loaded.h"
 #include "heap/outbound.h"
+#include "heap/own_runs.h"
 #include "heap/reclaim.h"
 #include "heap/reload.h"
 #include "os/clock.h"
@@ -161,6 +162,7 @@ void front_flush(struct front *front)
 		front_put_away(front->arena, class, previous);
 	}
 	outbound_flush(front);
+	own_runs_give(front, true);
 	front_leave(front);
 }
 
@@ -177,6 +179,7 @@ void front_drain(struct front *front)
 				magazine_destroy(both[i]);
 			}
 	}
+	own_runs_give(front, true);
 	front_leave(front);
 }
 
@@ -198,6 +201,7 @@ static void front_tidy(struct front *front)
 		front->seen[class] = front->top[class];
 	}
 	outbound_flush(front);
+	own_runs_give(front, false);
 	front_leave(front);
 }
 

@@ -77,6 +77,15 @@ struct outbound {
 #define FRONT_COUNTED ((void *)(UINTPTR_MAX - 2))
 enum { FRONT_COUNTED_TOP = 2 };
 
+// A large run at hand (heap/own_runs.h), and what is to be known of it without a look at it.
+struct own_run {
+	struct run *run; // NULL: none
+	void *object;    // that it was and will be
+	run_pointer *entry; // its place in the page map
+	uint32_t freed;     // objects of its class of which the arena was not told
+	uint32_t missed;    // how often one was wanted soon after another was freed, and there was none at hand
+};
+
 // Of one thread; nobody else writes it but whoever visits a sleeper (heap/sleepers.h). Or an explicit cache (heap/explicit.h), which has no words.
 struct front {
 	void **kept[CLASSES]; // the tops while the words are closed; first
@@ -87,19 +96,22 @@ struct front {
 	uintptr_t word; // the page map's word of the arena, class 0
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
-	struct front *next, *prev; // list of all fronts, under its lock
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
+	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts
+	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
+	uint32_t misses;
+	uint16_t own_seen, own_again; // a bit for each class of large runs: an object was freed of late; its objects come and go
+	uint32_t own_bytes, own_room; // of large runs at hand; that may be, counted in the arena's own_room
+	struct front *next, *prev; // list of all fronts, under its lock
 	struct profile_thread profile; // while sampling is on
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
 	bool tells;                    // prints statistics just now
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
-	uint32_t misses, gave_at; // the latter when it gave all magazines away
-	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
-	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts, and
-	bool emptied;          // whether it has taken what there was since the words changed last,
-	uint64_t looked_at, still_since, still_sum; // when it looked (ms), since when the words are as they are, and a sum of them
+	uint32_t gave_at;      // `misses` when it gave all magazines away
+	bool emptied; // another thread has taken what there was since the words changed last (heap/sleepers.h): this, and when it looked (ms), since
+	uint64_t looked_at, still_since, still_sum; // when the words are as they are, and a sum of them, it writes under the lock of the fronts
 	struct magazine *loaded[CLASSES];
 	struct magazine *previous[CLASSES];
 	void **seen[CLASSES];       // top when the front was last tidied
@@ -114,6 +126,7 @@ struct front {
 	bool takes_back; // it may hand out what it freed of other arenas
 	uint64_t homes[(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number
 	struct outbound outbound[CLASSES];
+	_Alignas(32) struct own_run own[KEPT_SIZES]; // by class from CLASSES on; each in one cache line
 };
 
 // The closed magazine, in which both allocating and freeing miss.

@@ -3,6 +3,7 @@
 #include "heap/fronts.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "heap/cpu_front.h"
 #include "heap/front.h"
@@ -114,6 +115,22 @@ void fronts_cached(size_t bytes[ARENAS_MOST][2])
 	mutex_unlock(&fronts.lock);
 }
 
+void fronts_own_runs(const struct arena *arena, struct own_figures *figures)
+{
+	memset(figures, 0, sizeof *figures);
+	mutex_lock(&fronts.lock);
+	for (const struct front *front = fronts.first; front != NULL; front = front->next) {
+		if (front->arena != arena)
+			continue;
+		figures->bytes += front->own_bytes;
+		for (unsigned i = 0; i < KEPT_SIZES; i++) {
+			figures->allocated[i] += front->own[i].freed - (front->own[i].run != NULL);
+			figures->freed[i] += front->own[i].freed;
+		}
+	}
+	mutex_unlock(&fronts.lock);
+}
+
 // False: the door is as wanted, and so are the words, which may be closed in a way of their own (heap/counted.h).
 static bool change_door(struct front *front, uint8_t set, uint8_t clear)
 {
@@ -204,6 +221,7 @@ void fronts_fork_done(bool child)
 			own->next = own->prev = NULL;
 			atomic_store(&own->arena->threads, 1);
 			atomic_store(&own->arena->front_bytes, 0);
+			atomic_store(&own->arena->own_room, 0);
 			front_count_again(own);
 		}
 	}

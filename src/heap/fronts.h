@@ -28,6 +28,13 @@ void fronts_count(size_t rounds[CLASSES]);
 void fronts_cached(size_t bytes[ARENAS_MOST][2]);
 unsigned fronts_live(void);
 
+// Of the runs that fronts have at hand (heap/own_runs.h): bytes, and objects of them that the arena was not told of.
+struct own_figures {
+	uint64_t allocated[KEPT_SIZES], freed[KEPT_SIZES];
+	size_t bytes;
+};
+void fronts_own_runs(const struct arena *arena, struct own_figures *figures);
+
 // Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);

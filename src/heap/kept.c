@@ -8,7 +8,7 @@
 #include "os/pages.h"
 
 enum {
-	KEPT_FLOOR = 256 * 1024, // bytes that an arena may keep in any case
+	KEPT_FLOOR = 256 * 1024, // bytes that an arena and its fronts (heap/own_runs.h) may keep in any case
 	LG_KEPT_PROPORTION = 5,  // and of its active bytes
 };
 
@@ -32,16 +32,21 @@ static bool has_slot(size_t bytes)
 
 static bool is_room(const struct arena *arena, size_t bytes)
 {
-	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed) + bytes;
+	size_t kept = atomic_load_explicit(&arena->pages.kept_bytes, memory_order_relaxed) +
+		      atomic_load_explicit(&arena->own_room, memory_order_relaxed) + bytes;
 
 	return kept <= KEPT_FLOOR || kept <= KEPT_FLOOR + (pages_active_bytes(&arena->pages) >> LG_KEPT_PROPORTION);
 }
 
 // Not in explicit arenas, whose reset knows all their runs; nor what hooks gave.
+bool kept_may(const struct arena *arena)
+{
+	return !arena->is_explicit && extents_are_zero(&arena->pages.extents) && pages_decay_ms(&arena->pages) != 0;
+}
+
 bool kept_wants(const struct arena *arena, size_t bytes)
 {
-	return has_slot(bytes) && is_room(arena, bytes) && !arena->is_explicit && extents_are_zero(&arena->pages.extents) &&
-	       pages_decay_ms(&arena->pages) != 0;
+	return has_slot(bytes) && is_room(arena, bytes) && kept_may(arena);
 }
 
 // Those behind one another that were sampled, or one.

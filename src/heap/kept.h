@@ -12,7 +12,8 @@
 #include "heap/arena.h"
 #include "os/pages.h"
 
-// Whether a run of that many bytes, a class size, would be kept; and keeps it, which is in the page map no more.
+// Whether an arena keeps runs at all. Whether a run of that many bytes, a class size, would be kept; and keeps it, which is in the page map no more.
+bool kept_may(const struct arena *arena);
 bool kept_wants(const struct arena *arena, size_t bytes);
 void kept_put(struct arena *arena, struct run *run);
 void kept_put_class(struct arena *arena, struct run *run, unsigned class); // of a class beyond those of magazines

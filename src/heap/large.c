@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "guard/report.h"
 #include "heap/kept.h"
+#include "heap/own_runs.h"
 #include "os/pages.h"
 #include "os/probe.h"
 #include "pages/page_map.h"
@@ -85,10 +86,18 @@ void *large_alloc_kept(struct arena *arena, size_t size)
 	return object;
 }
 
+static struct run *take_at_hand(struct arena *arena, size_t size)
+{
+	struct front *front = words.front;
+	struct run *run = front != NULL && front->arena == arena ? own_runs_take(front, size) : NULL;
+
+	return run != NULL ? run : kept_take(arena, size);
+}
+
 void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	bool is_zero = false;
-	struct run *run = align > os_page_size() ? NULL : kept_take(arena, size);
+	struct run *run = align > os_page_size() ? NULL : take_at_hand(arena, size);
 
 	if (run != NULL)
 		run->size_class = (uint8_t)class;

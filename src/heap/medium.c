@@ -7,6 +7,7 @@
 #include "heap/door.h"
 #include "heap/kept.h"
 #include "heap/large.h"
+#include "heap/own_runs.h"
 
 // For whatever reason, or somebody has asked for it.
 static bool door_is_closed(const struct front *front)
@@ -20,9 +21,16 @@ static bool only_counts(const struct front *front)
 	return words.door == DOOR_COUNT && atomic_load_explicit(&front->door_wanted, memory_order_relaxed) == DOOR_COUNT;
 }
 
+static inline __attribute__((always_inline)) void *at_hand(struct front *front, size_t size)
+{
+	void *object = own_runs_alloc(front, size);
+
+	return LIKELY(object != NULL) ? object : large_alloc_kept(front->arena, size);
+}
+
 static __attribute__((noinline)) void *counted_at_hand(struct front *front, size_t size)
 {
-	void *object = only_counts(front) ? large_alloc_kept(front->arena, size) : NULL;
+	void *object = only_counts(front) ? at_hand(front, size) : NULL;
 
 	if (object != NULL)
 		front->allocated += class_round(size);
@@ -37,16 +45,27 @@ void *medium_at_hand(size_t size)
 		return NULL;
 	if (UNLIKELY(door_is_closed(front)))
 		return counted_at_hand(front, size);
-	return large_alloc_kept(front->arena, size);
+	return at_hand(front, size);
 }
 
 // It counts as a miss, but costs less, and looks are rarer.
-static void note_kept(struct front *front)
+static __attribute__((noinline)) void look(struct front *front)
+{
+	int saved = errno;
+
+	if (front->own_again != 0)
+		own_runs_tell(front);
+	front_look(front);
+	errno = saved;
+}
+
+static inline bool note_kept(struct front *front)
 {
 	enum { KEPT_A_LOOK = 64 };
 
 	if (UNLIKELY(++front->misses % KEPT_A_LOOK == 0))
-		front_look(front);
+		look(front);
+	return true;
 }
 
 // Of a size that is kept in magazines, and sampled. False: it is none.
@@ -60,10 +79,11 @@ static bool push_marked(struct front *front, void *object)
 	return true;
 }
 
-static inline __attribute__((always_inline)) bool keep(struct front *front, void *object)
+// By the arena, where the front has no room for it.
+static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object)
 {
 	int saved = errno;
-	bool kept = large_keep(front->arena, object, "free");
+	bool kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
 
 	if (kept)
 		note_kept(front);
@@ -71,6 +91,11 @@ static inline __attribute__((always_inline)) bool keep(struct front *front, void
 		kept = push_marked(front, object);
 	errno = saved;
 	return kept;
+}
+
+static inline __attribute__((always_inline)) bool keep(struct front *front, void *object)
+{
+	return LIKELY(own_runs_free(front, object)) ? note_kept(front) : keep_in_arena(front, object);
 }
 
 static __attribute__((noinline)) bool keep_counted(struct front *front, void *object)
@@ -83,12 +108,10 @@ static __attribute__((noinline)) bool keep_counted(struct front *front, void *ob
 	return true;
 }
 
-bool medium_keep(void *object)
+bool medium_keep_own(void *object)
 {
 	struct front *front = words.front;
 
-	if (front == NULL || page_map_word(object) != front->word)
-		return false;
 	if (UNLIKELY(door_is_closed(front)))
 		return keep_counted(front, object);
 	return keep(front, object);

@@ -11,7 +11,14 @@
 void *medium_at_hand(size_t size);
 
 // The other way round: a large object of this thread's arena. False: it is another one, or the slow path is to do it.
-bool medium_keep(void *object);
+bool medium_keep_own(void *object);
+static inline __attribute__((always_inline)) bool medium_keep(void *object)
+{
+	if (LIKELY(page_map_word(object) != words.word) || UNLIKELY(words.front == NULL))
+		return false;
+	words.caller = __builtin_return_address(0); // always inline: of the caller
+	return medium_keep_own(object);
+}
 
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
 static inline __attribute__((always_inline)) void *medium_malloc(size_t size)

@@ -9,6 +9,7 @@
 #include "heap/capacity.h"
 #include "heap/loaded.h"
 #include "heap/outbound.h"
+#include "heap/own_runs.h"
 
 enum {
 	SAMPLES = 8,               // rounds looked at of a full magazine
@@ -50,6 +51,7 @@ static void give_all(struct front *front)
 			front_give_previous(front, class);
 			front_give_loaded(front, class);
 		}
+	own_runs_give(front, true);
 }
 
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)

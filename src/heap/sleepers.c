@@ -7,6 +7,7 @@
 #include "conf/options.h"
 #include "heap/fronts.h"
 #include "heap/outbound.h"
+#include "heap/own_runs.h"
 #include "os/fence.h"
 
 enum {
@@ -138,6 +139,7 @@ void sleeper_settle(struct front *front, struct loot *loot, bool fenced)
 		settle_previous(front, class, loot);
 	}
 	loot->first_outbound[CLASSES] = loot->rounds;
+	own_runs_unload(front, loot->own);
 	sleeper_leave(front);
 }
 
@@ -155,6 +157,7 @@ void loot_give(struct loot *loot)
 		rounds_go_home(loot->arena, class, loot->round + outbound, loot->first_outbound[class + 1] - outbound, "free");
 		front_put_away(loot->arena, class, loot->previous[class]);
 	}
+	own_runs_give_taken(loot->arena, loot->own);
 }
 
 bool sleeper_visit(struct front *front, struct loot *loot)
@@ -174,7 +177,7 @@ bool sleeper_visit(struct front *front, struct loot *loot)
 static uint64_t sum_of_words(const struct front *front)
 {
 	const struct front_words *own = front->words;
-	uint64_t sum = front->misses;
+	uint64_t sum = front->misses + front->own_bytes;
 
 	for (unsigned class = 0; class < CLASSES; class++)
 		sum = sum * 31 + (uintptr_t)__atomic_load_n(&own->top[class], __ATOMIC_RELAXED);
@@ -187,7 +190,7 @@ static uint64_t sum_of_words(const struct front *front)
 
 static size_t bytes_at_most(const struct front *front)
 {
-	size_t bytes = outbound_bytes(front);
+	size_t bytes = outbound_bytes(front) + front->own_bytes;
 
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += (front->previous_rounds[class] + (size_t)front->loaded_capacity[class]) * class_size(class);

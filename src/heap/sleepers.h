@@ -35,6 +35,7 @@ struct loot {
 	struct magazine *previous[CLASSES];
 	size_t first[CLASSES], count[CLASSES]; // of the rounds below, those of loaded magazines by class, then
 	size_t first_outbound[CLASSES + 1];    // those of outbound ones
+	struct run *own[KEPT_SIZES]; // runs that were at hand
 	size_t rounds;
 	void *round[LOOT_ROUNDS];
 };

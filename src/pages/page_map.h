@@ -97,21 +97,23 @@ typedef struct run *_Atomic run_pointer;
 typedef run_pointer *_Atomic run_table;
 extern run_table *page_map_tables HIDDEN; // by chunk number; those below the first chunk do not exist
 
+// Where the run of an address is told whose chunk is in use.
+static inline run_pointer *page_map_entry(const void *address)
+{
+	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
+
+	return atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK;
+}
+
 // The run of an address whose word is not 0.
 static inline struct run *page_map_known_run(const void *address)
 {
-	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
-	run_pointer *run = atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK;
-
-	return atomic_load_explicit(run, memory_order_relaxed);
+	return atomic_load_explicit(page_map_entry(address), memory_order_relaxed);
 }
 
 static inline void page_map_put_run(const void *address, struct run *run)
 {
-	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
-
-	atomic_store_explicit(atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK, run,
-			      memory_order_release);
+	atomic_store_explicit(page_map_entry(address), run, memory_order_release);
 }
 
 // Gives a granule that had a run before a word and a run again.
