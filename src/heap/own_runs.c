@@ -138,8 +138,6 @@ static bool is_room(const struct front *front, size_t more)
 // Room that a front has stays its own until it tidies up: so a pair that comes again and again counts nothing.
 static bool make_room(struct front *front, size_t bytes)
 {
-	if (front->own_bytes + bytes > front->own_room && !is_room(front, front->own_bytes + bytes - front->own_room))
-		give_unwanted(front, false);
 	if (front->own_bytes + bytes <= front->own_room)
 		return true;
 	if (!is_room(front, front->own_bytes + bytes - front->own_room))

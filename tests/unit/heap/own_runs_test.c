@@ -144,7 +144,7 @@ static void another_on_top(void) {
     nothing_at_hand();
 }
 
-// All fronts of an arena together; what was not wanted lately makes room.
+// All fronts of an arena together.
 static void bounded(void) {
     size_t sizes[] = { 1 * MIB, 896 * KIB, 768 * KIB, 640 * KIB, 512 * KIB, 448 * KIB, 384 * KIB, 320 * KIB };
     void *objects[8];
