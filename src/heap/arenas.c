@@ -1,0 +1,406 @@
+// The table of arenas: making them, choosing one for a thread, who is in them, and fork.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "cache/table.h"
+#include "conf/options.h"
+#include "heap/arena.h"
+#include "os/clock.h"
+#include "os/cpu.h"
+#include "os/mutex_figures.h"
+#include "pages/sources.h"
+#include "vmag/format.h"
+
+enum { WAITS_FOR_AN_ARENA = 64 };
+
+static struct {
+	struct mutex lock;
+	// Written by anyone, to what all find.
+	_Atomic unsigned limit; // of automatic arenas; 0: not known yet
+	_Atomic unsigned cpus;  // available: by affinity and quota; 0: not known yet
+	_Atomic uint64_t waits_before; // mutex_waits_ever, when the last arena beyond one for each processor was made
+	// Under lock.
+	unsigned destroyed_count;
+	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
+	// Written under lock, read by anyone.
+	_Atomic unsigned automatic; // automatic arenas made
+	_Atomic unsigned end;       // no number from here on was ever used
+	_Atomic unsigned explicit;  // numbers given to explicit arenas
+	struct arena *_Atomic by_id[ARENAS_MOST];
+	// Constant from before the first arena on.
+	struct extent_hooks_s *source; // of automatic arenas
+} arenas = { .lock = MUTEX_INIT(RANK_ARENAS) };
+
+void arenas_set_source(struct extent_hooks_s *hooks)
+{
+	if (hooks != NULL)
+		source_of_heap(hooks);
+	arenas.source = hooks;
+}
+
+static struct arena *arena_create(unsigned id, bool is_explicit)
+{
+	struct arena *arena = base_alloc_pages(sizeof *arena);
+
+	if (arena == NULL)
+		return NULL;
+	arena->id = id;
+	arena->created_at = os_clock_ms();
+	arena->is_explicit = is_explicit;
+	pages_init(&arena->pages, "pages");
+	arena->pages.extents.arena = id;
+	if (!is_explicit && arenas.source != NULL)
+		extents_set_hooks(&arena->pages.extents, arenas.source);
+	for (unsigned class = 1; class < SLAB_CLASSES; class++)
+		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
+			 (uint16_t)arena_word(id, class));
+	for (unsigned class = 1; class < CLASSES; class++) {
+		depot_init(&arena->depots[class]);
+		arena->depots[class].told = &arena->depot_rounds[class];
+	}
+	return arena;
+}
+
+// Four for each processor unless an option says otherwise; one on a single processor, where contention needs a preemption (2006).
+static unsigned arena_limit(void)
+{
+	uint64_t limit;
+
+	if (options.narenas != 0)
+		return options.narenas;
+	arenas.cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
+	if (arenas.cpus == 1)
+		return 1;
+	limit = (uint64_t)arenas.cpus * options.narenas_ratio >> 16;
+	return limit == 0 ? 1 : limit < ARENAS_MOST ? (unsigned)limit : ARENAS_MOST;
+}
+
+static bool is_automatic(const struct arena *arena)
+{
+	return arena != NULL && !arena->is_explicit;
+}
+
+// And how many threads it had.
+static struct arena *least_used(unsigned *least)
+{
+	struct arena *best = NULL;
+
+	*least = 0;
+	for (unsigned i = 0; i < arenas_end(); i++) {
+		struct arena *arena = arena_of(i);
+		unsigned threads = is_automatic(arena) ? atomic_load_explicit(&arena->threads, memory_order_relaxed) : 0;
+
+		if (is_automatic(arena) && (best == NULL || threads < *least)) {
+			best = arena;
+			*least = threads;
+		}
+	}
+	return best;
+}
+
+// Counting processors reads files, without the lock; and may come back here, when the first number is there to be used.
+unsigned arenas_automatic(void)
+{
+	if (arenas.cpus == 0)
+		arenas.cpus = os_cpus_affine();
+	if (arenas.limit == 0) {
+		arenas.limit = 1;
+		arenas.limit = arena_limit();
+	}
+	return arenas.limit;
+}
+
+static unsigned first_without_arena(unsigned limit)
+{
+	unsigned id = 0;
+
+	while (id < limit && arena_of(id) != NULL)
+		id++;
+	return id;
+}
+
+// Under the lock.
+static void enter_in_table(unsigned id, struct arena *arena)
+{
+	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
+	if (!arena->is_explicit)
+		atomic_store_explicit(&arenas.automatic, arenas.automatic + 1, memory_order_release);
+	if (id >= arenas.end)
+		atomic_store_explicit(&arenas.end, id + 1, memory_order_release);
+}
+
+// A new arena is mapped without the lock: threads that begin at the same time may each make one, and all but one of them are unmapped again.
+struct arena *arena_make_automatic(unsigned id)
+{
+	struct arena *fresh = arena_of(id);
+
+	if (fresh != NULL)
+		return fresh;
+	if (id == 0)
+		arenas.cpus = os_cpus_affine(); // before threads keep to some of them
+	fresh = arena_create(id, false);
+	mutex_lock(&arenas.lock);
+	if (fresh != NULL && arena_of(id) == NULL)
+		enter_in_table(id, fresh);
+	mutex_unlock(&arenas.lock);
+	if (fresh != NULL && arena_of(id) != fresh)
+		base_free_table(fresh, sizeof *fresh);
+	return arena_of(id);
+}
+
+// Each arena keeps slabs of its own half used. One for each processor is made in any case, of the others one whenever threads had to wait
+// for locks some more times; as many as the program asks for by narenas.
+static bool are_too_few(unsigned arenas_now)
+{
+	uint64_t waits = mutex_waits_ever(), before = atomic_load_explicit(&arenas.waits_before, memory_order_relaxed);
+
+	if (options.narenas != 0 || arenas_now < arenas.cpus)
+		return true;
+	if (waits - before < WAITS_FOR_AN_ARENA)
+		return false;
+	atomic_store_explicit(&arenas.waits_before, waits, memory_order_relaxed);
+	return true;
+}
+
+static struct arena *choose(unsigned *threads)
+{
+	struct arena *best = least_used(threads), *fresh;
+	unsigned id;
+
+	if (best != NULL && *threads == 0)
+		return best;
+	id = best == NULL ? 0 : first_without_arena(arenas_automatic());
+	if (best != NULL && (id == arenas.limit || !are_too_few(id)))
+		return best;
+	fresh = arena_make_automatic(id);
+	if (fresh == NULL)
+		return best;
+	*threads = 0;
+	return fresh;
+}
+
+// Threads that begin at the same time see the same counts: who comes second chooses again.
+struct arena *arena_for_thread(void)
+{
+	struct arena *arena;
+	unsigned threads;
+
+	do
+		arena = choose(&threads);
+	while (arena != NULL && !atomic_compare_exchange_strong(&arena->threads, &threads, threads + 1));
+	return arena;
+}
+
+struct arena *arena_of(unsigned id)
+{
+	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
+}
+
+unsigned arenas_made(void)
+{
+	return (unsigned)max_size(atomic_load_explicit(&arenas.automatic, memory_order_relaxed), 1);
+}
+
+unsigned arenas_end(void)
+{
+	return atomic_load_explicit(&arenas.end, memory_order_acquire);
+}
+
+unsigned arenas_created(void)
+{
+	unsigned created = 0;
+
+	for (unsigned i = 0; i < arenas_end(); i++)
+		created += arena_of(i) != NULL && arena_of(i)->state != ARENA_DESTROYED;
+	return created;
+}
+
+unsigned arenas_count(void)
+{
+	return arenas_automatic() + arenas.explicit;
+}
+
+// ARENAS_MOST: there is none left.
+static unsigned explicit_number(unsigned automatic)
+{
+	unsigned id = ARENAS_MOST;
+
+	mutex_lock(&arenas.lock);
+	if (arenas.destroyed_count > 0)
+		id = arenas.destroyed[--arenas.destroyed_count];
+	else if (automatic + arenas.explicit < ARENAS_MOST)
+		id = automatic + arenas.explicit++;
+	mutex_unlock(&arenas.lock);
+	return id;
+}
+
+// Under the lock. False: no memory, or a thread's arena took the number while processors were still being counted.
+static bool enter_explicit(unsigned id, struct arena *arena)
+{
+	if (arena == NULL)
+		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)id;
+	if (arena == NULL || is_automatic(arena_of(id)))
+		return false;
+	enter_in_table(id, arena);
+	atomic_store(&arena->state, ARENA_LIVE);
+	return true;
+}
+
+struct arena *arena_make_explicit(void)
+{
+	struct arena *arena;
+	bool entered;
+
+	do {
+		unsigned id = explicit_number(arenas_automatic());
+
+		if (id == ARENAS_MOST)
+			return NULL;
+		arena = arena_of(id) != NULL ? arena_of(id) : arena_create(id, true);
+		mutex_lock(&arenas.lock);
+		entered = enter_explicit(id, arena);
+		mutex_unlock(&arenas.lock);
+	} while (arena != NULL && !entered);
+	return arena;
+}
+
+bool arena_close(struct arena *arena, unsigned threads)
+{
+	bool closed = false;
+	uint32_t visitors;
+
+	mutex_lock(&arenas.lock);
+	if (arena->is_explicit && arena->state == ARENA_LIVE && arena->threads <= threads) {
+		atomic_store(&arena->state, ARENA_CLOSED);
+		closed = true;
+	}
+	mutex_unlock(&arenas.lock);
+	while (closed && (visitors = atomic_load(&arena->visitors)) != 0)
+		os_word_wait(&arena->visitors, visitors, 1);
+	return closed;
+}
+
+void arena_reopen(struct arena *arena, enum arena_state state)
+{
+	mutex_lock(&arenas.lock);
+	atomic_store(&arena->state, state);
+	if (state == ARENA_DESTROYED)
+		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)arena->id;
+	mutex_unlock(&arenas.lock);
+}
+
+bool arena_bind(struct arena *arena)
+{
+	bool live;
+
+	mutex_lock(&arenas.lock);
+	live = arena->state == ARENA_LIVE;
+	if (live)
+		atomic_fetch_add_explicit(&arena->threads, 1, memory_order_relaxed);
+	mutex_unlock(&arenas.lock);
+	return live;
+}
+
+void arena_unbind(struct arena *arena)
+{
+	atomic_fetch_sub_explicit(&arena->threads, 1, memory_order_relaxed);
+}
+
+// With arena_close: either it sees the visitor, or the visitor sees that the arena is closed.
+bool arena_enter(struct arena *arena)
+{
+	atomic_fetch_add(&arena->visitors, 1);
+	if (atomic_load(&arena->state) == ARENA_LIVE)
+		return true;
+	arena_leave(arena);
+	return false;
+}
+
+void arena_leave(struct arena *arena)
+{
+	atomic_fetch_sub(&arena->visitors, 1);
+}
+
+static void bins_fork_lock(struct arena *arena)
+{
+	for (unsigned class = 1; class < SLAB_CLASSES; class++)
+		mutex_fork_lock(&arena->bins[class].lock);
+}
+
+static void depots_fork_lock(struct arena *arena)
+{
+	for (unsigned class = 1; class < CLASSES; class++)
+		mutex_fork_lock(&arena->depots[class].lock);
+}
+
+static void pages_fork_lock(struct arena *arena)
+{
+	mutex_fork_lock(&arena->pages.runs.lock);
+}
+
+static void extents_fork_lock(struct arena *arena)
+{
+	mutex_fork_lock(&arena->pages.extents.lock);
+}
+
+static void for_each_arena(void (*act)(struct arena *))
+{
+	for (unsigned i = 0; i < arenas_end(); i++)
+		if (arena_of(i) != NULL)
+			act(arena_of(i));
+}
+
+// All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
+void arenas_tell(struct vmag_root *root)
+{
+	root->arenas = (uintptr_t)arenas.by_id;
+	root->arenas_end = (uintptr_t)&arenas.end;
+}
+
+void arenas_fork_prepare(void)
+{
+	mutex_fork_lock(&arenas.lock);
+	caches_fork_lock_table();
+	caches_fork_lock_depots();
+	for_each_arena(depots_fork_lock);
+	for_each_arena(bins_fork_lock);
+	caches_fork_lock_bins();
+	magazines_fork_lock_bins();
+	for_each_arena(pages_fork_lock);
+	caches_fork_lock_pages();
+	magazines_fork_lock_pages();
+	for_each_arena(extents_fork_lock);
+	sources_fork_prepare();
+}
+
+static void fork_unlock(struct arena *arena)
+{
+	mutex_fork_unlock(&arena->pages.extents.lock);
+	mutex_fork_unlock(&arena->pages.runs.lock);
+	for (unsigned class = 1; class < SLAB_CLASSES; class++)
+		mutex_fork_unlock(&arena->bins[class].lock);
+	for (unsigned class = 1; class < CLASSES; class++)
+		mutex_fork_unlock(&arena->depots[class].lock);
+}
+
+// The other threads are gone: those that were bound, and those that were visiting.
+static void begin_in_child(struct arena *arena)
+{
+	atomic_store(&arena->threads, 0);
+	atomic_store(&arena->front_bytes, 0);
+	atomic_store(&arena->own_room, 0);
+	atomic_store(&arena->visitors, 0);
+	atomic_store(&arena->pages.decaying, false);
+}
+
+void arenas_fork_done(bool child)
+{
+	magazines_fork_done();
+	caches_fork_done(child);
+	sources_fork_done();
+	for_each_arena(fork_unlock);
+	if (child)
+		for_each_arena(begin_in_child);
+	mutex_fork_unlock(&arenas.lock);
+}
