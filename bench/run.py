@@ -141,6 +141,8 @@ def run_round(number, allocators, patterns, scale, results, progress):
         random.Random(f"{number} {pattern['pattern']}").shuffle(order)
         for name, allocator in order:
             result = Run(name, allocator, pattern, scale, 0).finish()
+            if allocator["library"] and "failed" not in result and not os.path.samefile(result["malloc_from"], allocator["library"]):
+                result = {"failed": f"malloc came from {result['malloc_from']}"}
             record(results, name, pattern["pattern"], result, "timed")
             progress.step(f"round {number}  {pattern['pattern']}  {name}")
 

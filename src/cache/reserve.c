@@ -24,7 +24,10 @@ static void add(struct vmag_reserve *reserve, struct magazine *magazine)
 // A new magazine with up to `count` objects. NULL: not even one.
 static struct magazine *filled_magazine(struct vmag_cache *cache, size_t count, int flags)
 {
-	struct magazine *magazine = magazine_create((unsigned)min_size(count, cache->most_rounds), 0);
+	struct magazine *magazine;
+
+	magazines_ask();
+	magazine = magazine_create((unsigned)min_size(count, cache->most_rounds), 0);
 
 	if (magazine == NULL)
 		return NULL;

@@ -48,6 +48,7 @@ struct stats stats_snapshot(void)
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			bin_sums(&arena->bins[class], &out, &slab_bytes);
 		fronts_own_runs(arena, &own);
+		own.bytes = min_size(own.bytes, pages_active_bytes(&arena->pages));
 		stats.active += pages_active_bytes(&arena->pages) - own.bytes;
 		stats.dirty += pages_dirty_bytes(&arena->pages) + own.bytes;
 		stats.cached += arena_depot_bytes(arena);

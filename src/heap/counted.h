@@ -85,6 +85,12 @@ COUNTED_FAST void *counted_or_fast_pop(size_t size)
 	return LIKELY(object != NULL) ? object : counted_pop(size);
 }
 
+// Whether the magazine of a class of a counted thread has one.
+COUNTED_FAST bool counted_has_round(uintptr_t class)
+{
+	return magazine_is_round(words.front->kept[class][-1]);
+}
+
 // Of any class, from the magazine: also what mallocx, whose users look for the object freed last, has missed. NULL: the magazine is empty.
 COUNTED_FAST void *counted_pop_last(uintptr_t class)
 {

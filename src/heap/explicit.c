@@ -11,6 +11,7 @@
 #include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/large.h"
+#include "heap/own_runs.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
@@ -155,11 +156,19 @@ ssize_t arena_muzzy_decay_ms(const struct arena *arena)
 	return arena->muzzy_decay_ms;
 }
 
+// What the calling thread has at hand of the arena.
+static void give_own(const struct arena *arena)
+{
+	if (words.front != NULL && words.front->arena == arena)
+		own_runs_give(words.front, true);
+}
+
 int arena_set_dirty_decay_ms(struct arena *arena, ssize_t ms)
 {
 	if (!is_decay(ms))
 		return EFAULT;
 	atomic_store(&arena->pages.dirty_decay_ms, ms);
+	give_own(arena);
 	if (ms == 0 && arena_enter(arena)) {
 		pages_purge(&arena->pages, 0);
 		arena_leave(arena);
@@ -209,6 +218,7 @@ void arena_decay(struct arena *arena)
 
 void arena_purge(struct arena *arena)
 {
+	give_own(arena);
 	reclaim_arena(arena);
 }
 
@@ -219,6 +229,7 @@ struct extent_hooks_s *arena_hooks(const struct arena *arena)
 
 struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_s *hooks)
 {
+	give_own(arena);
 	return extents_set_hooks(&arena->pages.extents, hooks);
 }
 

@@ -124,8 +124,10 @@ void fronts_own_runs(const struct arena *arena, struct own_figures *figures)
 			continue;
 		figures->bytes += front->own_bytes;
 		for (unsigned i = 0; i < KEPT_SIZES; i++) {
-			figures->allocated[i] += front->own[i].freed - (front->own[i].run != NULL);
-			figures->freed[i] += front->own[i].freed;
+			uint32_t held = front->own[i].run != NULL, freed = front->own[i].freed; // it may be told, and the slot filled, in between
+
+			figures->allocated[i] += freed - min_size(freed, held);
+			figures->freed[i] += freed;
 		}
 	}
 	mutex_unlock(&fronts.lock);

@@ -53,7 +53,9 @@ static __attribute__((noinline)) void look(struct front *front)
 {
 	int saved = errno;
 
-	if (front->own_again != 0)
+	if (front->own_again != 0 && !kept_may(front->arena)) // as of now
+		own_runs_give(front, true);
+	else if (front->own_again != 0)
 		own_runs_tell(front);
 	front_look(front);
 	errno = saved;

@@ -30,7 +30,8 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 
 	if (UNLIKELY(!magazine_is_round(object)) && !counted_leads(object))
 		return words.way != 0 && !front_sizes_closed() && rseq_pop((void ***)words.way, class, &object) ? object : NULL;
-	if (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class]))
+	if (UNLIKELY(front_sizes_closed()) && // what passes is counted: that comes last
+	    ((counted_leads(object) && !counted_has_round(class)) || !sampled_passes(size_class_bytes[class])))
 		return NULL;
 	if (counted_leads(object))
 		return counted_pop_last(class);

@@ -68,6 +68,22 @@ static struct run *take_out(struct front *front, struct own_run *slot)
 	return run;
 }
 
+// If nobody wanted it since the last time, or in any case. What does not come and go any more is forgotten.
+static struct run *take_unwanted(struct front *front, struct own_run *slot, bool all)
+{
+	struct run *run = NULL;
+
+	front_enter(front);
+	if (slot->run != NULL && slot->run->taken && !all)
+		slot->run->taken = false;
+	else if (slot->run != NULL) {
+		front->own_again &= (uint16_t)~own_runs_bit(front, slot);
+		run = unload(front, slot);
+	}
+	front_leave(front);
+	return run;
+}
+
 struct run *own_runs_take_class(struct front *front, unsigned class)
 {
 	return take_out(front, &front->own[class - CLASSES]);
@@ -96,22 +112,10 @@ void own_runs_give_taken(struct arena *arena, struct run *runs[KEPT_SIZES])
 		give(arena, runs[i]);
 }
 
-// What does not come and go any more is forgotten.
-static void give_slot(struct front *front, struct own_run *slot, bool all)
-{
-	if (slot->run != NULL && slot->run->taken && !all) {
-		slot->run->taken = false;
-		return;
-	}
-	if (slot->run != NULL)
-		front->own_again &= (uint16_t)~own_runs_bit(front, slot);
-	give(front->arena, take_out(front, slot));
-}
-
 static void give_unwanted(struct front *front, bool all)
 {
 	for (unsigned i = 0; i < KEPT_SIZES; i++)
-		give_slot(front, &front->own[i], all);
+		give(front->arena, take_unwanted(front, &front->own[i], all));
 }
 
 static void count_room(struct front *front, size_t more)

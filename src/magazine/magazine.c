@@ -82,6 +82,11 @@ static bool grow(struct bin *bin)
 	return grown;
 }
 
+void magazines_ask(void)
+{
+	atomic_store_explicit(&depository.refusals, 0, memory_order_relaxed);
+}
+
 struct magazine *magazine_create(unsigned capacity, uintptr_t word)
 {
 	unsigned size = size_for(capacity);

@@ -68,7 +68,11 @@ static inline enum reload magazine_with_room(const struct magazine *loaded, cons
 void magazines_init(void);
 
 // An empty magazine for 1 to 4092 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.
+// After it got none the next requests get none unasked.
 struct magazine *magazine_create(unsigned capacity, uintptr_t word);
+
+// The next one asks again: for who cannot do without.
+void magazines_ask(void);
 void magazine_destroy(struct magazine *magazine);
 
 // Of the magazine itself, with its guards.

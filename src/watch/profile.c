@@ -247,6 +247,7 @@ static uint32_t insert(const struct tally *key, uint32_t neighbour)
 	tally->thread = key->thread;
 	tally->arena = key->arena;
 	tally->lg_sample = key->lg_sample;
+	atomic_store_explicit(&tally->total, 0, memory_order_relaxed); // the last sample of its former meaning may have come behind a reset
 	tally->retired = false;
 	tally->weighted = weighted_bytes(key->size, key->lg_sample);
 	tally->next = *list;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vmag/cache.h>
 #include <vmag/vmem.h>
@@ -199,6 +200,44 @@ static void recursion(void) {
     vmag_cache_destroy(chain);
 }
 
+// Of a shortage that has passed nothing is left: a reserve gets its magazines.
+static void shortage_passes(void) {
+    enum { OBJECTS = 40000, BLOCKS = 400000, MANY = 10000 };
+    vmag_cache_t *cache = vmag_cache_create("after", 64, 0, NULL, NULL, NULL, NULL, NULL, VMAG_CACHE_NOMAGAZINE);
+    void **objects = calloc(OBJECTS, sizeof *objects), **blocks = calloc(BLOCKS, sizeof *blocks);
+    vmag_reserve_t **reserves = calloc(MANY, sizeof *reserves), *after;
+    size_t reserved = 0, block = 0;
+    struct rlimit before, none;
+
+    for (size_t i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = vmag_cache_alloc(cache, VMAG_NOSLEEP)) != NULL);
+    for (size_t i = 0; i < OBJECTS; i++)
+        if (i % 8 != 0)
+            vmag_cache_free(cache, objects[i]);
+    CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    for (size_t size = 1 << 22; size >= 16; size /= 2)
+        while (block < BLOCKS && (blocks[block] = malloc(size)) != NULL)
+            block++;
+    while (reserved < MANY && (reserves[reserved] = vmag_cache_reserve(cache, 20, VMAG_NOSLEEP)) != NULL)
+        reserved++;
+    CHECK_LT(reserved, MANY);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    while (block > 0)
+        free(blocks[--block]);
+    after = vmag_cache_reserve(cache, 20, VMAG_NOSLEEP);
+    CHECK(after != NULL);
+    vmag_reserve_release(after);
+    while (reserved > 0)
+        vmag_reserve_release(reserves[--reserved]);
+    for (size_t i = 0; i < OBJECTS; i += 8)
+        vmag_cache_free(cache, objects[i]);
+    vmag_cache_destroy(cache);
+    free(objects), free(blocks), free(reserves);
+}
+
 int main(void) {
     nth_constructor(0, 0);
     nth_constructor(VMAG_CACHE_NOMAGAZINE, 0);
@@ -207,5 +246,6 @@ int main(void) {
     exhaustion();
     reap_all();
     recursion();
+    shortage_passes();
     return 0;
 }

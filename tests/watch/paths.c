@@ -1,4 +1,4 @@
-// Objects by each way there is to allocate, resize and free, replaced at random and freed but for some: `paths SEED`.  Prints of each site
+// Objects by each way there is to allocate, resize and free, replaced at random and freed but for some: `paths SEED`.  Of odd seeds with exact counters, too.  Prints of each site
 // the objects that live and their usable bytes.  Bursts with pauses between them, so that what is done in time is done meanwhile.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -159,6 +159,11 @@ int main(int argc, char **argv) {
     size_t length = sizeof explicit_arena;
 
     state = (uint64_t)(argc > 1 ? atol(argv[1]) : 1) * 0x9e3779b97f4a7c15u | 1;
+    if (argc > 1 && atol(argv[1]) % 2 != 0) {
+        uint64_t *counter;
+        size_t size = sizeof counter;
+        CHECK_EQ(mallctl("thread.allocatedp", &counter, &size, NULL, 0), 0);
+    }
     CHECK_EQ(mallctl("arenas.create", &explicit_arena, &length, NULL, 0), 0);
     CHECK_EQ(mallctl("tcache.create", &explicit_cache, &length, NULL, 0), 0);
     site_malloc(), site_calloc(), site_aligned(), site_posix(), site_realloc(), site_little(), site_mallocx(), site_arena(), site_cache();

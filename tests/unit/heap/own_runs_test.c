@@ -11,6 +11,7 @@
 #include "ctl/stats.h"
 #include "ctl/snapshot.h"
 #include "heap/door.h"
+#include "heap/explicit.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/kept.h"
@@ -274,6 +275,31 @@ static void in_a_child(void) {
     nothing_at_hand();
 }
 
+// What is at hand goes soon when the arena keeps none any more, and at once at its purge.
+static void not_any_more(void) {
+    ssize_t before = own_arena()->pages.dirty_decay_ms;
+    void *object = allocate_again(192 * KIB);
+
+    free(object);
+    CHECK_EQ(at_hand(), 192 * KIB);
+    own_arena()->pages.dirty_decay_ms = 0;
+    for (int i = 0; i < 64; i++) {
+        object = allocate(192 * KIB);
+        free(object);
+    }
+    CHECK_EQ(at_hand(), 0);
+    own_arena()->pages.dirty_decay_ms = before;
+    free(allocate_again(192 * KIB));
+    CHECK_EQ(at_hand(), 192 * KIB);
+    arena_purge(own_arena());
+    CHECK_EQ(at_hand(), 0);
+    free(allocate_again(192 * KIB));
+    CHECK_EQ(at_hand(), 192 * KIB);
+    CHECK_EQ(arena_set_dirty_decay_ms(own_arena(), 0), 0);
+    CHECK_EQ(at_hand(), 0);
+    own_arena()->pages.dirty_decay_ms = before;
+}
+
 static void not_everywhere(void) {
     ssize_t before = own_arena()->pages.dirty_decay_ms;
     void *object;
@@ -310,6 +336,7 @@ int main(void) {
     thread_ends();
     taken_from_sleepers();
     in_a_child();
+    not_any_more();
     not_everywhere();
     return 0;
 }

@@ -58,6 +58,7 @@ struct Heap {
     slab_of: HashMap<u64, usize>,
     /// Free objects in magazines, and magazines.
     rounds: HashSet<u64>,
+    magazines: Option<Magazines>,
     start: u64,
     end: u64,
     lg_granule: u32,
@@ -241,7 +242,9 @@ impl Process {
         let Some(bytes) = self.memory.bytes(slab.start, length) else {
             return;
         };
-        let magazines = Magazines::of(&self.memory, &self.root);
+        let magazines = heap
+            .magazines
+            .get_or_insert_with(|| Magazines::of(&self.memory, &self.root));
         for index in (0..slab.buffers).filter(|index| !slab.is_free(*index)) {
             let magazine = &bytes[(index * slab.size) as usize..][..slab.size as usize];
             let address = slab.start + index * slab.size;

@@ -28,9 +28,9 @@ pub fn held_by(
     processor: u64,
 ) -> Option<Vec<Held>> {
     let count = magazines.slots.min(MOST_CLASSES);
-    let tops = memory.u64(processor + magazines.tops as u64)?;
+    let tops = memory.u64(processor.wrapping_add(magazines.tops as u64))?;
     let tops = memory.u64s(tops, count)?;
-    let slots = memory.u64(processor + root.processor_slots as u64)?;
+    let slots = memory.u64(processor.wrapping_add(root.processor_slots as u64))?;
     let slots = memory.bytes(slots, count.checked_mul(root.slot_bytes)?)?;
     let mut held = Vec::new();
     for (slot, top) in slots.chunks(root.slot_bytes.max(1)).zip(tops) {
@@ -38,13 +38,15 @@ pub fn held_by(
         if loaded != 0 {
             held.push(Held {
                 magazine: loaded,
-                rounds: top.saturating_sub(loaded + first_slot as u64) / 8,
+                rounds: top.saturating_sub(loaded.saturating_add(first_slot as u64)) / 8,
             });
         }
         if previous != 0 {
             held.push(Held {
                 magazine: previous,
-                rounds: memory.u32(previous + magazines.magazine_rounds as u64)?.into(),
+                rounds: memory
+                    .u32(previous.wrapping_add(magazines.magazine_rounds as u64))?
+                    .into(),
             });
         }
     }
@@ -71,7 +73,7 @@ impl Magazines {
     pub fn rounds<'a>(&self, address: u64, bytes: &'a [u8]) -> impl Iterator<Item = u64> + 'a {
         let capacity = u64::from(u16_in(bytes, self.capacity));
         let count = self.held.get(&address).map_or(capacity, |rounds| capacity.min(*rounds)) as usize;
-        let slots = bytes.get(self.first_slot..self.first_slot + count * 8);
+        let slots = bytes.get(self.first_slot..self.first_slot.saturating_add(count * 8));
         let slots = slots.unwrap_or_default().chunks_exact(8);
         slots.map(|slot| u64_in(slot, 0)).filter(|slot| ROUNDS.contains(slot))
     }
