@@ -33,7 +33,7 @@ static __attribute__((noinline)) void *counted_at_hand(struct front *front, size
 	void *object = only_counts(front) ? at_hand(front, size) : NULL;
 
 	if (object != NULL)
-		front->allocated += class_round(size);
+		front->allocated += class_round_large(size);
 	return object;
 }
 
@@ -102,9 +102,13 @@ static inline __attribute__((always_inline)) bool keep(struct front *front, void
 
 static __attribute__((noinline)) bool keep_counted(struct front *front, void *object)
 {
-	size_t bytes = only_counts(front) ? large_size(object) : 0;
+	const struct run *run = page_map_known_run(object);
+	size_t bytes;
 
-	if (bytes == 0 || !keep(front, object))
+	if (!only_counts(front) || !own_runs_fits(run, object))
+		return false;
+	bytes = run->bytes;
+	if (!keep(front, object))
 		return false;
 	front->freed += bytes;
 	return true;

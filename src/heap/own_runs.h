@@ -116,7 +116,7 @@ static inline void *own_runs_alloc(struct front *front, size_t size)
 static inline bool own_runs_fits(const struct run *run, const void *object)
 {
 	return run != NULL && run_start(run) == (uintptr_t)object && (run->size_class | run->sample) == 0 && own_runs_has_slot(run->bytes) &&
-	       run->bytes % ((size_t)1 << (lg_floor(run->bytes - 1) - 2)) == 0;
+	       class_round_large(run->bytes) == run->bytes;
 }
 
 // Frees a large object of the front's arena. False: there is no room for its run, or it is not kept here, and nothing is done.

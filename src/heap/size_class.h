@@ -58,6 +58,12 @@ static inline size_t class_round(size_t size)
 	return class_size(size_class(size));
 }
 
+// The same beyond SMALL_MOST.
+static inline size_t class_round_large(size_t size)
+{
+	return round_up(size, (size_t)1 << (lg_floor(size - 1) - 2));
+}
+
 // The size to ask for in place of `size` bytes at a multiple of `align`, a power of two: of the classes between two powers of two the first is as far from the
 // one before as all others are, and all are multiples of that distance. So a class to which a multiple of the alignment is rounded up is a multiple of it, too.
 static inline size_t aligned_request(size_t align, size_t size)
