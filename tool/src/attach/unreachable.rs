@@ -396,6 +396,7 @@ mod tests {
             slabs: vec![slab],
             slab_of: HashMap::from([(32, 0)]),
             rounds: HashSet::from([(32 << 12) + 2048]),
+            magazines: None,
             start: 16 << 12,
             end: 64 << 12,
             lg_granule: 12,
