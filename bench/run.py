@@ -52,14 +52,17 @@ def build(fetch):
         fetch_peers()
 
 
+def is_from(used, library):
+    return os.path.realpath(used) == os.path.realpath(library) if library else "/libc.so" in used
+
+
 def drop_pretenders(allocators):
     """An allocator only takes part if the bench program's malloc family really comes from its library."""
     for name in list(allocators):
         result = Run(name, allocators[name], {"pattern": "startup", "threads": 1}, 1, 0).finish()
         library = allocators[name]["library"]
         used = result.get("malloc_from", "nothing: the run failed")
-        expected = os.path.realpath(used) == os.path.realpath(library) if library else "/libc.so" in used
-        if not expected:
+        if not is_from(used, library):
             say(f"run: {name} is left out: malloc came from {used}, not from {library or 'the C library'}")
             del allocators[name]
         else:
@@ -141,7 +144,7 @@ def run_round(number, allocators, patterns, scale, results, progress):
         random.Random(f"{number} {pattern['pattern']}").shuffle(order)
         for name, allocator in order:
             result = Run(name, allocator, pattern, scale, 0).finish()
-            if allocator["library"] and "failed" not in result and not os.path.samefile(result["malloc_from"], allocator["library"]):
+            if "failed" not in result and not is_from(result["malloc_from"], allocator["library"]):
                 result = {"failed": f"malloc came from {result['malloc_from']}"}
             record(results, name, pattern["pattern"], result, "timed")
             progress.step(f"round {number}  {pattern['pattern']}  {name}")

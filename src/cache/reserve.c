@@ -28,7 +28,6 @@ static struct magazine *filled_magazine(struct vmag_cache *cache, size_t count, 
 
 	magazines_ask();
 	magazine = magazine_create((unsigned)min_size(count, cache->most_rounds), 0);
-
 	if (magazine == NULL)
 		return NULL;
 	while (magazine->rounds < magazine->capacity) {

@@ -8,8 +8,9 @@
 // that has grown, is the arena's.
 //
 // Together the fronts of an arena hold 1 MiB and a 32nd of what it has in use at most. A run goes to the arena when another of its size is
-// freed, when nobody wanted it from one tidying of the front to the next, when the heap grows by a
-// step (docs/decisions/0040), at malloc_trim and when the thread ends; from a thread that sleeps it is taken (heap/sleepers.h). In a child of fork, those of other threads are lost.
+// freed, when nobody wanted it from one tidying of the front to the next, when the heap grows by a step (docs/decisions/0040), when the arena
+// keeps none any more, at its purge, at malloc_trim and when the thread ends; from a thread that sleeps it is taken (heap/sleepers.h). In a
+// child of fork, those of other threads are lost.
 //
 // A slot is touched between front_enter and front_leave, by the thread or by who visits it.
 // SPDX-License-Identifier: BSD-2-Clause
