@@ -42,6 +42,7 @@ test  wish command:mariadbd                 mariadb-server
 test  wish path:/usr/lib/postgresql/*/bin/postgres postgresql
 test  wish command:gdb                      gdb
 test  need command:aarch64-linux-gnu-gcc    gcc-aarch64-linux-gnu
+test  need command:aarch64-linux-gnu-g++    g++-aarch64-linux-gnu
 test  need path:/usr/aarch64-linux-gnu/include/stdlib.h libc6-dev-arm64-cross
 test  need command:qemu-aarch64             qemu-user
 test  need command:musl-gcc                 musl-tools

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones; the sanitizer's own library
 # needs libstdc++, which surface.origin would take for our fault.
 VARIANTS = {
-    "aarch64": (["aarch64-linux-gnu-gcc", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
+    "aarch64": (["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
                 "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.](mixed|large)[.]2"),
     "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end)|^stress[.](mixed|large)[.]2"),
