@@ -13,6 +13,7 @@ enum {
 	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
 	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
+	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
 	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
@@ -41,6 +42,12 @@ unsigned front_first_batch(unsigned class)
 	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
 
 	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : (unsigned)rounds;
+}
+
+// A quarter more: so much of what a class took from its slabs may lie in magazines that will never be used.
+unsigned front_next_batch(unsigned batch, unsigned capacity)
+{
+	return (unsigned)min_size(batch + (batch >> LG_BATCH_GROWTH) + 1, capacity);
 }
 
 void front_count_bytes(struct front *front, size_t more)

@@ -231,7 +231,7 @@ static enum found find_rounds(struct processor *processor, unsigned class, struc
 		slot->exchanges = 0;
 		grow_capacity(processor, class);
 	} else if (found == FOUND_NOTHING) {
-		slot->batch = (uint8_t)min_size(wanted->batch * 2, wanted->capacity);
+		slot->batch = (uint8_t)front_next_batch(wanted->batch, wanted->capacity);
 		if (*hand == NULL || (*hand)->capacity < wanted->capacity)
 			grow_capacity(processor, class);
 	}

@@ -253,9 +253,10 @@ void front_drain(struct front *front);
 void front_count_bytes(struct front *front, size_t more);
 bool fronts_hold_enough(const struct arena *arena);
 
-// What fronts of threads and of processors have in common: the capacity of magazines, new and grown, their first fill, and where they go.
+// What fronts of threads and of processors have in common: the capacity of magazines, new and grown, their fills, and where they go.
 unsigned front_most_rounds(unsigned class);
 unsigned front_grown_rounds(unsigned class);
 unsigned front_first_batch(unsigned class);
+unsigned front_next_batch(unsigned batch, unsigned capacity);
 bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "heap/bound.h"
+#include "heap/loaded.h"
 #include "pages/page_map.h"
 
 enum {
@@ -130,6 +131,32 @@ static void note_full(struct front *front, unsigned class, size_t rounds)
 	front->outbound_sent[class] = (uint8_t)sent;
 }
 
+// A few objects of others are better sent home once than freed the slow way again and again; a steady stream is not.
+static bool is_stream(const struct front *front, unsigned class)
+{
+	return front->outbound_sent[class] >= STREAM && front->takes_back && class_size(class) >= CACHE_LINE;
+}
+
+// Whether a full one is the thread's next magazine: else it would soon ask its own arena for another, and in a steady stream each arena would come to hold
+// what all of them have live.
+static bool becomes_previous(const struct front *front, unsigned class, const struct magazine *full)
+{
+	const struct magazine *loaded = front->loaded[class], *previous = front->previous[class];
+
+	return is_stream(front, class) && full->rounds == full->capacity && loaded != NULL &&
+	       front_rounds(front, class) <= loaded->capacity / 2u && (previous == NULL || previous->rounds == 0);
+}
+
+// Returns the one that was there, empty; NULL: none.
+static struct magazine *exchange_previous(struct front *front, unsigned class, struct magazine *full)
+{
+	struct magazine *empty = front->previous[class];
+
+	front_keep_previous(front, class, full);
+	front->outbound_sent[class] = STREAM;
+	return empty;
+}
+
 bool outbound_make_room(struct front *front, unsigned class)
 {
 	struct outbound *outbound = &front->outbound[class];
@@ -141,7 +168,8 @@ bool outbound_make_room(struct front *front, unsigned class)
 	magazine = unload(outbound);
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
-		magazine = outbound_send_home(front->arena, class, magazine);
+		magazine = becomes_previous(front, class, magazine) ? exchange_previous(front, class, magazine) :
+								      outbound_send_home(front->arena, class, magazine);
 	}
 	grow_capacity(front, class);
 	magazine = fit(front, class, magazine);
@@ -150,13 +178,11 @@ bool outbound_make_room(struct front *front, unsigned class)
 	return magazine != NULL;
 }
 
-// A few objects of others are better sent home once than freed the slow way again and again; a steady stream is not.
 static bool worth_taking(const struct front *front, unsigned class)
 {
 	const struct outbound *outbound = &front->outbound[class];
 
-	return front->outbound_sent[class] >= STREAM && outbound->magazine != NULL && front->takes_back &&
-	       class_size(class) >= CACHE_LINE &&
+	return is_stream(front, class) && outbound->magazine != NULL &&
 	       rounds_in(outbound) > outbound->magazine->capacity >> LG_WORTH_TAKING;
 }
 

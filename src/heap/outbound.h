@@ -2,7 +2,8 @@
 //
 // A front has one for each class, whichever arenas own the rounds. A full one goes home: whole to the owner's depot if all of
 // it is one owner's, else sorted, to each owner's slabs at once. Before that happens a thread that runs out of rounds
-// takes it for its loaded magazine, and the empty one takes its place (docs/decisions/0029).
+// takes it for its loaded magazine, and the empty one takes its place; a full one becomes the previous magazine of a thread that has
+// few rounds left (docs/decisions/0029).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

@@ -77,7 +77,7 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	}
 	magazine->rounds = (uint32_t)got;
 	prefetch_objects(magazine);
-	front->batch[class] = (uint8_t)min_size(front->batch[class] * 2u, magazine->capacity);
+	front->batch[class] = (uint8_t)front_next_batch(front->batch[class], magazine->capacity);
 	front_load(front, class, magazine);
 	return true;
 }
@@ -136,6 +136,7 @@ static bool refill(struct front *front, unsigned class)
 	}
 	if (reload == RELOAD_PREVIOUS) {
 		front_exchange(front, class, front_outgrown(front, class, loaded));
+		front->batch[class] = (uint8_t)front_first_batch(class); // it goes up and down, and needs little more than it has
 		return true;
 	}
 	front->frees[class] = 0;

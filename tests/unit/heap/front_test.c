@@ -1,5 +1,5 @@
 // Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap; pairs of
-// small ones hit wherever the magazines end, and those of all sizes by turns.
+// small ones hit wherever the magazines end, and those of all sizes by turns; a class takes from its slabs little more than is in use.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
@@ -7,6 +7,7 @@
 #include "unit.h"
 
 enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4, SMALL = 64, PAIRS = 16, MISSES = 2 };
+enum { TAKEN = 112, UP_AND_DOWN = 300, HOUR_MS = 3600 * 1000 };
 
 static void *objects[OBJECTS];
 
@@ -52,6 +53,27 @@ static void pairs_of_all_sizes_hit(void) {
     CHECK_LE(words.front->misses - misses, SLAB_CLASSES * MISSES * 2);
 }
 
+// Of a class that nobody used before. What is up for the first time takes larger and larger batches; what goes up and down small ones.
+static void fills_take_little_more(void) {
+    unsigned class = size_class(TAKEN);
+    const struct bin *bin = &words.front->arena->bins[class];
+    size_t before = bin_used(bin);
+
+    words.front->tidied_at += HOUR_MS; // however slow the machine is
+    for (size_t i = 1; i <= OBJECTS; i++) {
+        objects[i - 1] = malloc(TAKEN);
+        CHECK_LE(bin_used(bin) - before, i + i / 3 + front_first_batch(class));
+    }
+    CHECK_GT(words.front->batch[class], front_first_batch(class));
+    for (int i = 0; i < UP_AND_DOWN; i++)
+        free(objects[i]);
+    for (int i = 0; i < UP_AND_DOWN; i++)
+        objects[i] = malloc(TAKEN);
+    CHECK_EQ(words.front->batch[class], front_first_batch(class));
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+}
+
 int main(void) {
     unsigned class = size_class(SIZE);
     size_t most = options.magazine_bytes * (size_t)2 / SIZE;
@@ -72,5 +94,6 @@ int main(void) {
     for (int i = 0; i < OBJECTS; i++)
         free(objects[i]);
     pairs_hit_at_each_border();
+    fills_take_little_more();
     return 0;
 }

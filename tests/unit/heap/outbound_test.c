@@ -100,6 +100,73 @@ static void streams(void) {
     }
 }
 
+enum { BYTES = 96, STREAM_ROUNDS = 240, HOUR_MS = 3600 * 1000 };
+
+// What the other thread has loaded, and where its next full outbound magazine shall go.
+struct station {
+    size_t loaded;
+    bool stays;
+};
+
+static size_t depot_rounds_of(const struct arena *arena, unsigned class) {
+    return arena->depots[class].rounds;
+}
+
+// A full magazine of objects of this thread's arena, after a stream of them, with so many rounds of its own loaded.
+static void *fill_outbound(void *argument) {
+    const struct station *station = argument;
+    unsigned class = size_class(BYTES);
+    struct arena *owner = arena_of_word(page_map_word(objects[0]));
+    static void *mine[OBJECTS];
+    size_t count = 0, freed = STREAM_ROUNDS, before;
+
+    mine[count++] = malloc(BYTES);
+    words.front->tidied_at += HOUR_MS; // however slow the machine is
+    CHECK_NE(words.front->arena, owner);
+    for (size_t i = 0; i < freed; i++)
+        free(objects[i]);
+    while (front_rounds(words.front, class) > station->loaded)
+        mine[count++] = malloc(BYTES);
+    CHECK_EQ(front_rounds(words.front, class), station->loaded);
+    CHECK_EQ(words.front->previous[class], NULL);
+    before = depot_rounds_of(owner, class);
+    while (words.front->outbound[class].magazine == NULL || *words.front->outbound[class].top != MAGAZINE_FULL)
+        free(objects[freed++]);
+    CHECK_EQ(depot_rounds_of(owner, class), before);
+    free(objects[freed++]);
+    CHECK_EQ(words.front->previous[class] != NULL, station->stays);
+    CHECK_EQ(depot_rounds_of(owner, class) == before, station->stays);
+    if (station->stays) {
+        size_t rounds = words.front->previous[class]->rounds, foreign = 0;
+
+        for (size_t i = 0; i < station->loaded + rounds; i++) {
+            mine[count] = malloc(BYTES);
+            foreign += page_map_word(mine[count++]) == arena_word(owner->id, class);
+        }
+        CHECK_GE(foreign, rounds - 1); // one may be ahead
+    }
+    while (freed < OBJECTS)
+        free(objects[freed++]);
+    while (count > 0)
+        free(mine[--count]);
+    return NULL;
+}
+
+// In a stream a full magazine goes home only if the thread has enough without it.
+static void full_ones_stay_where_few_rounds_are(void) {
+    static struct station stations[] = {{.loaded = 1, .stays = true}, {.loaded = 11, .stays = false}};
+
+    for (size_t i = 0; i < sizeof stations / sizeof stations[0]; i++) {
+        pthread_t thread;
+
+        for (size_t at = 0; at < OBJECTS; at++)
+            objects[at] = malloc(BYTES);
+        CHECK_EQ(pthread_create(&thread, NULL, fill_outbound, &stations[i]), 0);
+        pthread_join(thread, NULL);
+        check_all_home(size_class(BYTES));
+    }
+}
+
 // A thread of an arena that the program made gets none but that arena's, and what it frees of others goes home.
 static void *bound_thread(void *argument) {
     struct arena *arena = arena_make_explicit();
@@ -135,6 +202,7 @@ int main(void) {
     free(malloc(24));
     sorted_by_owner();
     streams();
+    full_ones_stay_where_few_rounds_are();
     explicit_arenas_keep_apart();
     return 0;
 }
