@@ -115,8 +115,10 @@ int act_thread_idle(struct control_call *call)
 	if (front == NULL)
 		return 0;
 	front_flush(front);
-	if (atomic_load_explicit(&front->arena->threads, memory_order_relaxed) == 1)
+	if (arena_users(front->arena) == 1)
 		arena_purge(front->arena);
+	if (front->line_arena != front->arena && arena_users(front->line_arena) == 1)
+		arena_purge(front->line_arena);
 	return 0;
 }
 

@@ -221,11 +221,21 @@ static size_t depot_rounds(const struct arena *arena)
 	return rounds;
 }
 
+// Of what the depots of all arenas may hold. Half of it is the common arena's.
+static size_t depot_share(const struct arena *arena)
+{
+	unsigned made = arenas_made();
+
+	if (made == 1 || arenas_apart())
+		return options.depot_bytes / made;
+	return arena->id == 0 ? options.depot_bytes / 2 : options.depot_bytes / 2 / made;
+}
+
 // In their slabs rounds that lie together give pages back, and scattered ones do not, but take long to get there: those cost nothing
 // in magazines but the magazines.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
-	size_t limit = options.depot_bytes / arenas_made() + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+	size_t limit = depot_share(arena) + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
 
 	if (arena_slabs_are_sparse(arena, class))
 		return true;

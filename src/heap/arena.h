@@ -33,7 +33,8 @@ struct arena {
 	uint64_t created_at; // ms
 	bool is_explicit; // made by the program (heap/explicit.h): threads are given others
 	// Atomic.
-	_Atomic unsigned threads;
+	_Atomic unsigned threads; // whose own it is
+	_Atomic unsigned guests;  // other threads whose objects of a line and more come from it
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
@@ -71,6 +72,17 @@ static inline unsigned word_class(uintptr_t word)
 // The arena for a new thread, which is counted in as by arena_bind. NULL: no memory for the first arena.
 struct arena *arena_for_thread(void);
 
+// Where a thread whose own arena that is has its objects of a cache line and more from: all threads from one, until they wait for its locks
+// again and again (arenas_look); from then on they are apart.
+struct arena *arena_common(struct arena *own);
+bool arenas_apart(void);
+void arenas_look(void);
+
+static inline unsigned arena_users(const struct arena *arena)
+{
+	return atomic_load_explicit(&arena->threads, memory_order_relaxed) + atomic_load_explicit(&arena->guests, memory_order_relaxed);
+}
+
 // The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet
 // (heap/explicit.h shows the loop).
 struct arena *arena_of(unsigned id);
@@ -91,8 +103,9 @@ struct arena *arena_make_explicit(void);
 // How many arenas threads are given at most. Counts processors when asked first.
 unsigned arenas_automatic(void);
 
-// How many of them there are, one at least.
+// How many of them there are, one at least; and how many of these threads have objects of a line and more from.
 unsigned arenas_made(void);
+unsigned arenas_sharing(void);
 
 // Where those arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
 void arenas_set_source(struct extent_hooks_s *hooks);

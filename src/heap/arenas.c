@@ -12,7 +12,11 @@
 #include "pages/sources.h"
 #include "vmag/format.h"
 
-enum { WAITS_FOR_AN_ARENA = 64 };
+enum {
+	WAITS_FOR_AN_ARENA = 64,
+	WAITS_TO_PART = 64, // sleeps for locks, of all threads,
+	PART_WITHIN_MS = 100, // in that time
+};
 
 static struct {
 	struct mutex lock;
@@ -20,6 +24,8 @@ static struct {
 	_Atomic unsigned limit; // of automatic arenas; 0: not known yet
 	_Atomic unsigned cpus;  // available: by affinity and quota; 0: not known yet
 	_Atomic uint64_t waits_before; // mutex_waits_ever, when the last arena beyond one for each processor was made
+	_Atomic uint64_t looked_at, waits_then; // mutex_waits_ever at that time, ms
+	_Atomic bool apart;
 	// Under lock.
 	unsigned destroyed_count;
 	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
@@ -192,6 +198,32 @@ struct arena *arena_for_thread(void)
 	return arena;
 }
 
+bool arenas_apart(void)
+{
+	return options.narenas != 0 || atomic_load_explicit(&arenas.apart, memory_order_relaxed);
+}
+
+struct arena *arena_common(struct arena *own)
+{
+	struct arena *first = arena_of(0);
+
+	return arenas_apart() || !is_automatic(first) ? own : first;
+}
+
+// Threads that wait for one another wait for locks of the common arena, mostly. A sleep that comes of a preemption now and then is none of that.
+void arenas_look(void)
+{
+	uint64_t waits = mutex_waits_ever(), now;
+
+	if (waits - atomic_load_explicit(&arenas.waits_then, memory_order_relaxed) < WAITS_TO_PART || arenas_apart())
+		return;
+	now = os_clock_ms();
+	if (now - atomic_load_explicit(&arenas.looked_at, memory_order_relaxed) < PART_WITHIN_MS)
+		atomic_store_explicit(&arenas.apart, true, memory_order_relaxed);
+	atomic_store_explicit(&arenas.looked_at, now, memory_order_relaxed);
+	atomic_store_explicit(&arenas.waits_then, waits, memory_order_relaxed);
+}
+
 struct arena *arena_of(unsigned id)
 {
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
@@ -200,6 +232,11 @@ struct arena *arena_of(unsigned id)
 unsigned arenas_made(void)
 {
 	return (unsigned)max_size(atomic_load_explicit(&arenas.automatic, memory_order_relaxed), 1);
+}
+
+unsigned arenas_sharing(void)
+{
+	return arenas_apart() ? arenas_made() : 1;
 }
 
 unsigned arenas_end(void)
@@ -388,6 +425,7 @@ static void fork_unlock(struct arena *arena)
 static void begin_in_child(struct arena *arena)
 {
 	atomic_store(&arena->threads, 0);
+	atomic_store(&arena->guests, 0);
 	atomic_store(&arena->front_bytes, 0);
 	atomic_store(&arena->own_room, 0);
 	atomic_store(&arena->visitors, 0);

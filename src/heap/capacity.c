@@ -73,9 +73,9 @@ void front_forget_capacities(struct front *front)
 // one thread counts no processors.
 static size_t fronts_floor(const struct arena *arena)
 {
-	size_t threads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
+	size_t threads = arena_users(arena);
 
-	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_made()), 1);
+	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_sharing()), 1);
 }
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes
@@ -115,7 +115,7 @@ struct magazine *front_new_magazine(struct front *front, unsigned class)
 	if (front->capacity[class] == 0)
 		front_set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
 						    front_most_rounds(class)));
-	magazine = magazine_create(front->capacity[class], arena_word(front->arena->id, class));
+	magazine = magazine_create(front->capacity[class], front_word(front, class));
 	make_up_for_magazines(front);
 	return magazine;
 }
@@ -125,7 +125,7 @@ void front_grow_capacity(struct front *front, unsigned class)
 {
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
-	if (!fronts_hold_enough(front->arena) && !arena_slabs_are_sparse(front->arena, class))
+	if (!fronts_hold_enough(front->arena) && !arena_slabs_are_sparse(front_arena(front, class), class))
 		front_set_capacity(front, class, min_size(more, front_grown_rounds(class)));
 }
 
@@ -137,13 +137,13 @@ void front_begin_again(struct front *front, unsigned class, struct magazine *emp
 	front_set_capacity(front, class, few);
 	front->batch[class] = (uint8_t)few;
 	if (empty != NULL)
-		magazine_change(empty, (unsigned)min_size(empty->capacity, few), front->word | class);
+		magazine_change(empty, (unsigned)min_size(empty->capacity, few), front_word(front, class));
 }
 
 struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty)
 {
 	if (empty == NULL || empty->capacity >= front->capacity[class] ||
-	    magazine_change(empty, front->capacity[class], front->word | class))
+	    magazine_change(empty, front->capacity[class], front_word(front, class)))
 		return empty;
 	magazine_destroy(empty);
 	return NULL;

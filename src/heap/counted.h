@@ -101,7 +101,7 @@ COUNTED_FAST void *counted_pop_last(uintptr_t class)
 		return NULL;
 	front->allocated += front->bytes[class];
 	front->kept[class] = --top;
-	*top = (void *)(front->word + class);
+	*top = (void *)(uintptr_t)front->word[class];
 	return object;
 }
 

@@ -16,7 +16,7 @@
 enum { FIRST_CAPACITY = 12, TIDY_MS = 500, MISSES_A_LOOK = 16, EXCHANGES_A_STEP = 8 };
 
 _Static_assert((int)CPU_SLOTS < (int)PROCESSOR_CLASSES, "a slot for each class, and the number before the object caches");
-_Static_assert((OWN_CLASSES - 1) * 16 == CACHE_LINE, "the first class that is no processor's own");
+_Static_assert((LINE_CLASSES - 1) * 16 == CACHE_LINE, "the first class that is no processor's own");
 
 uintptr_t cpu_word;
 _Atomic uintptr_t cpu_words_end;
@@ -65,7 +65,7 @@ static void set_kinds(struct processor *processor, const struct arena *own)
 	uint16_t *kinds = processor_kinds(processor->tops);
 
 	for (unsigned class = 1; class < CLASSES; class++) {
-		const struct arena *arena = class < OWN_CLASSES ? own : home;
+		const struct arena *arena = class < LINE_CLASSES ? own : home;
 
 		kinds[class] = (uint16_t)arena_word(arena->id, class);
 	}
@@ -298,7 +298,7 @@ static struct magazine *fetch_empty(struct arena *arena, unsigned slot, struct m
 // The rounds' owner, as far as all have the same.
 static struct arena *owner_of(unsigned slot, const struct magazine *magazine)
 {
-	struct arena *owner = slot < OWN_CLASSES && magazine->rounds > 0 ? arena_of_word(page_map_word(magazine->round[0])) : NULL;
+	struct arena *owner = slot < LINE_CLASSES && magazine->rounds > 0 ? arena_of_word(page_map_word(magazine->round[0])) : NULL;
 
 	return owner != NULL ? owner : home;
 }
@@ -306,7 +306,7 @@ static struct arena *owner_of(unsigned slot, const struct magazine *magazine)
 // No object is given out by a processor that is not its arena's.
 static bool is_of_one_owner(unsigned slot, const struct magazine *magazine)
 {
-	for (uint32_t i = 1; slot < OWN_CLASSES && i < magazine->rounds; i++)
+	for (uint32_t i = 1; slot < LINE_CLASSES && i < magazine->rounds; i++)
 		if (page_map_word(magazine->round[i]) != page_map_word(magazine->round[0]))
 			return false;
 	return true;
@@ -443,7 +443,7 @@ static void count_cached(void *bytes_, unsigned slot, const struct magazine *mag
 {
 	size_t(*bytes)[2] = bytes_, size = class_size(class_of(slot));
 
-	if (class_of(slot) >= OWN_CLASSES)
+	if (class_of(slot) >= LINE_CLASSES)
 		bytes[cpu_front_arena()->id][slot >= SLAB_CLASSES] += held * size;
 	else
 		for (size_t i = 0; i < held; i++) {

@@ -18,9 +18,8 @@
 #include "magazine/processors.h"
 
 enum {
-	OWN_CLASSES = 5,    // classes below, smaller than a cache line, are each processor's own
 	HOMEWARD = CLASSES,
-	CPU_SLOTS = HOMEWARD + OWN_CLASSES,
+	CPU_SLOTS = HOMEWARD + LINE_CLASSES,
 };
 
 // The page map's word, class 0, of the first arena; and of the first number beyond the arenas that processors have. 0 before there is any.
@@ -35,7 +34,7 @@ static inline uintptr_t cpu_slot(void ***tops, uintptr_t class, uintptr_t word)
 {
 	if (LIKELY(processor_kinds(tops)[class] == (uint16_t)word))
 		return class;
-	return class < OWN_CLASSES && word < atomic_load_explicit(&cpu_words_end, memory_order_relaxed) ? HOMEWARD + class : 0;
+	return class < LINE_CLASSES && word < atomic_load_explicit(&cpu_words_end, memory_order_relaxed) ? HOMEWARD + class : 0;
 }
 
 // NULL, false: no front, no memory for magazines, or an object of an arena that no processor has; the slabs have to serve. May call the system.

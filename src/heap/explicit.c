@@ -235,12 +235,24 @@ struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_
 
 // --- the calling thread ---
 
+// From now on the thread has one arena, which the program knows.
+static bool keep_arena(struct front *front, struct arena *arena)
+{
+	if (front->arena == arena && front->line_arena == arena)
+		return true;
+	if (!arena_bind(arena))
+		return false;
+	front_keep_to(front, arena);
+	return true;
+}
+
 int thread_arena(unsigned *id)
 {
 	struct front *front = front_get();
 
 	if (front == NULL)
 		return EAGAIN;
+	keep_arena(front, front->line_arena);
 	*id = front->arena->id;
 	return 0;
 }
@@ -248,21 +260,11 @@ int thread_arena(unsigned *id)
 int thread_set_arena(unsigned id)
 {
 	struct front *front = front_get();
-	struct arena *arena = arena_wanted(id), *before;
+	struct arena *arena = arena_wanted(id);
 
 	if (front == NULL)
 		return EAGAIN;
-	if (arena == NULL)
-		return EFAULT;
-	before = front->arena;
-	if (before == arena)
-		return 0;
-	if (!arena_bind(arena))
-		return EFAULT;
-	front_flush(front);
-	front_move(front, arena);
-	arena_unbind(before);
-	return 0;
+	return arena != NULL && keep_arena(front, arena) ? 0 : EFAULT;
 }
 
 bool thread_has_cache(void)

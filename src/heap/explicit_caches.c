@@ -114,7 +114,7 @@ struct front *explicit_cache_for(unsigned id, struct arena *arena)
 	}
 	if (arena != NULL && arena != cache->arena) {
 		front_flush(cache);
-		front_move(cache, arena);
+		front_move(cache, arena, arena);
 	}
 	return cache;
 }

@@ -75,7 +75,7 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		arena_drain(arena_of_word(word), class, &object, 1, call);
 	else if (UNLIKELY(door_leads_to_cpu()) && front == words.front)
 		free_by_cpu(word, object, call);
-	else if (word == (front->word | class))
+	else if (word == front_word(front, class))
 		front_push(front, class, object);
 	else
 		front_send(front, word, object);

@@ -45,22 +45,42 @@ static void choose_magazines(struct front *front)
 		door_obey(front);
 }
 
-void front_move(struct front *front, struct arena *arena)
+// In the one that is not its own.
+static void count_guest(const struct front *front, unsigned more)
+{
+	if (front->arena != front->line_arena)
+		atomic_fetch_add_explicit(&front->arena->guests, more, memory_order_relaxed);
+}
+
+void front_move(struct front *front, struct arena *arena, struct arena *line_arena)
 {
 	front_enter(front);
 	if (front->arena != NULL)
 		front_forget_capacities(front);
+	count_guest(front, -1u);
 	front->arena = arena;
-	front->word = arena_word(arena->id, 0);
+	front->line_arena = line_arena;
+	count_guest(front, 1);
+	for (unsigned class = 0; class < CLASSES; class++)
+		front->word[class] = (uint16_t)arena_word(front_arena(front, class)->id, class);
 	front->takes_back = front->words != NULL && !arena->is_explicit;
 	memset(front->homes, 0, sizeof front->homes);
 	if (front->words != NULL) {
-		front->words->word = front->word;
+		front->words->word = arena_word(arena->id, 0);
 		for (unsigned class = 1; class < SMALL_CLASSES; class++)
-			front->words->empty[class] = front->word + class;
+			front->words->empty[class] = front_word(front, class);
 		choose_magazines(front);
 	}
 	front_leave(front);
+}
+
+void front_keep_to(struct front *front, struct arena *arena)
+{
+	struct arena *before = front->line_arena;
+
+	front_flush(front);
+	front_move(front, arena, arena);
+	arena_unbind(before);
 }
 
 // Its tops are its own, and closed.
@@ -71,7 +91,7 @@ struct front *front_create_cache(struct arena *arena)
 	if (front == NULL)
 		return NULL;
 	memset(front, 0, sizeof *front);
-	front_move(front, arena);
+	front_move(front, arena, arena);
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
@@ -106,7 +126,7 @@ static struct front *front_create(void)
 	}
 	front->words = &words;
 	front->top = words.top;
-	front_move(front, arena);
+	front_move(front, cpu_nowhere == NULL ? arena_common(arena) : arena, arena);
 	fronts_join(front);
 	choose_magazines(front);
 	words.front = front;
@@ -134,7 +154,7 @@ void front_send(struct front *front, uintptr_t word, void *object)
 		return;
 	}
 	front_note_miss(front);
-	front->homes[word >> 14] |= 1ull << (word >> 8 & 63);
+	front->homes[word_class(word) < LINE_CLASSES][word >> 14] |= 1ull << (word >> 8 & 63);
 	while (!front_send_at_once(front, word, object))
 		if (!outbound_make_room(front, word_class(word))) {
 			arena_drain(owner, word_class(word), &object, 1, "free");
@@ -146,7 +166,7 @@ void front_push(struct front *front, unsigned class, void *object)
 {
 	while (!front_put(front, class, object))
 		if (!front_make_room(front, class)) {
-			arena_drain(front->arena, class, &object, 1, "free");
+			arena_drain(front_arena(front, class), class, &object, 1, "free");
 			return;
 		}
 }
@@ -158,8 +178,8 @@ void front_flush(struct front *front)
 		struct magazine *previous = front->previous[class];
 
 		front_keep_previous(front, class, NULL);
-		front_put_away(front->arena, class, front_unload_all(front, class));
-		front_put_away(front->arena, class, previous);
+		front_put_away(front_arena(front, class), class, front_unload_all(front, class));
+		front_put_away(front_arena(front, class), class, previous);
 	}
 	outbound_flush(front);
 	own_runs_give(front, true);
@@ -175,7 +195,7 @@ void front_drain(struct front *front)
 		front_keep_previous(front, class, NULL);
 		for (int i = 0; i < 2; i++)
 			if (both[i] != NULL) {
-				front_drain_magazine(front->arena, class, both[i]);
+				front_drain_magazine(front_arena(front, class), class, both[i]);
 				magazine_destroy(both[i]);
 			}
 	}
@@ -219,6 +239,7 @@ void front_look(struct front *front)
 		front->tidied_at = now;
 		front_tidy(front);
 	}
+	arenas_look();
 	reclaim_look(front->arena, now);
 }
 
@@ -230,7 +251,7 @@ void front_end(void *value)
 
 	if (words.front != front)
 		return;
-	arena = front->arena;
+	arena = front->line_arena;
 	front_enter(front);
 	front_flush(front);
 	front_forget_capacities(front);
@@ -242,6 +263,7 @@ void front_end(void *value)
 	words.way = 0;
 	words.front = NULL;
 	fronts_leave(front);
+	count_guest(front, -1u);
 	arena_unbind(arena);
 	base_free(front, sizeof *front);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs

@@ -93,7 +93,7 @@ struct front {
 	void *counted[FRONT_COUNTED_TOP + 1]; // constant: the closed magazine of a thread whose exact counters are on (heap/counted.h)
 	uint64_t allocated, freed; // bytes as the program may use them, while the door is closed for DOOR_COUNT
 	struct arena *arena;
-	uintptr_t word; // the page map's word of the arena, class 0
+	struct arena *line_arena; // of classes below LINE_CLASSES: two threads shall have no objects in one cache line
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
@@ -115,6 +115,7 @@ struct front {
 	struct magazine *loaded[CLASSES];
 	struct magazine *previous[CLASSES];
 	void **seen[CLASSES];       // top when the front was last tidied
+	uint16_t word[CLASSES];     // what the page map says of its objects of the class
 	uint8_t capacity[CLASSES];  // of the next magazine; 0: the class is not in use
 	uint8_t batch[CLASSES];     // of the next fill
 	uint8_t loaded_capacity[CLASSES]; // of the loaded magazine, and
@@ -124,7 +125,7 @@ struct front {
 	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
 	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
 	bool takes_back; // it may hand out what it freed of other arenas
-	uint64_t homes[(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number
+	uint64_t homes[2][(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number; of smaller classes than a line
 	struct outbound outbound[CLASSES];
 	_Alignas(32) struct own_run own[KEPT_SIZES]; // by class from CLASSES on; each in one cache line
 };
@@ -151,8 +152,22 @@ static inline bool front_has_ahead(const struct front *front, unsigned class)
 	return class < SMALL_CLASSES && front->words != NULL && front->words->ahead[class] != NULL;
 }
 
-// Gives an empty front another arena.
-void front_move(struct front *front, struct arena *arena);
+// The arena of a front's objects of a class; what the page map says of them, and an empty slot holds.
+static inline struct arena *front_arena(const struct front *front, unsigned class)
+{
+	return class < LINE_CLASSES ? front->line_arena : front->arena;
+}
+
+static inline uintptr_t front_word(const struct front *front, unsigned class)
+{
+	return front->word[class];
+}
+
+// Gives an empty front other arenas.
+void front_move(struct front *front, struct arena *arena, struct arena *line_arena);
+
+// Gives a thread's front that arena, in which it is counted, for all classes.
+void front_keep_to(struct front *front, struct arena *arena);
 
 // After a miss: makes rounds available, or empty slots. False: no memory, or the class shall have no magazines.
 bool front_refill(struct front *front, unsigned class);
@@ -204,7 +219,7 @@ static inline void *front_pop(struct front *front, unsigned class)
 	if (!magazine_is_round(object))
 		return NULL;
 	front->top[class] = top - 1;
-	top[-1] = (void *)(front->word | class);
+	top[-1] = (void *)front_word(front, class);
 	return object;
 }
 
@@ -216,7 +231,7 @@ void *front_last(struct front *front, unsigned class);
 // Whether objects with that word may travel: not those of the front's own arena, and none of explicit ones.
 static inline bool front_is_home(const struct front *front, uintptr_t word)
 {
-	return front->homes[word >> 14] >> (word >> 8 & 63) & 1;
+	return front->homes[word_class(word) < LINE_CLASSES][word >> 14] >> (word >> 8 & 63) & 1;
 }
 
 // Sends an object to the arena that owns it. The first only if the outbound magazine has room.

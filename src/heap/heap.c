@@ -128,7 +128,8 @@ struct arena *heap_own_arena(void)
 
 static void *alloc_one(unsigned class)
 {
-	struct arena *arena = heap_own_arena();
+	struct front *front = front_get();
+	struct arena *arena = front != NULL ? front_arena(front, class) : arena_without_front();
 	void *object;
 
 	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;

@@ -63,7 +63,7 @@ uint32_t front_rounds_below(const struct front *front, unsigned class, void **to
 
 	if (LIKELY(top != FRONT_CLOSED && top != FRONT_CLOSED - 1))
 		return (uint32_t)(top - magazine->round);
-	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)(front->word | class))
+	while (rounds < magazine->capacity && magazine->round[rounds] != (void *)front_word(front, class))
 		rounds++;
 	if (rounds > 0 && front_has_ahead(front, class) && magazine->round[rounds - 1] == front->words->ahead[class])
 		rounds--; // a handler's longjmp left a hit before its last step
@@ -92,7 +92,7 @@ static void count_loaded(struct magazine *magazine, const struct front *front, u
 	magazine->rounds = rounds;
 	magazine_close_gap(magazine);
 	if (UNLIKELY(magazine->rounds < rounds))
-		magazine_clear_rest(magazine, front->word | class);
+		magazine_clear_rest(magazine, front_word(front, class));
 }
 
 struct magazine *front_unload(struct front *front, unsigned class)
@@ -114,7 +114,7 @@ struct magazine *front_unload_all(struct front *front, unsigned class)
 	if (object != NULL && magazine != NULL && magazine->rounds < magazine->capacity)
 		magazine->round[magazine->rounds++] = object;
 	else if (object != NULL)
-		arena_drain(front->arena, class, &object, 1, "free");
+		arena_drain(front_arena(front, class), class, &object, 1, "free");
 	return magazine;
 }
 
@@ -181,7 +181,7 @@ bool front_put(struct front *front, unsigned class, void *object)
 		front->top[class] = front->loaded[class]->round + front_rounds_loaded(front, class);
 		return true;
 	}
-	if ((uintptr_t)*top != (front->word | class))
+	if ((uintptr_t)*top != front_word(front, class))
 		return false;
 	*top = object;
 	front->top[class] = top + 1;

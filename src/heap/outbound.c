@@ -116,11 +116,11 @@ static struct magazine *fit(struct front *front, unsigned class, struct magazine
 {
 	unsigned capacity = front->outbound_capacity[class];
 
-	if (empty != NULL && (empty->capacity >= capacity / 2 || magazine_change(empty, capacity, front->word | class)))
+	if (empty != NULL && (empty->capacity >= capacity / 2 || magazine_change(empty, capacity, front_word(front, class))))
 		return empty;
 	if (empty != NULL)
 		magazine_destroy(empty);
-	return magazine_create(capacity, front->word | class);
+	return magazine_create(capacity, front_word(front, class));
 }
 
 static void note_full(struct front *front, unsigned class, size_t rounds)
@@ -169,7 +169,7 @@ bool outbound_make_room(struct front *front, unsigned class)
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
 		magazine = becomes_previous(front, class, magazine) ? exchange_previous(front, class, magazine) :
-								      outbound_send_home(front->arena, class, magazine);
+								      outbound_send_home(front_arena(front, class), class, magazine);
 	}
 	grow_capacity(front, class);
 	magazine = fit(front, class, magazine);
@@ -196,7 +196,7 @@ struct magazine *outbound_exchange(struct front *front, unsigned class, struct m
 	magazine = unload(outbound);
 	load(outbound, empty);
 	front->outbound_sent[class] = STREAM;
-	magazine_clear_rest(magazine, front->word | class);
+	magazine_clear_rest(magazine, front_word(front, class));
 	return magazine;
 }
 
@@ -209,7 +209,7 @@ static void flush_class(struct front *front, unsigned class)
 		front->outbound_sent[class] = 0;
 	}
 	if (magazine != NULL)
-		magazine = outbound_send_home(front->arena, class, magazine);
+		magazine = outbound_send_home(front_arena(front, class), class, magazine);
 	if (magazine != NULL)
 		magazine_destroy(magazine);
 }

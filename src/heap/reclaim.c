@@ -173,8 +173,8 @@ void reclaim_look(struct arena *arena, uint64_t now_ms)
 static bool is_left_alone(struct arena *arena)
 {
 	uint64_t allocs = __atomic_load_n(&arena->pages.runs.allocs, __ATOMIC_RELAXED);
-	unsigned own = words.front != NULL && words.front->arena == arena; // the background thread's
-	bool alone = atomic_load_explicit(&arena->threads, memory_order_relaxed) == own && allocs == arena->allocs_at_step;
+	unsigned own = words.front != NULL && (words.front->arena == arena || words.front->line_arena == arena); // the background thread's
+	bool alone = arena_users(arena) == own && allocs == arena->allocs_at_step;
 
 	arena->allocs_at_step = allocs;
 	return alone && reclaim_garbage(arena) > pages_allowed_dirty(&arena->pages) && pages_decay_ms(&arena->pages) >= 0;

@@ -32,7 +32,7 @@ void front_give_previous(struct front *front, unsigned class)
 	struct magazine *previous = front->previous[class];
 
 	front_keep_previous(front, class, NULL);
-	front_put_away(front->arena, class, previous);
+	front_put_away(front_arena(front, class), class, previous);
 }
 
 void front_give_loaded(struct front *front, unsigned class)
@@ -40,7 +40,7 @@ void front_give_loaded(struct front *front, unsigned class)
 	struct magazine *loaded = front_unload_all(front, class);
 
 	front->batch[class] = (uint8_t)front_first_batch(class);
-	front_put_away(front->arena, class, loaded);
+	front_put_away(front_arena(front, class), class, loaded);
 }
 
 // Everything goes, of whatever class, before the heap takes fresh pages: what is in use comes back from the slabs that it went to.
@@ -59,21 +59,21 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	size_t wanted = min_size(front->batch[class], magazine->capacity);
 	size_t got;
 
-	if (UNLIKELY(arena_grows(front->arena, class)) && front->misses - front->gave_at >= MISSES_A_GIFT) {
+	if (UNLIKELY(arena_grows(front_arena(front, class), class)) && front->misses - front->gave_at >= MISSES_A_GIFT) {
 		front->gave_at = front->misses;
 		give_all(front);
-		arena_give_idle(front->arena);
+		arena_give_idle(front_arena(front, class));
 	}
-	got = arena_fill(front->arena, class, magazine->round, wanted);
+	got = arena_fill(front_arena(front, class), class, magazine->round, wanted);
 	if (got == 0) {
-		magazine_clear(magazine, front->word | class);
+		magazine_clear(magazine, front_word(front, class));
 		front_load(front, class, magazine);
 		return false;
 	}
 	if (got < wanted) {
 		memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
 		for (size_t i = got; i < wanted; i++)
-			magazine->round[i] = (void *)(front->word | class);
+			magazine->round[i] = (void *)front_word(front, class);
 	}
 	magazine->rounds = (uint32_t)got;
 	prefetch_objects(magazine);
@@ -95,8 +95,8 @@ static void send_home(struct front *front, unsigned class, struct magazine *load
 {
 	struct magazine *previous = front->previous[class];
 
-	front_drain_magazine(front->arena, class, previous);
-	magazine_clear(previous, front->word | class);
+	front_drain_magazine(front_arena(front, class), class, previous);
+	magazine_clear(previous, front_word(front, class));
 	front_begin_again(front, class, previous);
 	front_begin_again(front, class, loaded);
 	front_keep_previous(front, class, previous);
@@ -106,7 +106,7 @@ static void send_home(struct front *front, unsigned class, struct magazine *load
 static bool refill_from_slabs(struct front *front, unsigned class, struct magazine *loaded)
 {
 	if (loaded == NULL ||
-	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front->word | class))) {
+	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front_word(front, class)))) {
 		struct magazine *fresh = front_new_magazine(front, class);
 
 		front_grow_capacity(front, class);
@@ -124,13 +124,13 @@ static bool refill(struct front *front, unsigned class)
 	enum reload reload;
 
 	loaded = front_unload(front, class);
-	drop_null_rounds(loaded, front->word | class);
+	drop_null_rounds(loaded, front_word(front, class));
 	reload = magazine_with_rounds(loaded, front->previous[class]);
 	if (reload == RELOAD_LOADED) {
 		front_load(front, class, loaded);
 		return true;
 	}
-	if (reload == RELOAD_PREVIOUS && arena_slabs_are_sparse(front->arena, class)) {
+	if (reload == RELOAD_PREVIOUS && arena_slabs_are_sparse(front_arena(front, class), class)) {
 		send_home(front, class, loaded);
 		return refill_from_slabs(front, class, loaded);
 	}
@@ -145,7 +145,7 @@ static bool refill(struct front *front, unsigned class)
 		front_load(front, class, full);
 		return true;
 	}
-	full = arena_exchange_empty(front->arena, class, front->previous[class]);
+	full = arena_exchange_empty(front_arena(front, class), class, front->previous[class]);
 	if (full != NULL) {
 		front_keep_previous(front, class, loaded);
 		front_load_cold(front, class, full);
@@ -155,11 +155,20 @@ static bool refill(struct front *front, unsigned class)
 	return refill_from_slabs(front, class, loaded);
 }
 
+// The thread has nothing in its hands here, and what follows begins with the front's arenas. It is bound to its own already.
+static void leave_common(struct front *front)
+{
+	if (arena_bind(front->line_arena))
+		front_keep_to(front, front->line_arena);
+}
+
 bool front_refill(struct front *front, unsigned class)
 {
 	bool done;
 
 	front_note_miss(front);
+	if (UNLIKELY(front->arena != front->line_arena) && arenas_apart())
+		leave_common(front);
 	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);
@@ -221,8 +230,8 @@ static bool empty_in_place(struct front *front, unsigned class, struct magazine 
 {
 	if (loaded == NULL)
 		return false;
-	front_drain_magazine(front->arena, class, loaded);
-	magazine_clear(loaded, front->word | class);
+	front_drain_magazine(front_arena(front, class), class, loaded);
+	magazine_clear(loaded, front_word(front, class));
 	front_load(front, class, loaded);
 	return true;
 }
@@ -240,7 +249,7 @@ static bool is_run_of_frees(struct front *front, unsigned class)
 // the front holds in the end may keep a page of its own.
 static unsigned rounds_for_rest(const struct front *front, unsigned class, const struct magazine *loaded)
 {
-	const struct arena *arena = front->arena;
+	const struct arena *arena = front_arena(front, class);
 	size_t free_rounds = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + loaded->rounds;
 	size_t used = bin_used(&arena->bins[class]), left = used > free_rounds ? (used - free_rounds) >> LG_LEFT_PROPORTION : 0;
 
@@ -250,8 +259,8 @@ static unsigned rounds_for_rest(const struct front *front, unsigned class, const
 // What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
 static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
 {
-	bool ends = is_run_of_frees(front, class) && pages_active_bytes(&front->arena->pages) >= LEAST_TAKEN_DOWN &&
-		    front_is_scattered(front->arena, class, loaded);
+	bool ends = is_run_of_frees(front, class) && pages_active_bytes(&front_arena(front, class)->pages) >= LEAST_TAKEN_DOWN &&
+		    front_is_scattered(front_arena(front, class), class, loaded);
 	unsigned rest = ends ? rounds_for_rest(front, class, loaded) : CAPACITY_MOST;
 
 	if (!ends)
@@ -261,7 +270,7 @@ static struct magazine *next_magazine(struct front *front, unsigned class, const
 	if (!ends)
 		front_grow_capacity(front, class);
 	if (empty != NULL && rest < empty->capacity)
-		magazine_change(empty, rest, front->word | class);
+		magazine_change(empty, rest, front_word(front, class));
 	return empty;
 }
 
@@ -275,7 +284,7 @@ static bool make_room(struct front *front, unsigned class)
 	previous = front->previous[class];
 	reload = magazine_with_room(loaded, previous);
 	if (reload == RELOAD_LOADED) { // looking around has made room, or a handler's longjmp out of malloc left the slot as it was
-		loaded->round[loaded->rounds] = (void *)(front->word | class);
+		loaded->round[loaded->rounds] = (void *)front_word(front, class);
 		front_load(front, class, loaded);
 		return true;
 	}
@@ -292,13 +301,13 @@ static bool make_room(struct front *front, unsigned class)
 		front_load(front, class, empty);
 		return true;
 	}
-	if (arena_depot_is_full(front->arena, class, previous->rounds, front_is_scattered(front->arena, class, previous))) {
-		front_drain_magazine(front->arena, class, previous);
-		magazine_clear(previous, front->word | class);
+	if (arena_depot_is_full(front_arena(front, class), class, previous->rounds, front_is_scattered(front_arena(front, class), class, previous))) {
+		front_drain_magazine(front_arena(front, class), class, previous);
+		magazine_clear(previous, front_word(front, class));
 		empty = previous;
 	} else {
-		verify(front->arena, class, previous);
-		empty = arena_exchange_full(front->arena, class, previous);
+		verify(front_arena(front, class), class, previous);
+		empty = arena_exchange_full(front_arena(front, class), class, previous);
 	}
 	empty = next_magazine(front, class, loaded, empty);
 	if (empty == NULL) {

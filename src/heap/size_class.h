@@ -16,6 +16,7 @@ enum {
 	SMALL_MOST = 1024,          // bytes; classes up to here are looked up in a table
 	SLAB_MOST = 14 * 1024,      // bytes; larger objects are page runs
 	MAGAZINE_MOST = 64 * 1024,  // bytes; larger objects are not kept in magazines
+	LINE_CLASSES = 5,           // classes 1 … 4, smaller than a cache line
 	SMALL_CLASSES = 22,         // classes 1 … 21, to SMALL_MOST
 	SLAB_CLASSES = 37,          // classes 1 … 36
 	CLASSES = 46,               // classes 1 … 45

@@ -80,6 +80,7 @@ bool sleeper_take(struct front *front, struct loot *loot)
 	if (__atomic_load_n(&front->inside, __ATOMIC_ACQUIRE) != 0 || !may_be_visited(front))
 		return false;
 	loot->arena = front->arena;
+	loot->line_arena = front->line_arena;
 	loot->rounds = 0;
 	for (unsigned class = 1; class < CLASSES; class++) {
 		take_rounds(front, class, loot);
@@ -151,11 +152,12 @@ void sleeper_leave(struct front *front)
 void loot_give(struct loot *loot)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
+		struct arena *arena = class < LINE_CLASSES ? loot->line_arena : loot->arena;
 		size_t outbound = loot->first_outbound[class];
 
-		rounds_go_home(loot->arena, class, loot->round + loot->first[class], loot->count[class], "free");
-		rounds_go_home(loot->arena, class, loot->round + outbound, loot->first_outbound[class + 1] - outbound, "free");
-		front_put_away(loot->arena, class, loot->previous[class]);
+		rounds_go_home(arena, class, loot->round + loot->first[class], loot->count[class], "free");
+		rounds_go_home(arena, class, loot->round + outbound, loot->first_outbound[class + 1] - outbound, "free");
+		front_put_away(arena, class, loot->previous[class]);
 	}
 	own_runs_give_taken(loot->arena, loot->own);
 }

@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void *traced_malloc(size_t size)
 	if (UNLIKELY(!magazine_is_round(object) || atomic_load_explicit(&front->door_wanted, memory_order_relaxed) != DOOR_TRACE) || (front_sizes_closed() && --words.until[class] < 0))
 		return NULL;
 	front->kept[class] = --top;
-	*top = (void *)(front->word + class);
+	*top = (void *)words.empty[class];
 	trace_allocated(&front->tracer, object, size_class_bytes[class]);
 	return object;
 }

@@ -8,6 +8,10 @@ foreach(threads 1 2 8 64)
   endforeach()
 endforeach()
 
+# Threads apart: what one frees of another's goes home.
+vmag_test(stress.apart slow 90 stress --threads 8 --seconds 5 --profile mixed)
+set_tests_properties(stress.apart PROPERTIES ENVIRONMENT "VMAG_CONF=narenas:8")
+
 vmag_test_program(stress_static stress/stress.c LIBRARIES vmag_static)
 vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
 
@@ -29,5 +33,7 @@ vmag_test_program(stress_havoc stress/havoc.c LIBRARIES vmag)
 foreach(threads 2 12)
   vmag_test(stress.havoc.${threads} slow 60 stress_havoc ${threads} 4)
 endforeach()
+vmag_test(stress.havoc.apart slow 60 stress_havoc 6 4)
+set_tests_properties(stress.havoc.apart PROPERTIES ENVIRONMENT "VMAG_CONF=narenas:8")
 vmag_test(stress.havoc.processors slow 60 stress_havoc 6 4)
 set_tests_properties(stress.havoc.processors PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu")

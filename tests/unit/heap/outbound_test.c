@@ -32,7 +32,7 @@ static void *free_and_allocate(void *argument) {
         for (; i > visit->count / 2 && taken / 2 < i - visit->count / 2; taken++) {
             mine[taken] = malloc(visit->bytes);
             memset(mine[taken], 1, visit->bytes);
-            visit->taken_back += page_map_word(mine[taken]) != (words.front->word | size_class(visit->bytes));
+            visit->taken_back += page_map_word(mine[taken]) != words.front->word[size_class(visit->bytes)];
         }
     }
     for (size_t i = 0; i < taken; i++)

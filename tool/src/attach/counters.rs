@@ -95,6 +95,31 @@ const MOST_MAGAZINE_SLOTS: usize = 4096;
 /// Free objects in magazines, by arena's address and class.
 type Rounds = HashMap<(u64, usize), u64>;
 
+/// The arenas of what a front holds: of classes below `line_classes`, and of others.
+struct Home {
+    arena: u64,
+    line_arena: u64,
+    line_classes: usize,
+}
+
+impl Home {
+    fn everywhere(arena: u64) -> Home {
+        Home {
+            arena,
+            line_arena: arena,
+            line_classes: 0,
+        }
+    }
+
+    fn of(&self, class: usize) -> u64 {
+        if class < self.line_classes {
+            self.line_arena
+        } else {
+            self.arena
+        }
+    }
+}
+
 impl Process {
     pub fn counters(&self) -> Result<Counters> {
         let root = self.counter_root()?;
@@ -265,20 +290,30 @@ impl Process {
         let most = FRONTS_A_THREAD.saturating_mul(threads(self.pid));
         while front != 0 && counters.threads < most {
             counters.threads += 1;
-            let arena = self.memory.u64(front + root.front_arena as u64).unwrap_or(0);
+            let home = self.home_of(root, front);
             for magazines in [root.front_loaded, root.front_previous] {
                 let magazines = self.memory.u64s(front + magazines as u64, self.root.classes);
-                self.add_rounds(arena, &magazines.unwrap_or_default(), &mut rounds);
+                self.add_rounds(&home, &magazines.unwrap_or_default(), &mut rounds);
             }
-            self.add_ahead(arena, front, &mut rounds);
+            self.add_ahead(&home, front, &mut rounds);
             front = self.memory.u64(front + root.front_next as u64).unwrap_or(0);
         }
         self.add_processors(root, arenas, &mut rounds);
         rounds
     }
 
+    fn home_of(&self, root: &CounterRoot, front: u64) -> Home {
+        let pointer = |at: usize| self.memory.u64(front + at as u64).unwrap_or(0);
+        let lines = self.root.lines.as_ref();
+        Home {
+            arena: pointer(root.front_arena),
+            line_arena: lines.map_or(0, |lines| pointer(lines.front_arena)),
+            line_classes: lines.map_or(0, |lines| lines.classes),
+        }
+    }
+
     /// The one of each class that lies beside the magazines; None of a front that has none.
-    fn add_ahead(&self, arena: u64, front: u64, rounds: &mut Rounds) -> Option<()> {
+    fn add_ahead(&self, home: &Home, front: u64, rounds: &mut Rounds) -> Option<()> {
         let ahead = self.root.ahead.as_ref()?;
         let words = self
             .memory
@@ -288,7 +323,7 @@ impl Process {
             .memory
             .u64s(words + ahead.words_ahead as u64, ahead.classes.min(self.root.classes))?;
         for (class, _) in objects.iter().enumerate().filter(|(_, object)| **object != 0) {
-            *rounds.entry((arena, class)).or_default() += 1;
+            *rounds.entry((home.of(class), class)).or_default() += 1;
         }
         Some(())
     }
@@ -338,20 +373,20 @@ impl Process {
         for offset in [root.slot_loaded, root.slot_previous] {
             let magazine = |class: usize| u64_in(&slots, class * root.slot_bytes + offset);
             let magazines: Vec<u64> = (0..self.root.classes).map(magazine).collect();
-            self.add_rounds(arena, &magazines, rounds);
+            self.add_rounds(&Home::everywhere(arena), &magazines, rounds);
         }
         Some(())
     }
 
     /// Magazines by class.
-    fn add_rounds(&self, arena: u64, magazines: &[u64], rounds: &mut Rounds) {
+    fn add_rounds(&self, home: &Home, magazines: &[u64], rounds: &mut Rounds) {
         for (class, magazine) in magazines
             .iter()
             .enumerate()
             .skip(1)
             .filter(|(_, magazine)| **magazine != 0)
         {
-            *rounds.entry((arena, class)).or_default() += self.rounds_in(*magazine);
+            *rounds.entry((home.of(class), class)).or_default() += self.rounds_in(*magazine);
         }
     }
 

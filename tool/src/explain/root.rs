@@ -52,6 +52,8 @@ pub struct Root {
     slab_lg_times: Option<usize>,
     /// None in a library whose processors' objects are all of one arena.
     pub processor_magazines: Option<ProcessorMagazines>,
+    /// None in a library whose threads have one arena each.
+    pub lines: Option<LineRoot>,
 }
 
 impl Root {
@@ -79,6 +81,13 @@ pub struct CacheRoot {
 pub struct AheadRoot {
     pub front_words: usize,
     pub words_ahead: usize,
+    pub classes: usize,
+}
+
+/// Small classes, of which a thread's objects come from an arena of their own.
+#[derive(Debug, Clone)]
+pub struct LineRoot {
+    pub front_arena: usize,
     pub classes: usize,
 }
 
@@ -296,6 +305,14 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         ahead: parse_ahead(f),
         slab_lg_times: f.offset().filter(|at| *at != 0),
         processor_magazines: parse_processor_magazines(f),
+        lines: parse_lines(f),
+    })
+}
+
+fn parse_lines(f: &mut Fields) -> Option<LineRoot> {
+    Some(LineRoot {
+        front_arena: f.offset().filter(|at| *at != 0)?,
+        classes: f.offset()?,
     })
 }
 

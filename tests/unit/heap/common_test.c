@@ -1,0 +1,172 @@
+// Tests heap/arenas.c: threads have objects of a cache line and more from one arena until they wait for its locks again and again, smaller
+// ones each from its own; then all from its own, and what there was goes home.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <pthread.h>
+#include <unistd.h>
+
+#include "heap/arena.h"
+#include "heap/explicit.h"
+#include "heap/front.h"
+#include "heap/heap.h"
+#include "heap/reclaim.h"
+#include "os/mutex_figures.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { THREADS = 4, OBJECTS = 3000, WAITS = 200, LINE = 64, SIZES = 6 };
+
+static const size_t sizes[SIZES] = {8, 24, 48, LINE, 500, 40000};
+static void *objects[THREADS][OBJECTS];
+static pthread_barrier_t turn;
+
+static size_t size_of(unsigned i) {
+    return sizes[i % SIZES];
+}
+
+static unsigned arena_of_object(const void *object) {
+    return (unsigned)(page_map_word(object) >> 8) - 1;
+}
+
+static void allocate(void **own, unsigned thread) {
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        own[i] = malloc(size_of(i));
+        memset(own[i], (int)(thread + 1), size_of(i));
+    }
+}
+
+static void check_contents(void **those, unsigned thread) {
+    for (unsigned i = 0; i < OBJECTS; i++)
+        for (size_t byte = 0; byte < size_of(i); byte += 7)
+            CHECK_EQ(((unsigned char *)those[i])[byte], thread + 1);
+}
+
+static void free_all(void **those) {
+    for (unsigned i = 0; i < OBJECTS; i++)
+        free(those[i]);
+}
+
+static void check_common(void **own) {
+    const struct front *front = words.front;
+
+    CHECK(front->arena == arena_of(0));
+    for (unsigned i = 0; i < OBJECTS; i++)
+        CHECK_EQ(arena_of_object(own[i]), size_of(i) < LINE ? front->line_arena->id : 0);
+}
+
+// Of the next objects, not of those that it had before.
+static void check_apart(void **own) {
+    const struct front *front = words.front;
+
+    CHECK(front->arena == front->line_arena);
+    for (unsigned i = OBJECTS / 2; i < OBJECTS; i++)
+        CHECK_EQ(arena_of_object(own[i]), front->arena->id);
+}
+
+static void *work(void *argument) {
+    unsigned self = (unsigned)(uintptr_t)argument, next = (self + 1) % THREADS;
+
+    allocate(objects[self], self);
+    check_common(objects[self]);
+    pthread_barrier_wait(&turn);
+    check_contents(objects[next], next);
+    free_all(objects[next]); // another's: the larger ones are this thread's own as well
+    pthread_barrier_wait(&turn);
+    allocate(objects[self], self);
+    check_common(objects[self]);
+    pthread_barrier_wait(&turn); // they wait for locks
+    pthread_barrier_wait(&turn);
+    check_contents(objects[next], next);
+    free_all(objects[next]);
+    pthread_barrier_wait(&turn);
+    allocate(objects[self], self);
+    check_apart(objects[self]);
+    pthread_barrier_wait(&turn);
+    check_contents(objects[next], next);
+    free_all(objects[next]);
+    return NULL;
+}
+
+static void *ask_for_arena(void *argument) {
+    unsigned id;
+
+    (void)argument;
+    free(malloc(500));
+    CHECK(words.front->arena != words.front->line_arena);
+    CHECK_EQ(thread_arena(&id), 0);
+    CHECK_EQ(id, words.front->line_arena->id);
+    CHECK(words.front->arena == words.front->line_arena);
+    return NULL;
+}
+
+static void run(void *(*begin)(void *)) {
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, begin, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *wait_now_and_then(void *argument) {
+    static struct mutex mutex;
+
+    (void)argument;
+    for (unsigned i = 0; i < 3; i++) { // each time enough, but far apart
+        for (unsigned wait = 0; wait < WAITS; wait++) {
+            mutex_wait_begins(&mutex);
+            mutex_wait_ends(&mutex, 1);
+        }
+        arenas_look();
+        CHECK(!arenas_apart());
+        usleep(150000);
+    }
+    return NULL;
+}
+
+static void wait_for_locks(void) {
+    static struct mutex mutex;
+
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned wait = 0; wait < WAITS; wait++) {
+            mutex_wait_begins(&mutex);
+            mutex_wait_ends(&mutex, 1);
+        }
+        arenas_look();
+    }
+    CHECK(arenas_apart());
+}
+
+// Every object is in its slab again, and nobody is counted that is not there.
+static void check_all_home(void) {
+    reclaim_everything();
+    for (unsigned i = 0; i < arenas_end(); i++) {
+        CHECK_EQ(arena_of(i)->guests, 0);
+        CHECK_EQ(arena_of(i)->threads, i == 0);
+        for (unsigned s = 0; s < SIZES; s++)
+            if (size_class(sizes[s]) < SLAB_CLASSES && sizes[s] >= LINE)
+                CHECK_EQ(arena_of(i)->bins[size_class(sizes[s])].filled, arena_of(i)->bins[size_class(sizes[s])].drained);
+    }
+}
+
+int main(void) {
+    pthread_t threads[THREADS];
+
+    CHECK(heap_ready());
+    free(malloc(1));
+    if (arenas_automatic() == 1)
+        return 0; // one processor: there is one arena
+    run(ask_for_arena);
+    run(wait_now_and_then);
+    pthread_barrier_init(&turn, NULL, THREADS + 1);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_barrier_wait(&turn);
+    CHECK_EQ(arena_of(0)->guests + arena_of(0)->threads, THREADS + 1);
+    wait_for_locks();
+    for (unsigned i = 0; i < 3; i++)
+        pthread_barrier_wait(&turn);
+    CHECK_EQ(arena_of(0)->guests, 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    check_all_home();
+    return 0;
+}
