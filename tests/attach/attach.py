@@ -1,6 +1,7 @@
 # `vmag attach`, `heap` and black boxes: what an observer sees of a process that does what it is told.
 # `attach.py VMAG LIBRARY TARGET CASE`.  Without the command the test is skipped.
 # SPDX-License-Identifier: BSD-2-Clause
+import contextlib
 import json
 import os
 import random
@@ -83,6 +84,10 @@ class Setting:
         assert result.returncode == 125, (words, result.returncode, result.stdout, result.stderr)
         assert re.fullmatch("vmag: error: .+: .+; what to do: .+\n", result.stderr), result.stderr
         return result.stderr
+
+    def is_begun(self, box):
+        """Whether a box's process has written its head, which it does last."""
+        return os.path.exists(box) and open(box, "rb").read(8) == b"vmag_box"
 
     def box(self, pid):
         return os.path.join(self.folder, f"t.{pid}.box")
@@ -278,23 +283,33 @@ def check_box_counters(setting):
         assert setting.live_small(setting.box(target.pid)) >= 19800  # of other threads the library counts half a magazine
 
 
+def wait_for(condition):
+    end = time.time() + PATIENCE
+    while not condition():
+        assert time.time() < end
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def child_of(target, *how):
+    """A child that waits to be killed, and is, whatever comes: it has this test's output open."""
+    child = int(target.do(*how)[0])
+    try:
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def check_fork(setting):
     """A child has a box of its own; what it does is not written into its parent's, fork's handlers or not."""
     with Target(setting, setting.boxed()) as target:
         target.do("small", 3000)
-        child = int(target.do("fork", 2000)[0])
-        end = time.time() + PATIENCE
-        while not (os.path.exists(setting.box(child)) and setting.site(setting.box(child), "site_small")[0] == 5000):
-            assert time.time() < end
-            time.sleep(0.05)
-        assert setting.site(child, "site_small")[0] == 5000
-        assert setting.site(setting.box(target.pid), "site_small")[0] == 3000
-        os.kill(child, signal.SIGKILL)
-        child = int(target.do("clone")[0])  # without fork's handlers
-        while setting.site(child, "site_small")[0] != 0:
-            assert time.time() < end
-            time.sleep(0.05)
-        os.kill(child, signal.SIGKILL)
+        with child_of(target, "fork", 2000) as child:
+            wait_for(lambda: setting.is_begun(setting.box(child)) and setting.site(setting.box(child), "site_small")[0] == 5000)
+            assert setting.site(child, "site_small")[0] == 5000
+            assert setting.site(setting.box(target.pid), "site_small")[0] == 3000
+        with child_of(target, "clone") as child:  # without fork's handlers
+            wait_for(lambda: setting.site(child, "site_small")[0] == 0)
         assert setting.site(setting.box(target.pid), "site_small")[0] == 3000
 
 
