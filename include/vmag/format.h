@@ -6,7 +6,9 @@
 //
 //   page_map[granule]    16 bits: arena + 1, class; 0: no object starts there. granule = address >> lg_granule
 //   run_tables[chunk]    a table of pointers to runs, one a granule of the chunk; chunk = address >> lg_chunk
-//   run                  a slab when it has a bin: its bitmap has a set bit for each free buffer; else a large object
+//   run                  a slab when it has a bin: its bitmap has a set bit for each free buffer; else a large object. A slab whose word names no class has
+//                        small objects that were sampled: behind the bitmap's whole words a uint32_t for each buffer, the number of the tally of
+//                        the object there; 0: there is none, UINT32_MAX: it has no tally
 //   arenas[number]       an arena: its bins, depots, counts of large objects and page runs, at the offsets told
 //   fronts               a list of what threads hold: magazines by class, in which a slot with an address is a free object
 //   tally_blocks         blocks of tallies, by number from 1; each has a stack of return addresses, innermost first
@@ -58,7 +60,7 @@ struct vmag_root {
 	// Offsets; `…_bytes`: sizes of elements of arrays.
 	uint32_t arena_bytes, arena_threads, arena_state; // uint32_t; uint8_t, 0: live
 	uint32_t arena_pages, arena_bins, arena_depots;   // pages; arrays by class
-	uint32_t arena_large; // array of { uint64_t allocated, freed } from class slab_classes on; the last: small objects that were sampled
+	uint32_t arena_large; // array of { uint64_t allocated, freed } from class slab_classes on; the last: smaller ones that were sampled and are page runs
 	uint32_t arena_large_count;
 	uint32_t pages_mapped, pages_free, pages_dirty; // uint64_t, uint64_t[2], uint64_t
 	uint32_t bin_bytes, bin_slabs, bin_free_buffers, bin_partial_slabs; // uint64_t

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "heap/arena.h"
+#include "heap/samples.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "magazine/magazine.h"
@@ -57,10 +58,9 @@ static size_t free_bytes(const struct slab *slab, const struct slab_shape *shape
 }
 
 // A granule of a slab of a class: live, free, and the rest behind the last buffer.
-static void count_slab(struct walk *walk, enum os_page_state state, uintptr_t at, unsigned word)
+static void count_slab(struct walk *walk, enum os_page_state state, uintptr_t at, unsigned word, struct bin *bin)
 {
 	unsigned class = word_class(word);
-	struct bin *bin = &arena_of((word >> 8) - 1)->bins[class];
 	size_t used, holes = 0, ends = 0, from = 0;
 
 	mutex_lock(&bin->lock);
@@ -87,14 +87,25 @@ static void enter_large(struct walk *walk, uintptr_t at, const struct run *run, 
 	walk->large_runs += class == 0;
 }
 
+// NULL: no slab of malloc's is there.
+static struct bin *bin_of_granule(const struct run *run, unsigned word)
+{
+	unsigned class = word_class(word);
+	struct arena *arena = arena_of((word >> 8) - 1);
+
+	return class == 0 ? samples_bin(arena, run) : class < SLAB_CLASSES ? &arena->bins[class] : NULL;
+}
+
 static void count_granule(struct walk *walk, enum os_page_state state, uintptr_t at)
 {
 	unsigned word = page_map_word((void *)at), class = word_class(word);
 	const struct run *run = page_map_run((void *)at);
 
-	if (word != 0 && class != 0 && class < SLAB_CLASSES) {
+	struct bin *bin = word == 0 ? NULL : bin_of_granule(run, word);
+
+	if (bin != NULL) {
 		if (state != PAGE_ABSENT)
-			count_slab(walk, state, at, word);
+			count_slab(walk, state, at, word, bin);
 		return;
 	}
 	if (word != 0 && run != NULL)

@@ -8,6 +8,7 @@
 #include "guard/report.h"
 #include "heap/kept.h"
 #include "heap/large.h"
+#include "heap/samples.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
 
@@ -162,7 +163,11 @@ static void drain_stray(unsigned class, void *object, enum bin_finding finding, 
 	struct run *run = page_map_run(object);
 	size_t done;
 
-	if (finding == BIN_NOT_HERE && run != NULL && run->bin != NULL && run->bin->word != 0) {
+	if (finding == BIN_NOT_HERE && samples_has(run, page_map_word(object)) && samples_size(run, object) == class_size(class)) {
+		samples_free(run, object, call); // freed with its size; it may have no tally
+		return;
+	}
+	if (finding == BIN_NOT_HERE && run != NULL && run->bin != NULL && word_class(run->bin->word) != 0) {
 		unsigned real = word_class(run->bin->word);
 
 		if (real != class)
@@ -270,5 +275,7 @@ bool arena_reap(struct arena *arena, bool everything)
 		if (class < SLAB_CLASSES)
 			bin_trim(&arena->bins[class], everything);
 	}
+	if (UNLIKELY(arena->samples != NULL))
+		samples_trim(arena->samples, everything);
 	return reaped;
 }

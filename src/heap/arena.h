@@ -21,6 +21,8 @@ struct large_count {
 	_Atomic uint64_t allocated, freed;
 };
 
+struct samples;
+
 enum arena_state {
 	ARENA_LIVE,
 	ARENA_CLOSED,    // all its objects are being taken away
@@ -43,13 +45,14 @@ struct arena {
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	_Atomic size_t own_room;    // of runs that its fronts may have at hand (heap/own_runs.h)
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
+	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
 	// Each with its lock.
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
-	struct large_count large[LARGE_CLASSES + 1]; // by class − SLAB_CLASSES; last: sampled objects of slab classes; atomic
+	struct large_count large[LARGE_CLASSES + 1]; // by class − SLAB_CLASSES; last: sampled ones of slab classes that are page runs; atomic
 };
 
 // `size`: of a page run's object.

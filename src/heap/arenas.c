@@ -6,6 +6,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "heap/arena.h"
+#include "heap/samples.h"
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "os/mutex_figures.h"
@@ -363,6 +364,7 @@ static void bins_fork_lock(struct arena *arena)
 {
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		mutex_fork_lock(&arena->bins[class].lock);
+	samples_fork_lock(arena);
 }
 
 static void depots_fork_lock(struct arena *arena)
@@ -415,6 +417,7 @@ static void fork_unlock(struct arena *arena)
 {
 	mutex_fork_unlock(&arena->pages.extents.lock);
 	mutex_fork_unlock(&arena->pages.runs.lock);
+	samples_fork_unlock(arena);
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		mutex_fork_unlock(&arena->bins[class].lock);
 	for (unsigned class = 1; class < CLASSES; class++)

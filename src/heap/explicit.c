@@ -13,6 +13,7 @@
 #include "heap/large.h"
 #include "heap/own_runs.h"
 #include "heap/reclaim.h"
+#include "heap/samples.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
 #include "pages/sources.h"
@@ -76,6 +77,8 @@ static void forget_run(uintptr_t start, size_t size)
 		return;
 	if (run->bin == NULL)
 		large_note_freed(run);
+	else if (samples_has(run, page_map_word((void *)start)))
+		samples_end(run);
 	page_map_clear(start, run->bin != NULL ? size : 1);
 	base_free(run, run->bin != NULL ? slab_header_bytes(&run->bin->shape, run->lg_times) : sizeof *run);
 }
@@ -87,6 +90,7 @@ static void forget_runs(struct arena *arena)
 
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_forget(&arena->bins[class]);
+	samples_forget(arena);
 	vmem_walk_begin(&arena->pages.runs, &cursor);
 	while (vmem_walk_next(&arena->pages.runs, &cursor, &range))
 		if (range.type == VMEM_SEGMENT_ALLOC) {

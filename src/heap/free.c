@@ -10,6 +10,7 @@
 #include "heap/door.h"
 #include "heap/large.h"
 #include "heap/reclaim.h"
+#include "heap/samples.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
 
@@ -63,6 +64,11 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		report_not_ours(object, call);
 	if (UNLIKELY((words.door & ~DOOR_CPU) != 0))
 		door_freeing(words.front, object, heap_plain_usable_size(object, call));
+	if (class == 0 && samples_has(page_map_known_run(object), (unsigned)word)) {
+		samples_free(page_map_known_run(object), object, call);
+		errno = saved;
+		return;
+	}
 	if (class == 0) {
 		word = large_unmark(object, call);
 		class = word_class(word);
@@ -108,11 +114,16 @@ void heap_free(void *object, const char *call)
 static __attribute__((noinline)) size_t usable_size_elsewhere(const void *object, uintptr_t word, const char *call)
 {
 	unsigned class = word_class(word);
+	struct run *run;
 	size_t size;
 
 	if (object == NULL)
 		return 0;
-	size = word == 0 || (class != 0 && class < SLAB_CLASSES) ? 0 : large_size(object);
+	run = page_map_run(object);
+	if (samples_has(run, (unsigned)word))
+		size = samples_size(run, object);
+	else
+		size = word == 0 || (class != 0 && class < SLAB_CLASSES) ? 0 : large_size(object);
 	if (UNLIKELY(size == 0))
 		report_not_ours(object, call);
 	return size;

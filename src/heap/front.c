@@ -16,6 +16,7 @@
 #include "heap/own_runs.h"
 #include "heap/reclaim.h"
 #include "heap/reload.h"
+#include "heap/samples.h"
 #include "os/clock.h"
 #include "os/rseq.h"
 #include "os/thread.h"
@@ -183,6 +184,7 @@ void front_flush(struct front *front)
 	}
 	outbound_flush(front);
 	own_runs_give(front, true);
+	samples_give(front);
 	front_leave(front);
 }
 
@@ -200,6 +202,7 @@ void front_drain(struct front *front)
 			}
 	}
 	own_runs_give(front, true);
+	samples_give(front);
 	front_leave(front);
 }
 

@@ -127,6 +127,8 @@ struct front {
 	bool takes_back; // it may hand out what it freed of other arenas
 	uint64_t homes[2][(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number; of smaller classes than a line
 	struct outbound outbound[CLASSES];
+	void *samples[SMALL_CLASSES]; // buffers of samples at hand (heap/samples.h), one of a class at most; NULL: none
+	bool has_samples; // or had, since they were given back
 	_Alignas(32) struct own_run own[KEPT_SIZES]; // by class from CLASSES on; each in one cache line
 };
 

@@ -25,6 +25,7 @@
 #include "heap/large.h"
 #include "heap/medium.h"
 #include "heap/reclaim.h"
+#include "heap/samples.h"
 #include "heap/sampling.h"
 #include "os/mutex_figures.h"
 #include "os/pages.h"
@@ -197,7 +198,7 @@ bool heap_is_sampled_on(unsigned line, size_t bytes)
 	return is_sampled(line, bytes);
 }
 
-// A page run of its own whatever its size.
+// A page run of its own.
 static void *run_for_sample(struct arena *arena, size_t bytes, size_t align, uint32_t tally, bool *zeroed)
 {
 	void *object = alloc_run_in(arena, bytes, align, 0, zeroed);
@@ -217,6 +218,21 @@ static void *marked_for_sample(unsigned class, uint32_t tally)
 	return object;
 }
 
+// Small ones lie side by side.
+static void *small_for_sample(struct arena *arena, size_t bytes, uint32_t tally, bool *zeroed)
+{
+	if (zeroed != NULL)
+		*zeroed = false;
+	sampling_look();
+	return samples_alloc(arena, size_class_small[bytes], tally);
+}
+
+// Objects of a small class are as aligned as its size allows.
+static bool is_small(size_t bytes, size_t align)
+{
+	return bytes <= SMALL_MOST && bytes % max_size(align, 1) == 0;
+}
+
 static bool is_medium(size_t bytes)
 {
 	return bytes - SLAB_MOST - 1 < MAGAZINE_MOST - SLAB_MOST;
@@ -228,7 +244,10 @@ void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *
 	struct profile_thread *self = &words.front->profile;
 	uint32_t tally = profile_record(self, bytes, arena->id);
 	bool marked = is_medium(bytes) && align == 0 && zeroed == NULL && arena == words.front->arena;
-	void *object = marked ? marked_for_sample(size_class(bytes), tally) : run_for_sample(arena, bytes, align, tally, zeroed);
+	void *object = is_small(bytes, align) ? small_for_sample(arena, bytes, tally, zeroed) : NULL;
+
+	if (object == NULL)
+		object = marked ? marked_for_sample(size_class(bytes), tally) : run_for_sample(arena, bytes, align, tally, zeroed);
 
 	if (object != NULL) {
 		os_probe_alloc(object, bytes, profile_weighted_bytes(tally, bytes));

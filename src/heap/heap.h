@@ -37,7 +37,7 @@ struct arena;
 struct arena *heap_own_arena(void);
 
 // Whether the sampling profiler wants an allocation of this thread of that many bytes, on its class's line or that one (watch/profile.h); and such
-// an allocation, a page run of its own of `arena` whatever its size, recorded. NULL: no memory.
+// an allocation, of `arena`, recorded: every free of it meets the profile. NULL: no memory.
 bool heap_is_sampled(size_t bytes);
 bool heap_is_sampled_on(unsigned line, size_t bytes);
 void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *zeroed);

@@ -1,5 +1,5 @@
 // Kept runs: the last freed page run of each size from 80 KiB to 1 MiB, at hand for the next request of that size; and those of sampled
-// objects, by their pages to 64 KiB, behind one another, at hand for the next ones (docs/decisions/0010-sampling.md).
+// objects that are page runs, by their pages to 64 KiB, behind one another, at hand for the next ones (docs/decisions/0010-sampling.md).
 //
 // A program that takes and gives back one large buffer again and again would have its run cut and joined each time. Instead
 // an arena keeps one run of each size, while they are few beside what it has in use. To the vmem arena such a run is

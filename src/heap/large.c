@@ -10,13 +10,12 @@
 #include "guard/report.h"
 #include "heap/kept.h"
 #include "heap/own_runs.h"
+#include "heap/samples.h"
 #include "os/pages.h"
 #include "os/probe.h"
 #include "pages/page_map.h"
 #include "util/assert.h"
 #include "watch/profile.h"
-
-static const unsigned char fence[16] = { 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc, 0xbc };
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };
@@ -115,22 +114,16 @@ static struct run *large_run(const void *object)
 	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object ? run : NULL;
 }
 
-// Behind a sampled object that is not kept in magazines, in the rest of its last page: bytes that nobody may change. NULL: the page ends there.
-static unsigned char *fence_of(const struct run *run)
+// Behind a sampled object that is not kept in magazines, in the rest of its last page, unless the page ends there.
+static bool has_fence(const struct run *run)
 {
-	return run_bytes(run->bytes) - run->bytes < sizeof fence ? NULL : (unsigned char *)run_start(run) + run->bytes;
+	return run_bytes(run->bytes) - run->bytes >= FENCE_BYTES;
 }
 
-// Nothing of ours lies there: when the program's hook has been told, it may go on.
 static void check_fence(const struct run *run, const char *call)
 {
-	const unsigned char *bytes = fence_of(run);
-
-	if (LIKELY(bytes == NULL || memcmp(bytes, fence, sizeof fence) == 0))
-		return;
-	guard_warn(call, (void *)run_start(run), "written beyond its end: it is an object of %zu bytes", run->bytes);
-	if (guard_told == NULL)
-		abort();
+	if (LIKELY(has_fence(run)))
+		sample_check_fence((void *)run_start(run), run->bytes, call);
 }
 
 void large_note_freed(const struct run *run)
@@ -172,7 +165,7 @@ bool large_keep(struct arena *arena, void *object, const char *call)
 	struct run *run = page_map_known_run(object);
 	unsigned class;
 
-	if (run == NULL || run_start(run) != (uintptr_t)object || run->size_class != 0 || !kept_wants(arena, run->bytes))
+	if (run == NULL || run->bin != NULL || run_start(run) != (uintptr_t)object || run->size_class != 0 || !kept_wants(arena, run->bytes))
 		return false;
 	class = size_class(run->bytes);
 	if (class_size(class) != run->bytes)
@@ -262,11 +255,10 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 void large_set_sample(void *object, uint32_t tally)
 {
 	struct run *run = large_run(object);
-	unsigned char *bytes = fence_of(run);
 
 	run->sample = tally;
-	if (tally != 0 && bytes != NULL)
-		memcpy(bytes, fence, sizeof fence);
+	if (tally != 0 && has_fence(run))
+		sample_set_fence(object, run->bytes);
 }
 
 uint32_t large_take_sample(void *object)

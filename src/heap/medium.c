@@ -8,6 +8,7 @@
 #include "heap/kept.h"
 #include "heap/large.h"
 #include "heap/own_runs.h"
+#include "heap/samples.h"
 
 // For whatever reason, or somebody has asked for it.
 static bool door_is_closed(const struct front *front)
@@ -84,8 +85,16 @@ static bool push_marked(struct front *front, void *object)
 // By the arena, where the front has no room for it.
 static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object)
 {
+	struct run *run = page_map_known_run(object);
 	int saved = errno;
-	bool kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
+	bool kept;
+
+	if (run != NULL && run->bin != NULL) {
+		samples_free(run, object, "free");
+		errno = saved;
+		return true;
+	}
+	kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
 
 	if (kept)
 		note_kept(front);

@@ -116,7 +116,7 @@ static inline void *own_runs_alloc(struct front *front, size_t size)
 // Only sizes of classes, four for each doubling, lest a slot give out less than its class; none that is sampled, or kept in magazines.
 static inline bool own_runs_fits(const struct run *run, const void *object)
 {
-	return run != NULL && run_start(run) == (uintptr_t)object && (run->size_class | run->sample) == 0 && own_runs_has_slot(run->bytes) &&
+	return run != NULL && run->bin == NULL && run_start(run) == (uintptr_t)object && (run->size_class | run->sample) == 0 && own_runs_has_slot(run->bytes) &&
 	       class_round_large(run->bytes) == run->bytes;
 }
 

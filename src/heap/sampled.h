@@ -3,7 +3,7 @@
 // Each small class counts its allocations to points of its own, on words.until[class]; all else counts bytes on words.until[0].
 //
 // The sizes of the fast path are closed then (heap/front.h), so that malloc and sized free miss and come here first; the
-// thread's words are as always, and free goes on as always: an object that was sampled is a page run of its own, whose word no
+// thread's words are as always, and free goes on as always: an object that was sampled lies where the page map's word is one that no
 // magazine has. An allocation into which a point falls is left to the slow path, as is whatever the loaded magazine does not
 // serve (docs/decisions/0010-sampling.md).
 // SPDX-License-Identifier: BSD-2-Clause

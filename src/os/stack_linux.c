@@ -68,6 +68,8 @@ static void note(struct os_walk *walk, uintptr_t next, uintptr_t code)
 	walk->read[walk->count++].link.code = code;
 }
 
+// A chain that leaves the thread's own stack, once it is there, is none any more: code without frame pointers had anything in that register, most
+// often the address of some object, and asking for its page costs more than all the rest.
 // The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
 // addresses are the program's.
 __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, uintptr_t frame,
@@ -76,13 +78,15 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	uintptr_t page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), next, code, readable;
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
 	size_t count = 0;
+	bool on_own = false;
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
 	while (count < depth) {
-		if (LIKELY(os_stack_range_has(range, frame)))
+		if (LIKELY(os_stack_range_has(range, frame))) {
 			readable = range->top - FRAME_BYTES;
-		else if (os_words_are_readable(frame, &page)) {
+			on_own = true;
+		} else if (!on_own && os_words_are_readable(frame, &page)) {
 			readable = frame;
 			if (walk != NULL)
 				walk->first = 0;

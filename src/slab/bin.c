@@ -211,6 +211,8 @@ void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_
 	memset(slab->bitmap, 0xff, words * sizeof slab->bitmap[0]);
 	if (slab->run.free_count % 64 != 0)
 		slab->bitmap[words - 1] = (1ull << slab->run.free_count % 64) - 1;
+	if (bin->shape.noted)
+		memset(slab_notes(slab, &bin->shape), 0, bin->shape.buffers * sizeof(uint32_t));
 }
 
 // A slab may be a part of what the bin has, so that what is unused of it does not matter.
@@ -219,7 +221,7 @@ static unsigned lg_times_wanted(const struct bin *bin)
 	size_t slabs = __atomic_load_n(&bin->slabs, __ATOMIC_RELAXED) >> LG_SLABS_A_DOUBLING;
 	unsigned lg = 0;
 
-	while (slabs >> (lg + 1) > 0 && bin->shape.slab_bytes << (lg + 1) <= LARGEST_SLAB)
+	while (!bin->shape.noted && slabs >> (lg + 1) > 0 && bin->shape.slab_bytes << (lg + 1) <= LARGEST_SLAB)
 		lg++;
 	return lg;
 }

@@ -7,10 +7,13 @@
 
 // A boundary tag of vmem and a slab header are each one object of base: multiples of a cache line.
 enum { TAG_BYTES = 64, LEAST_BUFFERS = 4, LEAST_SLAB = 16 * 1024, MOST_SLAB = 128 * 1024 };
+enum { NOTED_MOST = 1024 }; // buffers, so that a header is one object of base where pages are large
 
 size_t slab_header_bytes(const struct slab_shape *shape, unsigned lg_times)
 {
-	return sizeof(struct slab) + round_up((size_t)shape->buffers << lg_times, 64) / 8;
+	size_t notes = shape->noted ? shape->buffers * sizeof(uint32_t) : 0;
+
+	return sizeof(struct slab) + round_up((size_t)shape->buffers << lg_times, 64) / 8 + notes;
 }
 
 size_t slab_metadata_bytes(const struct slab_shape *shape)
@@ -49,5 +52,14 @@ struct slab_shape slab_shape_for(size_t size)
 		if (shape_is_good(&shape))
 			break;
 	}
+	return shape;
+}
+
+struct slab_shape slab_shape_noted(size_t size)
+{
+	struct slab_shape shape = shape_of(size, round_up(size, os_page_size()));
+
+	shape.buffers = (uint32_t)min_size(shape.buffers, NOTED_MOST);
+	shape.noted = true;
 	return shape;
 }

@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,10 +54,14 @@ struct slab_shape {
 	size_t slab_bytes;   // of a slab
 	uint32_t buffers;    // in a slab
 	uint32_t reciprocal; // ⌈2³² / size⌉: division by multiplication, exact for offsets in a slab below 4 GiB
+	bool noted;          // each buffer has a note (slab_notes); such slabs are all of this size
 };
 
 // Chooses the shape for buffers of `size` bytes: waste at the end at most 1/64, metadata below 2 %.
 struct slab_shape slab_shape_for(size_t size);
+
+// The same with notes, in slabs of one page.
+struct slab_shape slab_shape_noted(size_t size);
 
 // Bytes of metadata that a slab of this shape costs, everything counted: slab, bitmap, boundary tag, page map, run table.
 size_t slab_metadata_bytes(const struct slab_shape *shape);
@@ -89,6 +94,12 @@ static inline long slab_index(const struct slab *slab, const struct slab_shape *
 	uint64_t index = offset * shape->reciprocal >> 32;
 
 	return index * shape->size == offset && index < slab_buffers(slab, shape) ? (long)index : -1;
+}
+
+// Of a shape that is noted: by buffer, 0 at first, for whoever has the bin to use. Behind the bitmap.
+static inline _Atomic uint32_t *slab_notes(struct slab *slab, const struct slab_shape *shape)
+{
+	return (_Atomic uint32_t *)&slab->bitmap[((size_t)shape->buffers + 63) / 64];
 }
 
 static inline void *slab_buffer(const struct slab *slab, const struct slab_shape *shape, size_t index)

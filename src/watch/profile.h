@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "os/stack.h"
+#include "util/bits.h"
 #include "watch/stacks.h"
 
 enum { PROFILE_NAME_BYTES = 32, PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 62 };
@@ -101,8 +102,8 @@ bool profile_final(void);
 
 // What was recorded, for the writers.
 struct tally {
-	// Constant while it is in use.
-	struct stack *stack;
+	// Constant while it is in use. Each has a cache line of its own, for they are threads' own.
+	_Alignas(CACHE_LINE) struct stack *stack;
 	uint64_t size; // bytes that the program may use
 	uint32_t thread;
 	uint16_t arena;

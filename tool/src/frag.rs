@@ -1,7 +1,7 @@
 //! Which slabs are nearly empty, and which call sites hold the few objects that keep them.
 //!
 //! How full each slab is, is read in the process; who holds objects of its arena and size class is known from the heap
-//! profile. A sampled object has pages of its own, so nobody can say of one slab whose objects are in it: what a nearly
+//! profile. A sampled object lies apart, so nobody can say of one slab whose objects are in it: what a nearly
 //! empty slab wastes is shared among the sites in proportion to the objects that they hold in its arena and class. That is
 //! right on the average when the sites' survivors lie as scattered as all others.
 //! SPDX-License-Identifier: BSD-2-Clause

@@ -1,7 +1,7 @@
 //! The picture of address by time of a process that runs: its slabs and large objects, looked at again and again.
 //!
 //! Sizes and places are what they are. Ages count from the first look that found the slab or object, so they are at least that. Who
-//! allocated is known of sampled objects, each of which has pages of its own; all others are given to the sites that hold what was sampled
+//! allocated is known of sampled objects, each of which is a piece of its own; all others are given to the sites that hold what was sampled
 //! of their size, in the same shares.
 //! SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,6 @@
 // A stack that is taken for known is the one that a fresh walk finds, whoever called whom in between.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "unit.h"
 #include "watch/known_stacks.h"
 
-enum { LG_KNOWN = 4, ROUNDS = 20000 };
+enum { LG_KNOWN = 4, ROUNDS = 20000, STACK_BYTES = 256 * 1024, AMISS = 0x123456 };
 
 static struct known_stacks *own;
 static struct os_rules rules;
@@ -72,6 +73,42 @@ static void long_stacks_are_walked(void) {
     }
 }
 
+#ifdef __x86_64__
+// Code that has anything in the register of frame pointers: void call_with(void *frame, void (*function)(void)).
+void call_with(void *frame, void (*function)(void));
+__asm__(".text\ncall_with: push %rbp\n mov %rdi, %rbp\n call *%rsi\n pop %rbp\n ret\n");
+
+// The address of an object that looks like frames is none of the stack, and what is found is known.
+static void *leave(void *object) {
+    right(0, 0); // the range is known from here on
+    call_with(object, look);
+    CHECK(known);
+    for (uint32_t i = 0; i < last->depth; i++)
+        CHECK(last->frames[i] != AMISS);
+    return NULL;
+}
+
+// On a thread's stack, for an object that lies above it.
+static void who_leaves_the_stack_is_at_its_end(void) {
+    char *place = aligned_alloc(4096, 2 * STACK_BYTES);
+    uintptr_t *object = (uintptr_t *)(void *)(place + STACK_BYTES + 4096);
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    object[0] = (uintptr_t)&object[2];
+    object[1] = object[3] = AMISS;
+    object[2] = 0;
+    known_stacks_clear(own, LG_KNOWN);
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstack(&attributes, place, STACK_BYTES), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, leave, object), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    free(place);
+}
+#else
+static void who_leaves_the_stack_is_at_its_end(void) { }
+#endif
+
 int main(void) {
     own = calloc(1, known_stacks_bytes(LG_KNOWN));
     for (unwinder = OS_UNWIND_FRAMES; unwinder <= (OS_HAS_RULES ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES); unwinder++) {
@@ -79,5 +116,7 @@ int main(void) {
         known_is_what_a_walk_finds();
         long_stacks_are_walked();
     }
+    unwinder = OS_UNWIND_FRAMES;
+    who_leaves_the_stack_is_at_its_end();
     return 0;
 }

@@ -27,7 +27,7 @@ const MOST_COPIED: usize = 1 << 30;
 /// In an entry of /proc/PID/pagemap.
 const PRESENT_OR_SWAPPED: u64 = 3 << 62;
 
-/// An object that is a page run of its own, as all sampled ones are.
+/// An object that is a page run of its own; or a small one that was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Large {
     start: u64,
@@ -43,6 +43,8 @@ struct Slab {
     /// A set bit for each free buffer, and for each that was reached.
     free: Vec<u64>,
     reached: Vec<u64>,
+    /// Of samples: by buffer, the number of the tally of the object there, 0 and u32::MAX: none. Else empty.
+    tallies: Vec<u32>,
     /// Its bytes, read once for all its buffers; empty before.
     copy: Vec<u8>,
 }
@@ -186,7 +188,7 @@ impl Process {
             };
             let bin = u64_in(&bytes, root.run_bin);
             if bin != 0 {
-                self.enter_slab(heap, run, bin, &bytes, at);
+                self.enter_slab(heap, run, bin, &bytes, (at, word));
             } else if word != 0 && u64_in(&bytes, root.run_start) == at {
                 let length = u64_in(&bytes, root.run_bytes).div_ceil(granule_bytes) << root.lg_granule;
                 *large_end = at.saturating_add(length).min(heap.mapped_end);
@@ -200,8 +202,9 @@ impl Process {
         }
     }
 
-    /// A slab is one only if the granule that led to it lies in it: what is torn might name any place.
-    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, run_bytes: &[u8], granule: u64) {
+    /// A slab is one only if the granule that led to it lies in it: what is torn might name any place. One whose word names no class is of
+    /// samples.
+    fn enter_slab(&self, heap: &mut Heap, run: u64, bin: u64, run_bytes: &[u8], (granule, word): (u64, u16)) {
         let root = &self.root;
         let (start, lg_times) = (u64_in(run_bytes, root.run_start), root.slab_lg_times(run_bytes));
         let shape = root.bin_size.max(root.bin_slab_bytes).max(root.bin_buffers) + 8;
@@ -219,12 +222,18 @@ impl Process {
         }
         let words = buffers.div_ceil(64) as usize;
         let free = self.memory.u64s(run + root.slab_bitmap as u64, words);
+        let is_of_samples = word != 0 && word & 0xff == 0;
         let slab = Slab {
             start,
             size,
             buffers,
             free: free.unwrap_or_default(),
             reached: vec![0; words],
+            tallies: if is_of_samples {
+                self.notes(run, buffers)
+            } else {
+                Vec::new()
+            },
             copy: Vec::new(),
         };
         if root.magazine_bins.contains(&bin) {
@@ -234,6 +243,13 @@ impl Process {
             heap.slab_of.insert(granule, heap.slabs.len());
         }
         heap.slabs.push(slab);
+    }
+
+    /// Behind the bitmap.
+    fn notes(&self, run: u64, buffers: u64) -> Vec<u32> {
+        let at = run + self.root.slab_bitmap as u64 + buffers.div_ceil(64) * 8;
+        let bytes = self.memory.bytes(at, buffers as usize * 4).unwrap_or_default();
+        bytes.chunks_exact(4).map(|note| u32_in(note, 0)).collect()
     }
 
     /// The rounds of all magazines of a slab. Magazines themselves are no references.
@@ -258,6 +274,23 @@ impl Slab {
     fn is_free(&self, index: u64) -> bool {
         let word = self.free.get((index / 64) as usize).copied().unwrap_or(u64::MAX);
         index >= self.buffers || word >> (index % 64) & 1 == 1
+    }
+
+    /// Sampled objects that were not reached.
+    fn lost(&self) -> impl Iterator<Item = Large> + '_ {
+        let live = self.tallies.iter().enumerate().filter(|(index, tally)| {
+            let reached = self.reached[index / 64] >> (index % 64) & 1 == 1;
+            **tally != 0 && **tally != u32::MAX && !reached
+        });
+        live.map(|(index, tally)| {
+            let start = self.start + index as u64 * self.size;
+            let end = start + self.size;
+            Large {
+                start,
+                end,
+                tally: *tally,
+            }
+        })
     }
 }
 
@@ -313,6 +346,7 @@ impl Heap {
         let all = self.large.iter().zip(&self.large_reached);
         all.filter(|(large, reached)| large.tally != 0 && !**reached)
             .map(|(large, _)| *large)
+            .chain(self.slabs.iter().flat_map(Slab::lost))
             .collect()
     }
 }

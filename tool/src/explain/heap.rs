@@ -209,14 +209,19 @@ impl Heap {
                 .unwrap_or(Page::Absent);
             let (word, run) = (u16_in(&words, index * 2), runs.get(index).copied().unwrap_or(0));
             let class = usize::from(word & 0xff);
-            if word != 0 && (1..self.root.slab_classes).contains(&class) {
+            if (word != 0 && (1..self.root.slab_classes).contains(&class))
+                || (run != 0 && self.is_of_samples(word, run))
+            {
                 if page != Page::Absent {
                     let slab = slabs.entry(run).or_insert_with(|| self.slab(run));
                     let (holes, ends) = slab.as_ref().map_or((0, 0), |slab| slab.unused(at, granule_bytes));
                     counted.add(page, Row::Holes, holes);
                     counted.add(page, Row::SlabEnds, ends);
                     counted.add(page, Row::Live, granule_bytes - holes - ends);
-                    self.sizes[class] = slab.as_ref().map_or(self.sizes[class], |slab| slab.shape.size);
+                    self.sizes[class] = slab
+                        .as_ref()
+                        .filter(|_| class != 0)
+                        .map_or(self.sizes[class], |slab| slab.shape.size);
                     self.live[class] += granule_bytes - holes - ends;
                 }
                 continue;

@@ -38,7 +38,7 @@ pub struct Piece {
     pub live: u64,
     /// Bytes of an object.
     pub size: u64,
-    /// The number of the tally of an object that was sampled, which has pages of its own; 0: it was not, or is a slab.
+    /// The number of the tally of an object that was sampled, which is a piece of its own; 0: it was not, or is a slab.
     pub tally: u32,
 }
 
@@ -48,9 +48,38 @@ impl Heap {
         let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
         let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
         let used = found.iter().filter(|found| found.word != 0);
-        used.filter_map(|found| match self.is_slab_word(found.word) {
-            true => self.piece_of_slab(found.run),
-            false => self.piece_of_run(found),
+        used.flat_map(|found| match self.is_slab_word(found.word) {
+            true => self.piece_of_slab(found.run).into_iter().collect(),
+            false if self.is_of_samples(found.word, found.run) => self.samples(found.run),
+            false => self.piece_of_run(found).into_iter().collect::<Vec<Piece>>(),
+        })
+        .collect()
+    }
+
+    /// A slab whose word names no class: it has small objects that were sampled.
+    pub(super) fn is_of_samples(&self, word: u16, run: u64) -> bool {
+        let bin = || self.memory.u64(run + self.root.run_bin as u64).unwrap_or(0);
+        word != 0 && word & 0xff == 0 && bin() != 0
+    }
+
+    /// The objects in a slab of samples: behind its bitmap stand the numbers of their tallies.
+    fn samples(&mut self, run: u64) -> Vec<Piece> {
+        let Some(slab) = self.slab(run) else {
+            return Vec::new();
+        };
+        let at = run + self.root.slab_bitmap as u64 + slab.shape.buffers.div_ceil(64) * 8;
+        let notes = self
+            .memory
+            .bytes(at, slab.shape.buffers as usize * 4)
+            .unwrap_or_default();
+        let notes = notes.chunks_exact(4).map(|note| u32_in(note, 0));
+        let live = (0u64..).zip(notes).filter(|(_, note)| *note != 0);
+        live.map(|(index, note)| Piece {
+            start: slab.start + index * slab.shape.size,
+            bytes: slab.shape.size,
+            live: slab.shape.size,
+            size: slab.shape.size,
+            tally: if note == u32::MAX { 0 } else { note },
         })
         .collect()
     }
