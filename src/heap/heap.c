@@ -211,8 +211,10 @@ static void *run_for_sample(struct arena *arena, size_t bytes, size_t align, uin
 // What is a page run anyway comes out of its magazine.
 static void *marked_for_sample(unsigned class, uint32_t tally)
 {
-	void *object = alloc_class(class);
+	void *object = LIKELY(words.door == 0) ? front_pop(words.front, class) : NULL;
 
+	if (object == NULL)
+		object = alloc_class(class);
 	if (object != NULL)
 		large_mark(object, tally);
 	return object;

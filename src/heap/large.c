@@ -283,17 +283,21 @@ void large_mark(void *object, uint32_t tally)
 	page_map_put_word(object, (unsigned)arena_word(run->arena, 0));
 }
 
+// Without an atomic operation, so that of two frees at once it is not always one that is told: of what is not sampled, and goes to a magazine, none is.
 unsigned large_unmark(void *object, const char *call)
 {
-	struct run *run = large_run(object);
+	struct run *run = page_map_known_run(object);
+	uint32_t tally;
 	unsigned word;
 
-	if (run == NULL || run->size_class == 0)
+	if (run == NULL || run->size_class == 0 || run->bin != NULL || run_start(run) != (uintptr_t)object)
 		return 0;
-	take(run, object, call);
-	os_probe_free(object);
-	profile_freed(run->sample);
+	tally = run->sample;
 	run->sample = 0;
+	if (UNLIKELY(tally == 0))
+		take(NULL, object, call);
+	os_probe_free(object);
+	profile_freed(tally);
 	word = (unsigned)arena_word(run->arena, run->size_class);
 	page_map_put_word(object, word);
 	return word;

@@ -72,34 +72,35 @@ static inline bool note_kept(struct front *front)
 }
 
 // Of a size that is kept in magazines, and sampled. False: it is none.
-static bool push_marked(struct front *front, void *object)
+static inline bool push_marked(struct front *front, void *object)
 {
 	unsigned word = large_unmark(object, "free");
+	void **top = front->top[word_class(word)];
 
 	if (word == 0)
 		return false;
-	front_push(front, word_class(word), object);
+	if (LIKELY((uintptr_t)*top == word)) {
+		*top = object;
+		front->top[word_class(word)] = top + 1;
+	} else
+		front_push(front, word_class(word), object);
 	return true;
 }
 
-// By the arena, where the front has no room for it.
+// By the arena, where the front has no room for it; or it is a sample.
 static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object)
 {
 	struct run *run = page_map_known_run(object);
 	int saved = errno;
-	bool kept;
+	bool kept = true;
 
-	if (run != NULL && run->bin != NULL) {
+	if (samples_has(run, (unsigned)words.word))
 		samples_free(run, object, "free");
-		errno = saved;
-		return true;
+	else if (!push_marked(front, object)) {
+		kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
+		if (kept)
+			note_kept(front);
 	}
-	kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
-
-	if (kept)
-		note_kept(front);
-	else
-		kept = push_marked(front, object);
 	errno = saved;
 	return kept;
 }

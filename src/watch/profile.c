@@ -70,12 +70,21 @@ static uint64_t random_next(struct profile_thread *self)
 	return self->random * 0x2545f4914f6cdd1du;
 }
 
-// Steps to the next point; 0: the next allocation is hit, as all are with lg_sample 0.
+// How far it is from one point to the next, in means.
+static double draw_distance(struct profile_thread *self)
+{
+	double even = (double)(int64_t)((random_next(self) >> 11) + 1) * 0x1p-53; // in (0, 1]
+
+	return -real_log(even);
+}
+
+// Steps to the next point; 0: the next allocation is hit, as all are with lg_sample 0. The thread's next allocation waits for them, and the logarithm takes
+// longer than all else: so the distance is the one that was drawn last time, and the one for the next time may be ready when it likes.
 static int64_t draw(struct profile_thread *self, unsigned line)
 {
-	double even = (double)((random_next(self) >> 11) + 1) / (double)(1ul << 53); // in (0, 1]
-	double bytes = self->lg_sample == 0 ? 0 : -real_log(even) * (double)(1ul << self->lg_sample);
+	double bytes = self->lg_sample == 0 ? 0 : self->ahead * (double)(int64_t)(1ul << self->lg_sample);
 
+	self->ahead = draw_distance(self);
 	return (int64_t)(line == 0 ? bytes : bytes / profile_settings.line_bytes[line]);
 }
 
@@ -96,6 +105,7 @@ static void begin(struct profile_thread *self, int64_t *until)
 	self->silent = !profile_settings.thread_active;
 	for (int i = 0; i < 8; i++)
 		random_next(self);
+	self->ahead = draw_distance(self);
 	draw_all(self, until);
 }
 

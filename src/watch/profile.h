@@ -41,6 +41,7 @@ extern struct profile_settings profile_settings;
 // Of one thread, which alone touches it; all zero at first.
 struct profile_thread {
 	uint64_t random;
+	double ahead;     // how far it is to the next point, drawn ahead, in means
 	uint32_t thread;  // its number, from 1; 0: not known yet
 	uint8_t lg_sample; // with which the next points were drawn, and
 	uint8_t drawn_with; // the point that was hit last
