@@ -91,9 +91,8 @@ static void enter_large(struct walk *walk, uintptr_t at, const struct run *run, 
 static struct bin *bin_of_granule(const struct run *run, unsigned word)
 {
 	unsigned class = word_class(word);
-	struct arena *arena = arena_of((word >> 8) - 1);
 
-	return class == 0 ? samples_bin(arena, run) : class < SLAB_CLASSES ? &arena->bins[class] : NULL;
+	return class == 0 ? samples_bin(run) : class < SLAB_CLASSES ? &arena_of((word >> 8) - 1)->bins[class] : NULL;
 }
 
 static void count_granule(struct walk *walk, enum os_page_state state, uintptr_t at)

@@ -173,10 +173,11 @@ void samples_end(struct run *run)
 		}
 }
 
-struct bin *samples_bin(struct arena *arena, const struct run *run)
+struct bin *samples_bin(const struct run *run)
 {
 	struct bin *bin = run == NULL ? NULL : __atomic_load_n(&run->bin, __ATOMIC_RELAXED);
-	const struct samples *samples = samples_of(arena);
+	struct arena *arena = bin == NULL ? NULL : arena_of(__atomic_load_n(&run->arena, __ATOMIC_RELAXED));
+	const struct samples *samples = arena == NULL ? NULL : samples_of(arena);
 
 	return samples != NULL && (uintptr_t)bin - (uintptr_t)samples < sizeof *samples ? bin : NULL;
 }

@@ -28,8 +28,8 @@ static inline bool samples_has(const struct run *run, unsigned word)
 	return word_class(word) == 0 && word != 0 && run != NULL && run->bin != NULL;
 }
 
-// The bin of a run that may be, or become, anything meanwhile; NULL: it is none of the arena's for samples.
-struct bin *samples_bin(struct arena *arena, const struct run *run);
+// The bin of a run that may be, or become, anything meanwhile; NULL: it is none for samples.
+struct bin *samples_bin(const struct run *run);
 
 // An object of a small class; `tally` may be 0. NULL: no memory.
 void *samples_alloc(struct arena *arena, unsigned class, uint32_t tally);
