@@ -73,6 +73,29 @@ static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr
 	slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
 }
 
+// Takes up to `count` of the buffers that one word of the bitmap tells, the first of which lies at `first`. Where the free ones lie side by
+// side, as in a slab that was not used yet, their addresses are counted up and not looked for bit by bit. Returns how many.
+static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, void **end, size_t count)
+{
+	uint64_t bits = *word, behind = bits + (bits & -bits);
+	size_t got = 0;
+
+	if ((bits & behind) == 0 && bits != 0) {
+		unsigned from = first_bit(bits), to = behind == 0 ? 64 : first_bit(behind);
+		uintptr_t buffer = first + from * size;
+
+		count = min_size(count, to - from);
+		for (; got < count; buffer += size)
+			end[-++got] = (void *)buffer;
+		*word = got == to - from ? 0 : bits >> (from + got) << (from + got);
+		return got;
+	}
+	for (; bits != 0 && got < count; bits &= bits - 1)
+		end[-++got] = (void *)(first + first_bit(bits) * size);
+	*word = bits;
+	return got;
+}
+
 // Takes up to `count` buffers in address order, written downwards from `end`. Returns how many.
 static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
@@ -82,12 +105,10 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 	slab->run.free_count -= (uint32_t)left;
 	slab->run.taken = true;
 	for (count = left; left > 0; word++) {
-		uint64_t bits = slab->bitmap[word];
-		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
+		size_t got = take_of_word(&slab->bitmap[word], run_start(&slab->run) + word * 64 * shape->size, shape->size, end, left);
 
-		for (; bits != 0 && left > 0; bits &= bits - 1, left--)
-			*--end = (void *)(first + first_bit(bits) * (uintptr_t)shape->size);
-		slab->bitmap[word] = bits;
+		end -= got;
+		left -= got;
 		slab->run.first_word = (uint32_t)word;
 	}
 	if (UNLIKELY(slab->run.given != 0))
@@ -359,22 +380,51 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 	return BIN_OK;
 }
 
+// How many of the rounds, from the first on, lie one buffer apart, upwards or downwards (`apart` bytes), of `most` that may.
+static inline size_t side_by_side(void *const *rounds, size_t most, intptr_t apart)
+{
+	uintptr_t expected = (uintptr_t)rounds[0] + (uintptr_t)apart;
+	size_t count = 1;
+
+	for (; count < most && (uintptr_t)rounds[count] == expected; count++)
+		expected += (uintptr_t)apart;
+	return count;
+}
+
+// Sets the bits of the buffers from the first round on that lie side by side and in one word of the bitmap, or that of the first: what was
+// allocated one after the other is often freed so. Returns how many; 0: the first is no live buffer. `index`: its number, or −1.
+static inline size_t set_bits(struct slab *slab, const struct slab_shape *shape, long index, void *const *rounds, size_t count)
+{
+	unsigned bit = index & 63;
+	bool down = count > 1 && rounds[1] < rounds[0];
+	size_t room = down ? bit + 1 : min_size(64 - bit, slab_buffers(slab, shape) - (size_t)index);
+	size_t together = side_by_side(rounds, min_size(count, room), down ? -(intptr_t)shape->size : (intptr_t)shape->size);
+	uint64_t *word = &slab->bitmap[index / 64], bits = ~0ull >> (64 - together) << (down ? bit + 1 - together : bit);
+
+	if (UNLIKELY((*word & bits) != 0))
+		return set_bit(slab, index) == BIN_OK;
+	*word |= bits;
+	return together;
+}
+
 // Puts back those of the rounds, from the first on, that lie in a slab which has free buffers already. Returns how many;
 // stops as well at what is no live buffer.
 static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct slab *slab, void *const *rounds, size_t count,
 						      struct heap_node **emptied)
 {
-	uint32_t least = slab->run.first_word, done;
+	uint32_t least = slab->run.first_word;
+	size_t done = 0, set;
 
-	for (done = 0; done < count && lies_in(slab, &bin->shape, rounds[done]); done++) {
+	for (; done < count && lies_in(slab, &bin->shape, rounds[done]); done += set) {
 		long index = slab_index(slab, &bin->shape, rounds[done]);
 
-		if (UNLIKELY(set_bit(slab, index) != BIN_OK))
+		set = index < 0 ? 0 : set_bits(slab, &bin->shape, index, rounds + done, count - done);
+		if (UNLIKELY(set == 0))
 			break;
 		least = lower(least, (uint32_t)index / 64);
 	}
 	slab->run.first_word = least;
-	slab->run.free_count += done;
+	slab->run.free_count += (uint32_t)done;
 	if (done > 0 && slab->run.free_count == slab_buffers(slab, &bin->shape))
 		slab_emptied(bin, slab, emptied);
 	return done;

@@ -1,5 +1,5 @@
 // Tests slab/bin.h: filling and draining against a model that knows every buffer, the order of addresses, the one empty slab
-// that is kept, what is found out about addresses that are no live buffers, and lines of two threads' own.
+// that is kept, what is found out about addresses that are no live buffers, stretches of neighbours, and lines of two threads' own.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "slab/bin.h"
 
@@ -378,6 +378,65 @@ static void findings(unsigned class) {
     bin_trim(&other.bin, true);
 }
 
+// Rounds in stretches of neighbours, upwards and downwards, some of them free already and some behind the last buffer: just those before the
+// first bad one are put back, and what is taken again are the lowest.
+static void stretches(unsigned class) {
+    static struct fixture fixture;
+    static bool used[BUFFERS_MOST];
+    struct bin *bin = &fixture.bin;
+    size_t buffers, places, done;
+    void *rounds[BATCH_MOST];
+
+    fixture_make(&fixture, class);
+    memset(used, 0, sizeof used);
+    CHECK(bin_grow(bin));
+    struct slab *slab = (struct slab *)(void *)bin->partial;
+    uintptr_t start = run_start(&slab->run);
+    buffers = bin->shape.buffers;
+    places = (bin->shape.slab_bytes + bin->shape.size - 1) / bin->shape.size;
+    for (int turn = 0; turn < 4000; turn++) {
+        size_t wanted = 1 + random_below(&random_source, turn % 100 == 0 ? BATCH_MOST : 20), got, filled = 0, good = 0;
+
+        for (got = bin_fill(bin, rounds, wanted); got > 0; got--) {
+            size_t lowest = 0;
+
+            while (used[lowest])
+                lowest++;
+            CHECK_EQ((uintptr_t)rounds[wanted - 1], start + lowest * bin->shape.size);
+            used[lowest] = true;
+            wanted--;
+        }
+        while (filled < BATCH_MOST && random_below(&random_source, 4) != 0) {
+            size_t at = random_below(&random_source, places), length = random_below(&random_source, 40);
+            bool down = random_below(&random_source, 2) == 0;
+
+            for (; length > 0 && filled < BATCH_MOST && at < places; length--, at += down ? (size_t)-1 : 1)
+                if (used[at] || random_below(&random_source, 50) == 0)
+                    rounds[filled++] = (void *)(start + at * bin->shape.size);
+        }
+        enum bin_finding wanted_finding = BIN_OK, finding = bin_drain(bin, rounds, filled, &done);
+
+        for (; good < filled && wanted_finding == BIN_OK; good++) {
+            size_t at = ((uintptr_t)rounds[good] - start) / bin->shape.size;
+
+            wanted_finding = at >= buffers ? BIN_NOT_A_START : used[at] ? BIN_OK : BIN_FREE_ALREADY;
+            used[at] = false;
+        }
+        CHECK_EQ(finding, wanted_finding);
+        CHECK_EQ(done, good - (wanted_finding != BIN_OK));
+        for (size_t i = 0; i < buffers; i++)
+            CHECK_EQ(slab->bitmap[i / 64] >> i % 64 & 1, !used[i]);
+        bin_check(bin);
+    }
+    for (size_t i = 0; i < buffers; i++) {
+        rounds[0] = (void *)(start + i * bin->shape.size);
+        if (used[i])
+            CHECK_EQ(bin_drain(bin, rounds, 1, &done), BIN_OK);
+    }
+    bin_trim(bin, true);
+    pages_purge(&fixture.pages, 0);
+}
+
 // Two threads that take one at a time: each gets eight neighbours for itself, as long as eight are free; every buffer is given once.
 static void one_by_one(unsigned class, const void *first) {
     static int owner[BUFFERS_MOST / 8], given[BUFFERS_MOST];
@@ -426,6 +485,10 @@ int main(void) {
     for (unsigned class = 1; class < SLAB_CLASSES; class += 5)
         random_run(class);
     random_run(SLAB_CLASSES - 1);
+    stretches(size_class(16));
+    stretches(size_class(48));
+    stretches(size_class(112));
+    stretches(size_class(640));
     hysteresis();
     trim_by_interval();
     larger_slabs(size_class(256));
