@@ -25,7 +25,10 @@ void magazines_init(void)
 
 void magazine_clear(struct magazine *magazine, uintptr_t word)
 {
-	for (unsigned i = 0; i < magazine->capacity; i++)
+	unsigned capacity = magazine->capacity;
+
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < capacity; i++)
 		magazine->round[i] = (void *)word;
 	magazine->rounds = 0;
 }

@@ -73,6 +73,13 @@ static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr
 	slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
 }
 
+// Nobody has touched it lately: it is on its way to the cache before the program writes to it.
+static inline void *on_its_way(uintptr_t buffer)
+{
+	__builtin_prefetch((void *)buffer, 1);
+	return (void *)buffer;
+}
+
 // Takes up to `count` of the buffers that one word of the bitmap tells, the first of which lies at `first`. Where the free ones lie side by
 // side, as in a slab that was not used yet, their addresses are counted up and not looked for bit by bit. Returns how many.
 static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, void **end, size_t count)
@@ -85,13 +92,14 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 		uintptr_t buffer = first + from * size;
 
 		count = min_size(count, to - from);
+#pragma GCC unroll 4
 		for (; got < count; buffer += size)
-			end[-++got] = (void *)buffer;
+			end[-++got] = on_its_way(buffer);
 		*word = got == to - from ? 0 : bits >> (from + got) << (from + got);
 		return got;
 	}
 	for (; bits != 0 && got < count; bits &= bits - 1)
-		end[-++got] = (void *)(first + first_bit(bits) * size);
+		end[-++got] = on_its_way(first + first_bit(bits) * size);
 	*word = bits;
 	return got;
 }
@@ -381,13 +389,13 @@ static inline enum bin_finding set_free(struct bin *bin, struct slab *slab, long
 }
 
 // How many of the rounds, from the first on, lie one buffer apart, upwards or downwards (`apart` bytes), of `most` that may.
-static inline size_t side_by_side(void *const *rounds, size_t most, intptr_t apart)
+static inline size_t side_by_side(void *const *rounds, size_t most, uintptr_t apart)
 {
-	uintptr_t expected = (uintptr_t)rounds[0] + (uintptr_t)apart;
+	uintptr_t expected = (uintptr_t)rounds[0] + apart;
 	size_t count = 1;
 
 	for (; count < most && (uintptr_t)rounds[count] == expected; count++)
-		expected += (uintptr_t)apart;
+		expected += apart;
 	return count;
 }
 
@@ -398,7 +406,7 @@ static inline size_t set_bits(struct slab *slab, const struct slab_shape *shape,
 	unsigned bit = index & 63;
 	bool down = count > 1 && rounds[1] < rounds[0];
 	size_t room = down ? bit + 1 : min_size(64 - bit, slab_buffers(slab, shape) - (size_t)index);
-	size_t together = side_by_side(rounds, min_size(count, room), down ? -(intptr_t)shape->size : (intptr_t)shape->size);
+	size_t together = side_by_side(rounds, min_size(count, room), down ? -shape->size : shape->size);
 	uint64_t *word = &slab->bitmap[index / 64], bits = ~0ull >> (64 - together) << (down ? bit + 1 - together : bit);
 
 	if (UNLIKELY((*word & bits) != 0))
