@@ -95,9 +95,7 @@ static size_t capacity_bytes(const struct front *front)
 	return bytes;
 }
 
-// A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
-// made up for.
-static void make_up_for_magazines(struct front *front)
+void front_make_up_for_magazines(struct front *front)
 {
 	static _Atomic size_t most;
 	size_t bytes = magazines_bytes(), before = atomic_load_explicit(&most, memory_order_relaxed);
@@ -110,14 +108,10 @@ static void make_up_for_magazines(struct front *front)
 
 struct magazine *front_new_magazine(struct front *front, unsigned class)
 {
-	struct magazine *magazine;
-
 	if (front->capacity[class] == 0)
 		front_set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
 						    front_most_rounds(class)));
-	magazine = magazine_create(front->capacity[class], front_word(front, class));
-	make_up_for_magazines(front);
-	return magazine;
+	return magazine_create(front->capacity[class], front_word(front, class));
 }
 
 // 2001, §3.4, with misses for contention.

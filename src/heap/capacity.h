@@ -19,6 +19,10 @@ void front_begin_again(struct front *front, unsigned class, struct magazine *emp
 // An empty magazine as large as the next shall be. NULL: no memory.
 struct magazine *front_new_magazine(struct front *front, unsigned class);
 
+// A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
+// made up for with dirty pages.
+void front_make_up_for_magazines(struct front *front);
+
 // An empty one made as large; NULL: it has not that many slots, and is gone. The second counts an exchange of loaded and previous.
 struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty);
 struct magazine *front_outgrown(struct front *front, unsigned class, struct magazine *empty);

@@ -76,7 +76,6 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 			magazine->round[i] = (void *)front_word(front, class);
 	}
 	magazine->rounds = (uint32_t)got;
-	prefetch_objects(magazine);
 	front->batch[class] = (uint8_t)front_next_batch(front->batch[class], magazine->capacity);
 	front_load(front, class, magazine);
 	return true;
@@ -256,6 +255,15 @@ static unsigned rounds_for_rest(const struct front *front, unsigned class, const
 	return (unsigned)max_size(LEAST_AFTER_A_RUN, left);
 }
 
+// For what is freed. When the heap grows instead, it needs the dirty pages itself, the rest of its newest huge page above all.
+static struct magazine *new_magazine_to_fill(struct front *front, unsigned class)
+{
+	struct magazine *magazine = front_new_magazine(front, class);
+
+	front_make_up_for_magazines(front);
+	return magazine;
+}
+
 // What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
 static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
 {
@@ -266,7 +274,7 @@ static struct magazine *next_magazine(struct front *front, unsigned class, const
 	if (!ends)
 		empty = front_grown(front, class, empty);
 	if (empty == NULL)
-		empty = front_new_magazine(front, class);
+		empty = new_magazine_to_fill(front, class);
 	if (!ends)
 		front_grow_capacity(front, class);
 	if (empty != NULL && rest < empty->capacity)
@@ -293,7 +301,7 @@ static bool make_room(struct front *front, unsigned class)
 		return true;
 	}
 	if (loaded == NULL || previous == NULL) {
-		empty = front_new_magazine(front, class);
+		empty = new_magazine_to_fill(front, class);
 		if (empty == NULL)
 			return empty_in_place(front, class, loaded);
 		if (loaded != NULL)

@@ -403,10 +403,14 @@ static inline size_t side_by_side(void *const *rounds, size_t most, uintptr_t ap
 // allocated one after the other is often freed so. Returns how many; 0: the first is no live buffer. `index`: its number, or −1.
 static inline size_t set_bits(struct slab *slab, const struct slab_shape *shape, long index, void *const *rounds, size_t count)
 {
+	uintptr_t apart = count > 1 ? (uintptr_t)rounds[1] - (uintptr_t)rounds[0] : 0;
+	bool down = apart == -shape->size;
+
+	if (index < 0 || (apart != shape->size && !down))
+		return set_bit(slab, index) == BIN_OK;
 	unsigned bit = index & 63;
-	bool down = count > 1 && rounds[1] < rounds[0];
 	size_t room = down ? bit + 1 : min_size(64 - bit, slab_buffers(slab, shape) - (size_t)index);
-	size_t together = side_by_side(rounds, min_size(count, room), down ? -shape->size : shape->size);
+	size_t together = side_by_side(rounds, min_size(count, room), apart);
 	uint64_t *word = &slab->bitmap[index / 64], bits = ~0ull >> (64 - together) << (down ? bit + 1 - together : bit);
 
 	if (UNLIKELY((*word & bits) != 0))
@@ -426,7 +430,7 @@ static __attribute__((noinline)) size_t put_back_more(struct bin *bin, struct sl
 	for (; done < count && lies_in(slab, &bin->shape, rounds[done]); done += set) {
 		long index = slab_index(slab, &bin->shape, rounds[done]);
 
-		set = index < 0 ? 0 : set_bits(slab, &bin->shape, index, rounds + done, count - done);
+		set = set_bits(slab, &bin->shape, index, rounds + done, count - done);
 		if (UNLIKELY(set == 0))
 			break;
 		least = lower(least, (uint32_t)index / 64);
