@@ -170,7 +170,7 @@ void base_free_table(void *table, size_t size)
 	free_pages(table, size);
 }
 
-void *base_alloc_pages(size_t size)
+COLD void *base_alloc_pages(size_t size)
 {
 	size = round_up(size, os_page_size());
 	void *pages = os_pages_map(size);

@@ -200,9 +200,9 @@ int control_by_mib(const size_t *mib, size_t length, void *oldp, size_t *oldlenp
 
 void controls_print(void (*put)(void *argument, const char *line), void *argument)
 {
-	static const char *const types[] = { "-", "bool", "unsigned", "uint32_t", "uint64_t", "int64_t", "size_t", "ssize_t",
-					     "const char *", "pointer", "uint64_t[2]", "struct" };
-	static const char *const accesses[] = { "act", "read", "read, write", "see meaning" };
+	static const char types[][16] = { "-", "bool", "unsigned", "uint32_t", "uint64_t", "int64_t", "size_t", "ssize_t",
+					  "const char *", "pointer", "uint64_t[2]", "struct" };
+	static const char accesses[][12] = { "act", "read", "read, write", "see meaning" };
 	const char *meaning = meanings;
 
 	for (size_t i = 0; i < control_count; i++, meaning += strlen(meaning) + 1) {

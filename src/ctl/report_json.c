@@ -104,7 +104,7 @@ static void controls_below(struct report *report, const char *object, const char
 // The settings of the profiler, when it was asked for.
 static void profiler(struct report *report)
 {
-	static const char *const names[] = { "prof.thread_active_init", "prof.active", "prof.gdump", "prof.interval", "prof.lg_sample" };
+	static const char names[][24] = { "prof.thread_active_init", "prof.active", "prof.gdump", "prof.interval", "prof.lg_sample" };
 
 	open_object(report, "prof");
 	for (size_t i = 0; i < control_count; i++)

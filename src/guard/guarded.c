@@ -19,7 +19,7 @@
 static _Atomic uint32_t mtbf;
 static _Atomic uint64_t operations;
 
-static const char *const taken_back_by[] = {
+static const char taken_back_by[][72] = {
 	[GUARD_MALLOC] = "allocated by malloc, not to be freed with this function",
 	[GUARD_UMEM] = "allocated by umem_alloc, to be freed with umem_free",
 	[GUARD_UMEM_ALIGN] = "allocated by umem_alloc_align, to be freed with umem_free_align",
@@ -155,7 +155,7 @@ static void *allocation_failed(struct guard_cache *cache, size_t size)
 	return NULL;
 }
 
-static const char *const alloc_call[] = { "malloc", "umem_alloc", "umem_alloc_align", "umem_cache_alloc" };
+static const char alloc_call[][20] = { "malloc", "umem_alloc", "umem_alloc_align", "umem_cache_alloc" };
 
 void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)
 {

@@ -129,7 +129,7 @@ uint64_t guard_log_written(enum guard_log log)
 
 const char *guard_log_name(enum guard_log log)
 {
-	static const char *const names[GUARD_LOGS] = { "transaction", "contents", "fail", "slab" };
+	static const char names[GUARD_LOGS][12] = { "transaction", "contents", "fail", "slab" };
 
 	return names[log];
 }

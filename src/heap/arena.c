@@ -108,7 +108,7 @@ bool arena_slabs_are_sparse(const struct arena *arena, unsigned class)
 	       free_bytes > pages_active_bytes(&arena->pages) >> LG_SPARSE_HEAP;
 }
 
-static bool depots_hold_much(const struct arena *arena)
+static __attribute__((noinline)) bool depots_hold_much(const struct arena *arena)
 {
 	size_t active = pages_active_bytes(&arena->pages), held = arena_depot_bytes(arena);
 

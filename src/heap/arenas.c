@@ -46,7 +46,7 @@ void arenas_set_source(struct extent_hooks_s *hooks)
 	arenas.source = hooks;
 }
 
-static struct arena *arena_create(unsigned id, bool is_explicit)
+static COLD struct arena *arena_create(unsigned id, bool is_explicit)
 {
 	struct arena *arena = base_alloc_pages(sizeof *arena);
 
@@ -138,7 +138,7 @@ static void enter_in_table(unsigned id, struct arena *arena)
 }
 
 // A new arena is mapped without the lock: threads that begin at the same time may each make one, and all but one of them are unmapped again.
-struct arena *arena_make_automatic(unsigned id)
+COLD struct arena *arena_make_automatic(unsigned id)
 {
 	struct arena *fresh = arena_of(id);
 

@@ -50,7 +50,7 @@ static void caches_begin(void)
 	}
 }
 
-void debug_begin(void)
+COLD void debug_begin(void)
 {
 	if (umem_debugging()) {
 		guard_init();

@@ -115,7 +115,7 @@ static struct arena *arena_for_front(void)
 }
 
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
-static struct front *front_create(void)
+static COLD struct front *front_create(void)
 {
 	struct arena *arena = heap_ready() && !words.ended ? arena_for_front() : NULL;
 	struct front *front = arena == NULL ? NULL : front_create_cache(arena);

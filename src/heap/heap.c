@@ -67,36 +67,42 @@ static void take_umem_options(void)
 		strcpy(options.heap_source, "sbrk");
 }
 
-bool heap_ready(void)
+// Under the lock of the first use.
+static COLD bool make_ready(void)
 {
-	bool done = atomic_load_explicit(&ready, memory_order_acquire);
+	options_read();
+	if (!page_map_init() || !chunks_init())
+		return false;
+	magazines_init();
+	caches_init(heap_trim, reclaim_expect_bytes, sampling_object_moved);
+	os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
+	take_umem_options();
+	if (options.heap_source[0] != '\0')
+		arenas_set_source(source_of_words(options.heap_source));
+	debug_begin();
+	close_doors_by_options();
+	sampling_init();
+	fronts_watch_sizes();
+	interval_init();
+	atomic_store_explicit(&ready, true, memory_order_release);
+	return true;
+}
 
-	if (LIKELY(done))
-		return true;
+static COLD bool first_use_begins(void)
+{
+	bool done;
+
 	mutex_lock(&first_use);
-	done = atomic_load_explicit(&ready, memory_order_relaxed);
-	if (!done) {
-		options_read();
-		done = page_map_init() && chunks_init();
-		if (done) {
-			magazines_init();
-			caches_init(heap_trim, reclaim_expect_bytes, sampling_object_moved);
-			os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
-			take_umem_options();
-			if (options.heap_source[0] != '\0')
-				arenas_set_source(source_of_words(options.heap_source));
-			debug_begin();
-			close_doors_by_options();
-			sampling_init();
-			fronts_watch_sizes();
-			interval_init();
-			atomic_store_explicit(&ready, true, memory_order_release);
-		}
-	}
+	done = atomic_load_explicit(&ready, memory_order_relaxed) || make_ready();
 	mutex_unlock(&first_use);
 	if (done)
 		sampling_look();
 	return done;
+}
+
+bool heap_ready(void)
+{
+	return LIKELY(atomic_load_explicit(&ready, memory_order_acquire)) || first_use_begins();
 }
 
 void *heap_no_memory(void)

@@ -110,7 +110,7 @@ void sampling_let_read(void)
 		os_memory_let_read();
 }
 
-void sampling_init(void)
+COLD void sampling_init(void)
 {
 	struct profile_settings *settings = &profile_settings;
 	bool wanted = options.prof || options.prof_leak;

@@ -37,6 +37,10 @@ enum { RSEQ_CPU_ID = 4, RSEQ_CS = 8 };
 // may sleep for some microseconds.
 bool os_rseq_init(void);
 
+// Writes addresses into the descriptors, which as linked tell distances: a part of os_rseq_init, alone for who has sequences and no area
+// (tests/rseq/emulated.c). Once.
+void os_rseq_complete(void);
+
 // Numbers are below this: processors that the machine may ever have. Reads a file: ask once.
 unsigned os_rseq_numbers(void);
 

@@ -11,7 +11,7 @@
 	".pushsection __rseq_cs, \"aw\"\n\t"                         \
 	".balign 32\n"                                               \
 	"3:\t.long 0, 0\n\t" /* version, flags */                    \
-	".quad 1f, 2f - 1f, 4f\n\t"                                  \
+	".quad 1f - 3b, 2f - 1f, 4f - 3b\n\t" /* till os_rseq_init */ \
 	".popsection\n"                                              \
 	"7:\tadrp " scratch ", 3b\n\t"                               \
 	"add " scratch ", " scratch ", :lo12:3b\n\t"                 \

@@ -66,6 +66,25 @@ static bool kernel_reads_descriptors(void)
 	return false;
 }
 
+// As the linker left them, descriptors tell start and abort by their distance from themselves: addresses would be written into each
+// process when it is loaded, and few use sequences.
+struct descriptor {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+} __attribute__((aligned(32)));
+
+extern struct descriptor __start___rseq_cs[] HIDDEN, __stop___rseq_cs[] HIDDEN; // named by the linker
+
+void os_rseq_complete(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	for (struct descriptor *descriptor = __start___rseq_cs; descriptor < __stop___rseq_cs; descriptor++) {
+		descriptor->start += (uintptr_t)descriptor;
+		descriptor->abort += (uintptr_t)descriptor;
+	}
+#endif
+}
+
 static bool can_fence(void)
 {
 	long commands = syscall(SYS_membarrier, QUERY, 0, 0);
@@ -77,8 +96,12 @@ static bool can_fence(void)
 bool os_rseq_init(void)
 {
 	int saved = errno;
-	bool good = find_area() && number_is_true() && can_fence() && kernel_reads_descriptors();
+	bool good = find_area() && number_is_true() && can_fence();
 
+	if (good) {
+		os_rseq_complete();
+		good = kernel_reads_descriptors();
+	}
 	errno = saved;
 	return good;
 }

@@ -13,7 +13,7 @@
 	".pushsection __rseq_cs, \"aw\"\n\t"                         \
 	".balign 32\n"                                               \
 	"3:\t.long 0, 0\n\t" /* version, flags */                    \
-	".quad 1f, 2f - 1f, 4f\n\t"                                  \
+	".quad 1f - 3b, 2f - 1f, 4f - 3b\n\t" /* till os_rseq_init */ \
 	".popsection\n"                                              \
 	"7:\tleaq 3b(%%rip), " scratch "\n\t"                        \
 	"movq " scratch ", %%fs:8(%[area])\n" /* rseq_cs */          \

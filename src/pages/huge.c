@@ -55,7 +55,7 @@ static bool is_small_object(size_t size, enum use use)
 	return use <= USE_OBJECT && size < CHUNK_BYTES;
 }
 
-static bool heap_will_fill(struct pages *pages, size_t size, enum use use)
+static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
 	size_t active = pages_active_bytes(pages), others = is_small_object(size, use) ? active : active - min_size(size, active);
 	bool fast = grows_fast(pages, size) ||
@@ -85,7 +85,7 @@ static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t si
 		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
 }
 
-void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
+COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	bool always = options.thp == THP_ALWAYS;
 

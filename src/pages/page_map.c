@@ -126,7 +126,7 @@ static bool region_make(unsigned lg_region)
 	return true;
 }
 
-bool page_map_init(void)
+COLD bool page_map_init(void)
 {
 	if (page_map_end != 0)
 		return true;

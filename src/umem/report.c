@@ -19,7 +19,7 @@
 #include "watch/request.h"
 
 static const struct request {
-	const char *name;
+	char name[16];
 	int (*write)(struct out *out, const char *rest);
 	bool needs_debugging;
 } requests[] = {

@@ -17,8 +17,8 @@
 #include "umem/report.h"
 #include "vmag/vmem.h"
 
-static const char *const state_names[] = { "live", "being freed", "freed" };
-static const char *const event_names[] = { "", "alloc", "free", "fail", "make", "destroy" };
+static const char state_names[][12] = { "live", "being freed", "freed" };
+static const char event_names[][8] = { "", "alloc", "free", "fail", "make", "destroy" };
 
 // Buffers of one cache that were allocated by the same stack.
 struct group {
@@ -385,8 +385,8 @@ static void write_heap_object(struct out *out, uintptr_t address)
 
 static void write_area(struct out *out, uintptr_t address)
 {
-	static const char *const names[] = { "data of the program or a library", "a mapped file", "shared memory", "a stack",
-					     "memory of brk", "anonymous memory, not of the heap", "memory of the kernel" };
+	static const char names[][36] = { "data of the program or a library", "a mapped file", "shared memory", "a stack",
+					  "memory of brk", "anonymous memory, not of the heap", "memory of the kernel" };
 	const char *what = "nothing: no memory is there";
 	struct os_areas areas;
 	struct os_area area;

@@ -10,6 +10,9 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CACHE_LINE 64
 
+// Runs once in a process, or seldom: compiled for size.
+#define COLD __attribute__((cold))
+
 // Data that the fast path reads is reached without a detour through the table of global offsets.
 #define HIDDEN __attribute__((visibility("hidden")))
 

@@ -60,7 +60,7 @@ static void rehash(struct vmem *arena, struct vmem_segment **old, unsigned lg_ol
 		}
 }
 
-void vmem_hash_resize(struct vmem *arena)
+COLD void vmem_hash_resize(struct vmem *arena)
 {
 	mutex_lock(&arena->lock);
 	unsigned lg_old = arena->lg_buckets, lg_new = lg_wanted(arena);

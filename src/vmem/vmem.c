@@ -123,7 +123,7 @@ static size_t import_size(const struct vmem *arena, size_t size, const struct vm
 }
 
 // Imports a span and allocates. Others may have freed enough meanwhile: if the span is not touched, it goes back at once.
-static struct vmem_piece import_and_take(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
+static COLD struct vmem_piece import_and_take(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 					 enum vmem_policy policy, int flags, bool thorough)
 {
 	struct vmem_piece piece = none;

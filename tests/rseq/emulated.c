@@ -32,6 +32,7 @@ int main(void) {
     static struct shared memory;
 
     shared = &memory;
+    os_rseq_complete();
     os_rseq_area = (char *)&area - (char *)rseq_field(0);
     tell("{\"before\": %lu", (uintptr_t)before);
     tell(", \"after\": %lu", (uintptr_t)after);
