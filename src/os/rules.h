@@ -23,4 +23,5 @@ struct os_rules {
 };
 
 // As os_stack_walk. Changes errno.
-size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk);
+size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk,
+		     size_t *kept);

@@ -12,6 +12,7 @@
 #include "os/memory.h"
 #include "os/module.h"
 #include "os/stack_range.h"
+#include "os/walk.h"
 #include "util/bits.h"
 
 // The kernel's frame, above the stack pointer at a handler's return.
@@ -46,7 +47,7 @@ struct walker {
 	struct os_rules *rules;
 	uint64_t generation;
 	const struct os_stack_range *range;
-	struct os_walk *walk;
+	struct walking walking;
 	uintptr_t page; // the last that was found readable
 	bool guesses;   // went by a frame pointer that need not be one: what comes may be left-overs, of what others take away meanwhile
 	struct place place;
@@ -102,20 +103,10 @@ static inline struct os_frame_rule rule_at(struct walker *walker)
 	return rule;
 }
 
-static inline void note(struct os_walk *walk, uintptr_t at, uintptr_t value)
-{
-	if (walk->count == OS_WALK_MOST) {
-		walk->first = 0;
-		return;
-	}
-	walk->read[walk->count].word.at = at;
-	walk->read[walk->count++].word.value = value;
-}
-
 // A word that is not in the range: of a coroutine's stack, say.
 __attribute__((noinline, no_sanitize("address"))) static bool load_elsewhere(struct walker *walker, uintptr_t at, uintptr_t *value)
 {
-	walker->walk->first = 0;
+	walker->walking.lost = true;
 	if (walker->guesses)
 		return os_memory_peek(value, (const void *)at, sizeof *value);
 	if (!os_word_is_readable(at, &walker->page))
@@ -132,8 +123,7 @@ __attribute__((no_sanitize("address"))) static inline bool load(struct walker *w
 	if (UNLIKELY(!os_stack_range_has(walker->range, at)))
 		return load_elsewhere(walker, at, value);
 	*value = *(const uintptr_t *)at;
-	if (walker->walk->first != 0)
-		note(walker->walk, at, *value);
+	walking_note(&walker->walking, at, *value);
 	return true;
 }
 
@@ -141,6 +131,7 @@ static inline bool read_frame_pointer(struct walker *walker)
 {
 	struct place *place = &walker->place;
 
+	walking_frame_used(&walker->walking);
 	if (place->frame_at != 0 && !load(walker, place->frame_at, &place->frame))
 		return false;
 	place->frame_at = 0;
@@ -152,10 +143,11 @@ static bool go_to_signal(struct walker *walker)
 	struct place *place = &walker->place;
 	uintptr_t context = place->stack + CONTEXT;
 
+	walking_frame_unused(&walker->walking);
 	place->frame_at = context + CONTEXT_FRAME;
 	place->link = CONTEXT_LINK == 0 ? 0 : context + CONTEXT_LINK;
 	place->is_exact = true;
-	return load(walker, context + CONTEXT_CODE, &place->code) && load(walker, context + CONTEXT_STACK, &place->stack);
+	return load(walker, context + CONTEXT_STACK, &place->stack) && load(walker, context + CONTEXT_CODE, &place->code);
 }
 
 // Outwards, and not absurdly far.
@@ -188,6 +180,8 @@ static inline bool go_by_rule(struct walker *walker, struct os_frame_rule rule)
 	struct place *place = &walker->place;
 	uintptr_t cfa, code_at;
 
+	if (rule.frame_is_saved && !rule.by_frame && !rule.frame_by_frame)
+		walking_frame_unused(&walker->walking);
 	if (rule.by_frame || rule.frame_by_frame)
 		if (!read_frame_pointer(walker))
 			return false;
@@ -216,23 +210,34 @@ static inline bool go_out(struct walker *walker)
 	return rule.kind == FRAME_UNKNOWN && go_by_frame(walker);
 }
 
-size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk)
+// The state of a walk is known by where the return address was and where the frame pointer is; behind a handler's return it is not.
+static inline bool meets(struct walker *walker)
+{
+	const struct place *place = &walker->place;
+	bool is_plain = !place->is_exact && place->link == 0 && place->frame_at != 0;
+
+	return walking_meets(&walker->walking, place->stack - sizeof place->stack, is_plain ? place->frame_at : WORD_FRAME_ALONE);
+}
+
+size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk,
+		     size_t *kept)
 {
 	struct walker walker = {
-		.rules = rules, .range = range, .walk = walk, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
+		.rules = rules, .range = range, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
 		.page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), .place = { .stack = frame + FRAME_BYTES, .frame_at = frame },
 	};
+	bool met = false, more;
 	size_t count = 0;
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
-	walk->generation = (uint32_t)walker.generation;
-	if (!load(&walker, frame + sizeof frame, &walker.place.code))
-		return 0;
-	while (count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE) {
+	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame, range);
+	more = load(&walker, frame + sizeof frame, &walker.place.code);
+	while (more && count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE && !(met = meets(&walker))) {
 		frames[count++] = walker.place.code;
-		if (!go_out(&walker))
-			break;
+		more = go_out(&walker);
 	}
+	walker.walking.lost |= count == depth && !met;
+	*kept = walking_end(&walker.walking, met);
 	return count;
 }

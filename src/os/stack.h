@@ -43,32 +43,29 @@ unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 // The same by the system's unwinder.
 size_t os_stack_system(uintptr_t *frames, size_t depth);
 
-// A walk up the thread's own stack: every word that it read.
-enum { OS_WALK_MOST = 40 };
+// The last walk of one thread up its own stack: every word that it read, innermost first, at the array's end. The next walk ends where it comes to a
+// frame of this one, by the same state of the walk, if all words further out are as they were: it would find the same again. All zero at first.
+enum { OS_WALK_MOST = 128 };
 struct os_walk {
-	uintptr_t first; // 0: none
-	uint32_t count;
+	uint32_t count; // of words; 0: nothing is kept
 	uint32_t generation; // of what was known of code; 0: by frame pointers
-	union {
-		struct {
-			uintptr_t next, code;
-		} link; // by frame pointers: each leads to the next
-		struct {
-			uintptr_t at, value;
-		} word; // by tables
-	} read[OS_WALK_MOST];
+	struct os_walk_word {
+		uintptr_t at, value;
+		uintptr_t frame_at; // WORD_…, or of a return address: where the frame pointer is, by which one goes on from there
+		uintptr_t frames;   // of a return address: how many there are from this one outwards
+	} word[OS_WALK_MOST + 1]; // and the end's mark
 };
+enum { WORD_OTHER, WORD_FRAME_ALONE, WORD_FRAME }; // no return address; one where no walk can end; one for which no frame pointer matters
 
 // The frame that returns into the program, out of this library: `frame` or one further out. `frame` is one of this library's functions.
 uintptr_t os_stack_outside(uintptr_t frame);
 
-// Return addresses as above, from that frame on; by tables, with what is kept of them in `rules`, or (NULL) by frame pointers. `walk` is what
-// it read; none if it was too long, or left the range.
+// Return addresses as above, from that frame on; by tables, with what is kept of them in `rules`, or (NULL) by frame pointers. Only those further in
+// than where it met the last walk: `*kept` outermost ones are the same as then. `walk` becomes this one; nothing if this was too long, did not come
+// to its end, or left the range.
 struct os_rules;
-size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk);
-
-// Whether those words are as they were, so that a walk would find the same. `frame` is in the same thread, and the same one.
-bool os_walk_holds(const struct os_walk *walk, uintptr_t frame);
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk,
+		     size_t *kept);
 
 // Whether the calling thread is in a signal handler, as far as `depth` return addresses by frame pointers tell: one is where the kernel
 // lets handlers return to.

@@ -20,6 +20,7 @@
 #include "os/rules.h"
 #include "os/stack_range.h"
 #include "os/symbol.h"
+#include "os/walk.h"
 #include "util/format.h"
 
 
@@ -58,54 +59,62 @@ static inline bool is_ours(uintptr_t address)
 	return address >= (uintptr_t)__ehdr_start && address < code_end();
 }
 
-static void note(struct os_walk *walk, uintptr_t next, uintptr_t code)
-{
-	if (walk->count == OS_WALK_MOST) {
-		walk->first = 0;
-		return;
-	}
-	walk->read[walk->count].link.next = next;
-	walk->read[walk->count++].link.code = code;
-}
-
 // A chain that leaves the thread's own stack, once it is there, is none any more: code without frame pointers had anything in that register, most
 // often the address of some object, and asking for its page costs more than all the rest.
 // The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
 // addresses are the program's.
 __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, uintptr_t frame,
-								       struct os_stack_range *range, struct os_walk *walk)
+								       struct os_stack_range *range, struct os_walk *walk, size_t *kept)
 {
 	uintptr_t page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), next, code, readable;
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
+	struct walking walking = { .walk = walk };
+	bool met = false, ended = false;
 	size_t count = 0;
 	bool on_own = false;
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
+	if (walk != NULL)
+		walking_begin(&walking, walk, 0, frame, range);
 	while (count < depth) {
 		if (LIKELY(os_stack_range_has(range, frame))) {
 			readable = range->top - FRAME_BYTES;
 			on_own = true;
 		} else if (!on_own && os_words_are_readable(frame, &page)) {
 			readable = frame;
-			if (walk != NULL)
-				walk->first = 0;
-		} else
+			walking.lost = true;
+		} else {
+			walking.lost |= !on_own;
 			break;
+		}
 		do {
 			next = ((const uintptr_t *)frame)[0];
 			code = ((const uintptr_t *)frame)[1];
-			if (walk != NULL && walk->first != 0)
-				note(walk, next, code);
+			if (walk != NULL) {
+				walking_note(&walking, frame + sizeof frame, code);
+				if ((code & ADDRESS_BITS) >= FIRST_CODE && walking_meets(&walking, frame + sizeof frame, WORD_FRAME)) {
+					met = true;
+					break;
+				}
+				walking_note(&walking, frame, next);
+			}
 			code &= ADDRESS_BITS;
 			own_bytes = code - own < own_bytes ? own_bytes : 0;
 			frames[count] = code;
 			count += own_bytes == 0 && code >= FIRST_CODE;
-			if (code < FIRST_CODE || next <= frame || next - frame > FRAME_MOST || next % sizeof(uintptr_t) != 0)
-				return count;
+			if (code < FIRST_CODE || next <= frame || next - frame > FRAME_MOST || next % sizeof(uintptr_t) != 0) {
+				ended = true;
+				break;
+			}
 			frame = next;
 		} while (count < depth && frame <= readable);
+		if (met || ended)
+			break;
 	}
+	walking.lost |= count == depth && !met;
+	if (walk != NULL)
+		*kept = walking_end(&walking, met);
 	return count;
 }
 
@@ -118,45 +127,15 @@ __attribute__((no_sanitize("address"))) uintptr_t os_stack_outside(uintptr_t fra
 	return frame;
 }
 
-size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk)
+size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk,
+		     size_t *kept)
 {
 	int saved = errno;
-	size_t count;
+	size_t count = rules == NULL ? by_frames(frames, depth, frame, range, walk, kept) :
+				       os_rules_walk(rules, frames, depth, frame, range, walk, kept);
 
-	walk->first = frame;
-	walk->count = walk->generation = 0;
-	count = rules == NULL ? by_frames(frames, depth, frame, range, walk) : os_rules_walk(rules, frames, depth, frame, range, walk);
 	errno = saved;
 	return count;
-}
-
-// Each frame is read only when those before it are as they were: so it was read before, in this thread's stack.
-__attribute__((no_sanitize("address"))) static bool links_hold(const struct os_walk *walk, uintptr_t frame)
-{
-	for (uint32_t i = 0; i < walk->count; i++) {
-		const uintptr_t *at = (const uintptr_t *)frame;
-
-		if (at[0] != walk->read[i].link.next || at[1] != walk->read[i].link.code)
-			return false;
-		frame = walk->read[i].link.next;
-	}
-	return true;
-}
-
-// All of them are in this thread's stack, above the frame.
-__attribute__((no_sanitize("address"))) static bool words_hold(const struct os_walk *walk)
-{
-	if (walk->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
-		return false;
-	for (uint32_t i = 0; i < walk->count; i++)
-		if (*(const uintptr_t *)walk->read[i].word.at != walk->read[i].word.value)
-			return false;
-	return true;
-}
-
-bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
-{
-	return walk->first == frame && (walk->generation == 0 ? links_hold(walk, frame) : words_hold(walk));
 }
 
 struct walk {
@@ -195,7 +174,7 @@ unsigned os_stack_trace(uintptr_t *frames, unsigned most)
 {
 	struct os_stack_range none = { UINTPTR_MAX, UINTPTR_MAX };
 	int saved = errno;
-	size_t count = by_frames(frames, most, (uintptr_t)__builtin_frame_address(0), &none, NULL);
+	size_t count = by_frames(frames, most, (uintptr_t)__builtin_frame_address(0), &none, NULL, NULL);
 
 	errno = saved;
 	return (unsigned)count;

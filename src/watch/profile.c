@@ -15,15 +15,14 @@
 #include "vmag/format.h"
 #include "watch/black_box.h"
 #include "watch/dump.h"
-#include "watch/known_stacks.h"
+#include "watch/last_stack.h"
 #include "watch/sampled_objects.h"
 
 enum {
 	LG_BLOCK = 7,      // tallies a block, so that one is BASE_LARGEST bytes
 	BLOCKS = 4096,     // of tallies
 	LG_LISTS = 13,     // of tallies by hash
-	LG_KNOWN = 3,      // stacks that a thread knows, and
-	LG_LATEST = 6,     // its latest tallies: in all within BASE_LARGEST
+	LG_LATEST = 6,     // tallies that a thread knows
 	NAME_BLOCK = BASE_LARGEST / PROFILE_NAME_BYTES,
 	NAME_BLOCKS = 256, // threads beyond share one number
 	THREADS_MOST = NAME_BLOCK * NAME_BLOCKS - 1,
@@ -42,8 +41,9 @@ struct profile_known {
 		uint16_t arena;
 		uint8_t lg_sample;
 	} latest[1 << LG_LATEST];
-	struct known_stacks stacks; // last, for its length
+	struct last_stack stack;
 };
+_Static_assert(sizeof(struct profile_known) <= BASE_LARGEST, "memory of base");
 
 static struct {
 	struct mutex lock;
@@ -309,31 +309,26 @@ static void own_backtrace(void **frames, unsigned *count, unsigned most)
 	uintptr_t *to = (uintptr_t *)frames;
 
 	*count = (unsigned)(os_stack_by_system(profile_settings.unwinder) ? os_stack_system(to, most) :
-									    known_stacks_walk(to, most, profile_settings.unwinder));
+									    last_stack_walk(to, most, profile_settings.unwinder));
 }
 
 profile_backtrace *_Atomic profile_backtrace_hook = own_backtrace;
 profile_dumped *_Atomic profile_dumped_hook;
 
-static size_t known_bytes(void)
-{
-	return offsetof(struct profile_known, stacks) + known_stacks_bytes(LG_KNOWN);
-}
-
 static __attribute__((noinline)) struct profile_known *make_known(struct profile_thread *self)
 {
-	self->known = base_alloc(known_bytes());
+	self->known = base_alloc(sizeof *self->known);
 	if (self->known == NULL)
 		return NULL;
 	memset(self->known->latest, 0, sizeof self->known->latest);
-	known_stacks_clear(&self->known->stacks, LG_KNOWN);
+	last_stack_clear(&self->known->stack);
 	return self->known;
 }
 
 void profile_thread_end(struct profile_thread *self)
 {
 	if (self->known != NULL)
-		base_free(self->known, known_bytes());
+		base_free(self->known, sizeof *self->known);
 	self->known = NULL;
 }
 
@@ -345,7 +340,7 @@ static struct stack *find_stack(struct profile_thread *self)
 	unsigned depth = 0;
 
 	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
-		return known_stacks_find(&self->known->stacks, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
+		return last_stack_find(&self->known->stack, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
 	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
 	self->busy = false;

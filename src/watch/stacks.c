@@ -6,8 +6,9 @@
 
 #include "base/base.h"
 #include "os/mutex.h"
+#include "util/bits.h"
 
-enum { LG_LISTS = 13, MOST_STACKS = 1 << 20 };
+enum { LG_LISTS = 15, MOST_STACKS = 1 << 20 };
 
 static struct stack unknown;
 
@@ -21,24 +22,26 @@ static struct {
 	_Atomic uint32_t count;
 } stacks = { .lock = MUTEX_INIT(RANK_STACKS), .newest = &unknown };
 
-static uint64_t hash_of(const uintptr_t *frames, size_t depth)
-{
-	uint64_t hash = depth;
+// Who is asked for: some frames, and the outermost ones of another stack.
+struct sought {
+	const uintptr_t *frames, *outer;
+	size_t count, kept;
+	uint64_t hash;
+};
 
-	for (size_t i = 0; i < depth; i++) {
-		hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 29;
-	}
-	return hash;
+static inline bool is(const struct stack *stack, const struct sought *sought)
+{
+	return stack->hash == sought->hash && stack->depth == sought->count + sought->kept &&
+	       memcmp(stack->frames, sought->frames, sought->count * sizeof *sought->frames) == 0 &&
+	       memcmp(stack->frames + sought->count, sought->outer, sought->kept * sizeof *sought->outer) == 0;
 }
 
 // With the lock or without: what is in a list stays there as it is.
-static struct stack *find(const uintptr_t *frames, size_t depth, uint64_t hash)
+static struct stack *find(const struct sought *sought)
 {
-	struct stack *stack = atomic_load_explicit(&lists[hash >> (64 - LG_LISTS)], memory_order_acquire);
+	struct stack *stack = atomic_load_explicit(&lists[sought->hash >> (64 - LG_LISTS)], memory_order_acquire);
 
-	while (stack != NULL &&
-	       (stack->hash != hash || stack->depth != depth || memcmp(stack->frames, frames, depth * sizeof *frames) != 0))
+	while (stack != NULL && !is(stack, sought))
 		stack = stack->next;
 	return stack;
 }
@@ -55,39 +58,58 @@ static void insert(struct stack *stack)
 	atomic_store_explicit(&stacks.newest, stack, memory_order_release);
 }
 
-static struct stack *make(const uintptr_t *frames, size_t depth, uint64_t hash)
+static size_t bytes_of(const struct sought *sought)
 {
-	struct stack *stack = base_alloc(sizeof *stack + depth * sizeof *frames);
+	return sizeof(struct stack) + (sought->count + sought->kept) * sizeof *sought->frames;
+}
+
+static struct stack *make(const struct sought *sought)
+{
+	struct stack *stack = base_alloc(bytes_of(sought));
 
 	if (stack == NULL)
 		return NULL;
-	*stack = (struct stack){ .hash = hash, .depth = (uint32_t)depth };
-	memcpy(stack->frames, frames, depth * sizeof *frames);
+	*stack = (struct stack){ .hash = sought->hash, .depth = (uint32_t)(sought->count + sought->kept) };
+	memcpy(stack->frames, sought->frames, sought->count * sizeof *sought->frames);
+	memcpy(stack->frames + sought->count, sought->outer, sought->kept * sizeof *sought->outer);
 	return stack;
+}
+
+static __attribute__((noinline)) struct stack *add(const struct sought *sought)
+{
+	struct stack *fresh = stacks_count() >= MOST_STACKS ? NULL : make(sought), *known;
+
+	if (fresh == NULL)
+		return &unknown;
+	mutex_lock(&stacks.lock);
+	known = find(sought);
+	if (known == NULL)
+		insert(fresh);
+	mutex_unlock(&stacks.lock);
+	if (known == NULL)
+		return fresh;
+	base_free(fresh, bytes_of(sought));
+	return known;
+}
+
+struct stack *stacks_intern_beyond(const uintptr_t *frames, size_t count, const struct stack *outer, size_t kept, uint64_t hash)
+{
+	struct sought sought = { .frames = frames, .outer = outer->frames + outer->depth - kept, .count = count, .kept = kept, .hash = hash };
+	struct stack *known;
+
+	if (UNLIKELY(count + kept == 0))
+		return &unknown;
+	known = find(&sought);
+	return LIKELY(known != NULL) ? known : add(&sought);
 }
 
 struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
 {
-	uint64_t hash = hash_of(frames, depth);
-	struct stack *known, *fresh;
+	uint64_t hash = 0;
 
-	if (depth == 0 || stacks_count() >= MOST_STACKS)
-		return &unknown;
-	known = find(frames, depth, hash);
-	if (known != NULL)
-		return known;
-	fresh = make(frames, depth, hash);
-	if (fresh == NULL)
-		return &unknown;
-	mutex_lock(&stacks.lock);
-	known = find(frames, depth, hash);
-	if (known == NULL)
-		insert(fresh);
-	mutex_unlock(&stacks.lock);
-	if (fresh->number != 0)
-		return fresh;
-	base_free(fresh, sizeof *fresh + depth * sizeof *frames);
-	return known;
+	for (size_t i = depth; i-- > 0;)
+		hash = stacks_hash(hash, frames[i]);
+	return stacks_intern_beyond(frames, depth, &unknown, 0, hash);
 }
 
 struct stack *stacks_newest(void)

@@ -31,6 +31,17 @@ struct stack {
 // Of a new one takes a lock; may call the operating system without it.
 struct stack *stacks_intern(const uintptr_t *frames, size_t depth);
 
+// The same for `count` frames and, further out, the `kept` outermost ones of `outer`. `hash` is that of all, from the outermost inwards.
+struct stack *stacks_intern_beyond(const uintptr_t *frames, size_t count, const struct stack *outer, size_t kept, uint64_t hash);
+
+// Of a frame and those further out, of which the hash is given; 0: there are none.
+static inline uint64_t stacks_hash(uint64_t outer, uintptr_t frame)
+{
+	uint64_t hash = (outer ^ frame) * 0x9e3779b97f4a7c15u;
+
+	return hash ^ hash >> 29;
+}
+
 // The newest; by `older` one comes to all, ending with the stack without frames.
 struct stack *stacks_newest(void);
 uint32_t stacks_count(void);

@@ -9,11 +9,11 @@
 #include "os/mutex.h"
 #include "os/stack.h"
 #include "vmag/trace_format.h"
-#include "watch/known_stacks.h"
+#include "watch/last_stack.h"
 #include "watch/profile.h"
 #include "watch/trace_file.h"
 
-enum { EVENT_MOST = 64, LG_KNOWN = 8 };
+enum { EVENT_MOST = 64 };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
@@ -25,7 +25,7 @@ struct tracer {
 	uintptr_t address;   // of the last event of malloc
 	uintptr_t place;     // of the last other one
 	uint32_t events;
-	struct known_stacks *known; // NULL before its first stack
+	struct last_stack last;
 	_Atomic uint32_t used;
 	struct vmag_trace_chunk head;
 	uint8_t payload[VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk)];
@@ -124,8 +124,7 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
 		tracer->generation = 0;
-		if (tracer->known != NULL)
-			known_stacks_clear(tracer->known, LG_KNOWN); // another thread may have had it
+		last_stack_clear(&tracer->last); // another thread may have had it
 		*own = tracer;
 	} else
 		write_chunk(tracer, generation, false);
@@ -161,24 +160,10 @@ static __attribute__((noinline)) uint32_t number_by_system(struct tracer *tracer
 	return stacks_intern(frames, depth)->number;
 }
 
-static __attribute__((noinline)) struct known_stacks *make_known(struct tracer *tracer)
-{
-	tracer->known = base_alloc_pages(known_stacks_bytes(LG_KNOWN));
-	if (tracer->known != NULL)
-		known_stacks_clear(tracer->known, LG_KNOWN);
-	return tracer->known;
-}
-
-static inline uint32_t number_by_walk(struct tracer *tracer, uintptr_t frame)
-{
-	struct known_stacks *known = LIKELY(tracer->known != NULL) ? tracer->known : make_known(tracer);
-
-	return known == NULL ? 0 : known_stacks_find(known, frame, profile_settings.unwinder)->number;
-}
-
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
 {
-	return UNLIKELY(os_stack_by_system(profile_settings.unwinder)) ? number_by_system(tracer) : number_by_walk(tracer, frame);
+	return UNLIKELY(os_stack_by_system(profile_settings.unwinder)) ? number_by_system(tracer) :
+									    last_stack_find(&tracer->last, frame, profile_settings.unwinder)->number;
 }
 
 static inline uint64_t zigzag(int64_t step)

@@ -1,4 +1,4 @@
-// Preloaded behind the library: each sampled stack is found by our reader of unwind tables, twice, and by the system's unwinder, and
+// Preloaded behind the library: each sampled stack is found by our reader of unwind tables, anew and by the thread's last walk, and by the system's unwinder, and
 // what differs is told at exit, into the file COMPARE_STACKS.  The first five differences are told in full.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ typedef void hook(void **frames, unsigned *count, unsigned most);
 int mallctl(const char *, void *, size_t *, void *, size_t) __attribute__((weak));
 
 static struct os_rules rules;
-static _Atomic long equal, beyond, different, torn, told;
+static _Atomic long equal, beyond, different, torn, met, told;
 
 struct list {
     uintptr_t *frames;
@@ -50,18 +50,37 @@ static void tell(const char *whose, const uintptr_t *frames, size_t count) {
     fprintf(stderr, "\n");
 }
 
+// The frames further in than where the thread's last walk was met, and the outermost ones of the last stack.
+static bool is_found_by_last(const uintptr_t *frames, size_t depth, uintptr_t frame) {
+    static _Thread_local struct os_stack_range range;
+    static _Thread_local struct os_walk walk;
+    static _Thread_local uintptr_t stack[DEPTH];
+    static _Thread_local size_t stack_depth;
+    uintptr_t found[DEPTH];
+    size_t kept, count = os_stack_walk(found, DEPTH, frame, &rules, &range, &walk, &kept);
+
+    if (count + kept != depth)
+        return false;
+    memcpy(found + count, stack + stack_depth - kept, kept * sizeof *found);
+    memcpy(stack, found, depth * sizeof *found);
+    stack_depth = depth;
+    met += kept > 0;
+    return memcmp(found, frames, depth * sizeof *found) == 0;
+}
+
 // The system's begins in here: what it found of our callers is what begins with ours.
 static void compare(void **frames, unsigned *count, unsigned most) {
     static _Thread_local bool busy;
     struct os_stack_range range = { 0, 0 };
-    uintptr_t ours[DEPTH], again[DEPTH], system[DEPTH], *theirs = system;
+    uintptr_t ours[DEPTH], system[DEPTH], *theirs = system;
     struct list list = { system, 0 };
-    struct os_walk walk;
+    struct os_walk none;
     uintptr_t frame = os_stack_outside((uintptr_t)__builtin_frame_address(0));
-    size_t depth = os_stack_walk(ours, DEPTH, frame, &rules, &range, &walk), left;
+    size_t kept, depth, left;
 
-    torn += walk.first != 0 && !os_walk_holds(&walk, frame);
-    torn += os_stack_walk(again, DEPTH, frame, &rules, &range, &walk) != depth || memcmp(ours, again, depth * sizeof *ours) != 0;
+    none.count = 0;
+    depth = os_stack_walk(ours, DEPTH, frame, &rules, &range, &none, &kept);
+    torn += !is_found_by_last(ours, depth, frame);
     _Unwind_Backtrace(add, &list);
     for (left = list.count; left > 0 && *theirs != ours[0]; left--)
         theirs++;
@@ -95,6 +114,6 @@ __attribute__((constructor)) static void begin(void) {
 __attribute__((destructor)) static void end(void) {
     FILE *file = fopen(getenv("COMPARE_STACKS"), "a");
 
-    fprintf(file, "{\"equal\": %ld, \"beyond\": %ld, \"different\": %ld, \"torn\": %ld}\n", equal, beyond, different, torn);
+    fprintf(file, "{\"equal\": %ld, \"beyond\": %ld, \"different\": %ld, \"torn\": %ld, \"met\": %ld}\n", equal, beyond, different, torn, met);
     fclose(file);
 }

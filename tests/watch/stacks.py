@@ -48,6 +48,7 @@ def compared(library, comparer, command, least, most_beyond=0.0):
     print(os.path.basename(command[0]), sums)
     assert sums["torn"] == 0 and sums["different"] == 0
     assert sums["equal"] >= least and sums["beyond"] <= most_beyond * sums["equal"]
+    assert sums["met"] > sums["equal"] / 2
 
 
 def main(library, comparer, shapes):

@@ -1,0 +1,293 @@
+// A stack that is found by the last one is the one that a fresh walk finds, whoever called whom in between: random calls of functions of all
+// kinds of frames, jumps out of many, other stacks in turns, modules that change, stacks too long to be kept.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "os/module.h"
+#include "os/rules.h"
+#include "unit.h"
+#include "watch/last_stack.h"
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define WITHOUT_FRAME_POINTER __attribute__((noinline, optimize("omit-frame-pointer")))
+#else
+#define WITHOUT_FRAME_POINTER __attribute__((noinline))
+#endif
+
+enum { ROUNDS = 1000, FUNCTIONS = 7, OTHER_STACKS = 3, OTHER_BYTES = 256 * 1024 };
+
+static struct last_stack *own;
+static struct os_rules rules;
+static struct stack *last;
+static enum os_unwinder unwinder = OS_UNWIND_FRAMES;
+static unsigned long frames_found, frames_kept;
+static struct random random_state = { 1 };
+static jmp_buf outside;
+
+static bool any(size_t of) {
+    return random_below(&random_state, of) == 0;
+}
+
+// By rules of its own, so that what is false in those of last_stack.c would be seen.
+__attribute__((noinline)) static void look(void) {
+    uintptr_t frames[STACK_DEPTH];
+    struct os_walk before, fresh = { 0 };
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    size_t depth, kept;
+
+    memcpy(&before, &own->walk, sizeof before);
+    last = last_stack_find(own, here, unwinder);
+    depth = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &fresh, &kept);
+    CHECK_EQ(kept, 0);
+    CHECK_EQ(last->depth, depth);
+    CHECK(memcmp(last->frames, frames, depth * sizeof *frames) == 0);
+    os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &before, &kept);
+    frames_found += depth;
+    frames_kept += kept;
+}
+
+// Callers of the same frame size: what is below them lies at the same places, with other return addresses in between.
+__attribute__((noinline)) static void left(int depth, unsigned path);
+__attribute__((noinline)) static void right(int depth, unsigned path) {
+    if (depth == 0) look();
+    else if (path & 1) left(depth - 1, path >> 1);
+    else right(depth - 1, path >> 1);
+    __asm__ volatile("" ::: "memory");
+}
+__attribute__((noinline)) static void left(int depth, unsigned path) {
+    if (depth == 0) look();
+    else if (path & 1) left(depth - 1, path >> 1);
+    else right(depth - 1, path >> 1);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void frames_in_between_differ(void) {
+    for (int i = 0; i < 4 * ROUNDS; i++) {
+        unsigned path = (unsigned)random_next(&random_state);
+
+        right((int)(path % 12), path >> 8);
+    }
+}
+
+// Frames of all kinds, which call each other, look, leave, or jump out of all: with and without frame pointer, aligned, of a size known when it runs.
+static void wander(int depth);
+
+WITHOUT_FRAME_POINTER static void small(int depth) {
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+WITHOUT_FRAME_POINTER static void large(int depth) {
+    char room[200];
+
+    __asm__ volatile("" ::"r"(&room[depth]) : "memory");
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+__attribute__((noinline)) static void with_frame_pointer(int depth) {
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+WITHOUT_FRAME_POINTER static void of_some_size(int depth) {
+    volatile char *room = alloca(16 + 16 * random_below(&random_state, 3));
+
+    room[0] = 1;
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+WITHOUT_FRAME_POINTER static void aligned(int depth) {
+    char room[64] __attribute__((aligned(64)));
+
+    __asm__ volatile("" ::"r"(&room[depth]) : "memory");
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+// The frame pointer holds anything, as its place does that is handed on to who calls.
+WITHOUT_FRAME_POINTER static void uses_all_registers(int depth) {
+    __asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory");
+    wander(depth);
+    __asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory");
+}
+WITHOUT_FRAME_POINTER static void twice(int depth) {
+    wander(depth);
+    wander(depth);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void (*const functions[FUNCTIONS])(int) = { small, large, with_frame_pointer, of_some_size, aligned, uses_all_registers, twice };
+
+WITHOUT_FRAME_POINTER static void wander(int depth) {
+    while (!any(3)) {
+        if (any(400))
+            longjmp(outside, 1);
+        if (any(500))
+            os_modules_change();
+        if (depth > 0 && !any(3))
+            functions[random_below(&random_state, FUNCTIONS)](depth - 1);
+        else
+            look();
+    }
+}
+
+__attribute__((noinline)) static void wander_often(int rounds) {
+    for (volatile int i = 0; i < rounds; i++)
+        if (setjmp(outside) == 0)
+            wander(14);
+}
+
+// Stacks of contexts that take turns, each in the midst of its calls; and handlers on a stack of their own.
+static ucontext_t contexts[OTHER_STACKS], home;
+static int turn;
+
+__attribute__((noinline)) static void go_on_elsewhere(int depth) {
+    int from = turn;
+
+    if (depth > 0)
+        functions[depth % 2](0), go_on_elsewhere(depth - 1);
+    look();
+    turn = (turn + 1) % OTHER_STACKS;
+    if (turn != from)
+        swapcontext(&contexts[from], &contexts[turn]);
+    look();
+}
+
+static void live_elsewhere(void) {
+    if (setjmp(outside) == 0)
+        go_on_elsewhere(12);
+    swapcontext(&contexts[turn], &home);
+}
+
+static void handle(int signal) {
+    (void)signal;
+    right(3, 5);
+}
+
+static void stacks_take_turns(void) {
+    struct sigaction action = { .sa_handler = handle, .sa_flags = SA_ONSTACK };
+    stack_t other = { .ss_size = OTHER_BYTES };
+
+    turn = 0;
+    for (int i = 0; i < OTHER_STACKS; i++) {
+        getcontext(&contexts[i]);
+        contexts[i].uc_stack.ss_sp = calloc(1, OTHER_BYTES);
+        contexts[i].uc_stack.ss_size = OTHER_BYTES;
+        makecontext(&contexts[i], live_elsewhere, 0);
+    }
+    right(5, 9);
+    swapcontext(&home, &contexts[0]);
+    right(5, 9);
+    other.ss_sp = calloc(1, OTHER_BYTES);
+    CHECK_EQ(sigaltstack(&other, NULL), 0);
+    CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        right(i % 7, (unsigned)i);
+        raise(SIGUSR1);
+    }
+}
+
+// What lies below where the thread is now may be taken away: it is not looked at. Both are called by one call, so that only their frames differ.
+__attribute__((noinline)) static void look_deep(int depth) {
+    char room[4096];
+
+    __asm__ volatile("" ::"r"(room) : "memory");
+    if (depth > 0) look_deep(depth - 1);
+    else look();
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static void look_without_what_is_below(int pages) {
+    char *here = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)4095), *below = here - pages * 4096;
+
+    CHECK_EQ(mprotect(below, 20 * 4096, PROT_NONE), 0);
+    last_stack_find(own, (uintptr_t)__builtin_frame_address(0), unwinder);
+    CHECK_EQ(mprotect(below, 20 * 4096, PROT_READ | PROT_WRITE), 0);
+}
+
+static void what_is_below_is_not_read(void) {
+    void (*const of[])(int) = { look_deep, look_without_what_is_below };
+
+    for (volatile int i = 0; i < 2; i++)
+        of[i](40);
+}
+
+// Longer than what is kept of a walk, and than what is kept of a stack; of those without frame pointers a word a frame is read.
+WITHOUT_FRAME_POINTER static void straight(int depth) {
+    if (depth > 0) straight(depth - 1);
+    else look();
+    __asm__ volatile("" ::: "memory");
+}
+
+static void long_stacks_are_walked(void) {
+    uintptr_t frames[2];
+    struct os_walk cut = { 0 };
+    size_t kept;
+
+    CHECK_EQ(os_stack_walk(frames, 2, (uintptr_t)__builtin_frame_address(0), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &cut, &kept), 2);
+    CHECK_EQ(cut.count, 0);
+    for (int i = 0; i < 100; i++) {
+        right(OS_WALK_MOST - 50 + i, 0x5555);
+        CHECK_GT(last->depth, OS_WALK_MOST - 50);
+    }
+    CHECK_EQ(last->depth, STACK_DEPTH);
+    CHECK_EQ(own->walk.count, 0);
+    right(OS_WALK_MOST / 2 - 20, 0x5555);
+    CHECK_GT(own->walk.count, 0);
+    for (int depth = STACK_DEPTH + 30; depth > STACK_DEPTH - 30; depth--)
+        straight(depth);
+}
+
+// Code without tables that leaves anything in the frame pointer, by which the walk goes on: where it is saved, and what it is, differ where all return
+// addresses further in are the same.
+#ifdef __x86_64__
+__asm__(".text\n.type without_tables,@function\nwithout_tables:\n push %rbp\n mov %rdi,%rbp\n call middle\n pop %rbp\n ret\n"
+        ".type middle,@function\nmiddle:\n.cfi_startproc\n sub $8,%rsp\n.cfi_adjust_cfa_offset 8\n test %esi,%esi\n jne 1f\n call *%rdx\n jmp 2f\n"
+        "1: call *%rdx\n2: add $8,%rsp\n.cfi_adjust_cfa_offset -8\n ret\n.cfi_endproc\n"
+        ".type saves_above,@function\nsaves_above:\n.cfi_startproc\n push %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_offset %rbp,-16\n"
+        " call *%rcx\n pop %rbp\n.cfi_adjust_cfa_offset -8\n ret\n.cfi_endproc\n"
+        ".type saves_below,@function\nsaves_below:\n.cfi_startproc\n sub $64,%rsp\n.cfi_adjust_cfa_offset 64\n push %rbp\n"
+        ".cfi_adjust_cfa_offset 8\n.cfi_offset %rbp,-80\n call *%rcx\n pop %rbp\n.cfi_adjust_cfa_offset -8\n add $64,%rsp\n"
+        ".cfi_adjust_cfa_offset -64\n ret\n.cfi_endproc\n");
+void without_tables(const uintptr_t *frame, int call, void (*saves)(void), void (*then)(void));
+void saves_above(void), saves_below(void);
+
+static void frame_pointers_are_compared(void) {
+    const uintptr_t left_over[2][2] = { { 0, 5000 }, { 0, 6000 } };
+
+    for (volatile int i = 0; i < 1000; i++)
+        without_tables(left_over[any(2)], any(2), any(2) ? saves_above : saves_below, look);
+}
+#else
+static void frame_pointers_are_compared(void) {}
+#endif
+
+static void *all(void *nothing) {
+    last_stack_clear(own);
+    frames_found = frames_kept = 0;
+    frames_in_between_differ();
+    wander_often(ROUNDS);
+    CHECK_GT(frames_kept, frames_found / 2);
+    stacks_take_turns();
+    what_is_below_is_not_read();
+    frame_pointers_are_compared();
+    long_stacks_are_walked();
+    return nothing;
+}
+
+int main(void) {
+    own = calloc(1, sizeof *own);
+    for (unwinder = OS_UNWIND_FRAMES; unwinder <= (OS_HAS_RULES ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES); unwinder++) {
+        pthread_t thread;
+
+        all(NULL);
+        CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    return 0;
+}
