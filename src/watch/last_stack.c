@@ -36,20 +36,33 @@ size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinde
 	struct os_walk none;
 	size_t kept;
 
-	none.count = 0;
+	none.count = none.generation = 0;
 	return os_stack_walk(frames, depth, os_stack_outside((uintptr_t)__builtin_frame_address(0)), rules_for(unwinder), &range, &none, &kept);
+}
+
+static void forget(struct last_stack *own)
+{
+	own->walk.count = 0;
+	own->stack = stacks_intern(NULL, 0);
 }
 
 struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
 {
 	uintptr_t frames[STACK_DEPTH];
 	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(frame), rules_for(unwinder), &own->range, &own->walk, &kept);
-	uint64_t hash = kept == 0 ? 0 : own->hash[kept - 1], *next = &own->hash[kept];
+	uint64_t hash;
 
-	for (size_t i = count; i-- > 0;)
-		*next++ = hash = stacks_hash(hash, frames[i]);
+	if (UNLIKELY(kept > own->stack->depth || kept + count > STACK_DEPTH)) { // a handler found a stack meanwhile
+		forget(own);
+		return own->stack;
+	}
+	if (count == 0 && kept != 0 && kept == own->stack->depth)
+		return own->stack;
+	hash = kept == 0 ? 0 : own->hash[kept - 1];
+	for (size_t i = count, at = kept; i-- > 0; at++)
+		own->hash[at] = hash = stacks_hash(hash, frames[i]);
 	own->stack = stacks_intern_beyond(frames, count, own->stack, kept, hash);
-	if (UNLIKELY(own->stack->number == 0)) // which has no frames
+	if (UNLIKELY(own->stack->number == 0)) // it has no frames of which the next could keep any
 		own->walk.count = 0;
 	return own->stack;
 }
@@ -57,6 +70,5 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 void last_stack_clear(struct last_stack *own)
 {
 	own->range = (struct os_stack_range){ 0, 0 };
-	own->walk.count = 0;
-	own->stack = stacks_intern(NULL, 0);
+	forget(own);
 }

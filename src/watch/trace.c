@@ -9,7 +9,7 @@
 #include "os/mutex.h"
 #include "os/stack.h"
 #include "vmag/trace_format.h"
-#include "watch/last_stack.h"
+#include "watch/known_stacks.h"
 #include "watch/profile.h"
 #include "watch/trace_file.h"
 
@@ -25,7 +25,7 @@ struct tracer {
 	uintptr_t address;   // of the last event of malloc
 	uintptr_t place;     // of the last other one
 	uint32_t events;
-	struct last_stack last;
+	struct known_stacks stacks;
 	_Atomic uint32_t used;
 	struct vmag_trace_chunk head;
 	uint8_t payload[VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk)];
@@ -124,7 +124,7 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
 		tracer->generation = 0;
-		last_stack_clear(&tracer->last); // another thread may have had it
+		known_stacks_clear(&tracer->stacks); // another thread may have had it
 		*own = tracer;
 	} else
 		write_chunk(tracer, generation, false);
@@ -163,7 +163,7 @@ static __attribute__((noinline)) uint32_t number_by_system(struct tracer *tracer
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
 {
 	return UNLIKELY(os_stack_by_system(profile_settings.unwinder)) ? number_by_system(tracer) :
-									    last_stack_find(&tracer->last, frame, profile_settings.unwinder)->number;
+									    known_stacks_find(&tracer->stacks, frame, profile_settings.unwinder)->number;
 }
 
 static inline uint64_t zigzag(int64_t step)

@@ -13,7 +13,7 @@
 #include "../check.h"
 #include "base/base.h"
 #include "os/module.h"
-#include "watch/last_stack.h"
+#include "watch/known_stacks.h"
 #include "watch/profile.h"
 #include "watch/sampled_objects.h"
 #include "watch/trace.h"
@@ -29,7 +29,7 @@ static const char *folder;
 struct worker {
     pthread_t thread;
     unsigned seed;
-    struct last_stack *last;
+    struct known_stacks *stacks;
     struct profile_thread profile;
     struct tracer *tracer;
     uint32_t kept[KEPT];
@@ -40,7 +40,7 @@ __attribute__((noinline)) static void work_once(struct worker *worker, unsigned 
     size_t size = 64u << (worker->seed >> 8) % 8;
     int64_t until[PROFILE_LINES] = { -1 };
 
-    last_stack_find(worker->last, (uintptr_t)__builtin_frame_address(0), at % 2 ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES);
+    known_stacks_find(worker->stacks, (uintptr_t)__builtin_frame_address(0), at % 2 ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES);
     if (worker->kept[at] != 0) {
         profile_freed(worker->kept[at]);
         trace_freed(&worker->tracer, worker->objects[at]);
@@ -63,8 +63,8 @@ __attribute__((noinline)) static void deep(struct worker *worker, unsigned depth
 static void *work(void *argument) {
     struct worker *worker = argument;
 
-    worker->last = base_alloc_pages(sizeof *worker->last);
-    last_stack_clear(worker->last);
+    worker->stacks = base_alloc_pages(sizeof *worker->stacks);
+    known_stacks_clear(worker->stacks);
     for (waiting--; waiting > 0;)
         ;
     while (!stop) {

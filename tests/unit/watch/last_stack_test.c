@@ -1,4 +1,4 @@
-// A stack that is found by the last one is the one that a fresh walk finds, whoever called whom in between: random calls of functions of all
+// A stack that is found by the last one, or by those that were found lately, is the one that a fresh walk finds, whoever called whom in between: random calls of functions of all
 // kinds of frames, jumps out of many, other stacks in turns, modules that change, stacks too long to be kept.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 #include "os/module.h"
 #include "os/rules.h"
 #include "unit.h"
-#include "watch/last_stack.h"
+#include "watch/known_stacks.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define WITHOUT_FRAME_POINTER __attribute__((noinline, optimize("omit-frame-pointer")))
@@ -25,6 +25,7 @@
 enum { ROUNDS = 1000, FUNCTIONS = 7, OTHER_STACKS = 3, OTHER_BYTES = 256 * 1024 };
 
 static struct last_stack *own;
+static struct known_stacks *lately;
 static struct os_rules rules;
 static struct stack *last;
 static enum os_unwinder unwinder = OS_UNWIND_FRAMES;
@@ -45,6 +46,7 @@ __attribute__((noinline)) static void look(void) {
 
     memcpy(&before, &own->walk, sizeof before);
     last = last_stack_find(own, here, unwinder);
+    CHECK(known_stacks_find(lately, here, unwinder) == last);
     depth = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &fresh, &kept);
     CHECK_EQ(kept, 0);
     CHECK_EQ(last->depth, depth);
@@ -224,6 +226,33 @@ WITHOUT_FRAME_POINTER static void straight(int depth) {
     __asm__ volatile("" ::: "memory");
 }
 
+// As if a handler had found another stack between a walk and the look into the table.
+__attribute__((noinline)) static void handlers_may_come_between(void) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    for (volatile int i = 0; i < 3; i++) {
+        struct stack *stack;
+
+        if (i == 1)
+            own->stack = stacks_intern(&here, 1);
+        stack = last_stack_find(own, here, unwinder);
+        CHECK_EQ(stack->number == 0, i == 1);
+        CHECK_EQ(stack->depth > 0, i != 1);
+    }
+}
+
+// The third time no walk is needed: what the last one left is not touched.
+static void same_stacks_are_known(void) {
+    for (volatile int i = 0; i < 4; i++) {
+        lately->last.walk.count = 0;
+        right(5, 9);
+        CHECK_EQ(lately->last.walk.count == 0, i > 1);
+    }
+    known_stacks_clear(lately);
+    right(5, 9);
+    CHECK_GT(lately->last.walk.count, 0);
+}
+
 static void long_stacks_are_walked(void) {
     uintptr_t frames[2];
     struct os_walk cut = { 0 };
@@ -269,7 +298,10 @@ static void frame_pointers_are_compared(void) {}
 
 static void *all(void *nothing) {
     last_stack_clear(own);
+    known_stacks_clear(lately);
     frames_found = frames_kept = 0;
+    same_stacks_are_known();
+    handlers_may_come_between();
     frames_in_between_differ();
     wander_often(ROUNDS);
     CHECK_GT(frames_kept, frames_found / 2);
@@ -282,6 +314,7 @@ static void *all(void *nothing) {
 
 int main(void) {
     own = calloc(1, sizeof *own);
+    lately = calloc(1, sizeof *lately);
     for (unwinder = OS_UNWIND_FRAMES; unwinder <= (OS_HAS_RULES ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES); unwinder++) {
         pthread_t thread;
 

@@ -1,0 +1,33 @@
+// Stacks that a thread found lately, by their innermost frame, with the words of its stack that the walks read; and the one that it found last.
+//
+// Who walks again from the same frame and finds the same words finds the same stack: so the words, whose places are known, are compared in place of
+// walking. It is the second time that words are kept, for most stacks of most programs do not come again before others from the same frame.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdbool.h>
+
+#include "watch/last_stack.h"
+
+enum { LG_KNOWN_STACKS = 8, KNOWN_WORDS = 64 };
+
+struct known_stack {
+	struct stack *stack;
+	uintptr_t frame;
+	uint32_t count; // of words; 0: none are kept
+	uint32_t generation; // as of struct os_walk
+	struct known_word {
+		uintptr_t at, value;
+	} word[KNOWN_WORDS];
+};
+
+// Of one thread; all zero at first, and known_stacks_clear makes it ready.
+struct known_stacks {
+	struct last_stack last;
+	bool any; // known
+	struct known_stack known[1 << LG_KNOWN_STACKS];
+};
+
+// As last_stack_find and last_stack_clear.
+struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder);
+void known_stacks_clear(struct known_stacks *own);
