@@ -287,7 +287,7 @@ static void step_of_register(struct program *program, unsigned what)
 static bool step(struct program *program)
 {
 	struct table_reader *reader = program->reader;
-	unsigned byte = (unsigned)table_take(reader, 1), low = byte & 0x3f;
+	unsigned byte = (unsigned)table_take_byte(reader), low = byte & 0x3f;
 
 	switch (byte >> 6) {
 	case ADVANCE: return advance(program, low);
@@ -297,7 +297,7 @@ static bool step(struct program *program)
 	switch (byte) {
 	case NOP: case SIGNED_ADDRESSES: break;
 	case SET_PLACE: program->place = table_take_pointer(reader, program->common->pointers); return program->place <= program->address;
-	case ADVANCE_1: return advance(program, table_take(reader, 1));
+	case ADVANCE_1: return advance(program, table_take_byte(reader));
 	case ADVANCE_2: return advance(program, table_take(reader, 2));
 	case ADVANCE_4: return advance(program, table_take(reader, 4));
 	case REMEMBER: keep(program); break;

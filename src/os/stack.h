@@ -67,6 +67,9 @@ struct os_rules;
 size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk,
 		     size_t *kept);
 
+// Whether a walk from `frame` would be the last one again.
+bool os_walk_holds(const struct os_walk *walk, uintptr_t frame);
+
 // Whether the calling thread is in a signal handler, as far as `depth` return addresses by frame pointers tell: one is where the kernel
 // lets handlers return to.
 bool os_stack_in_handler(unsigned depth);

@@ -138,6 +138,19 @@ size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os
 	return count;
 }
 
+__attribute__((no_sanitize("address"))) bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
+{
+	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - walk->count], *end = &walk->word[OS_WALK_MOST];
+
+	if (walk->count == 0 || word->at != frame + sizeof frame)
+		return false;
+	if (walk->generation != 0 && walk->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
+		return false;
+	while (word < end && word->at >= frame && *(const uintptr_t *)word->at == word->value)
+		word++;
+	return word == end;
+}
+
 struct walk {
 	uintptr_t *frames;
 	size_t depth, count;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "os/module.h"
+#include "util/bits.h"
 
 enum { TABLE_WINDOW = 512 };
 
@@ -28,8 +29,26 @@ void table_begin(struct table_reader *reader, const struct os_module *module, bo
 // `bytes` is at most 8.
 uint64_t table_take(struct table_reader *reader, size_t bytes);
 int64_t table_take_signed(struct table_reader *reader, size_t bytes);
-uint64_t table_take_uleb(struct table_reader *reader);
+uint64_t table_take_long_uleb(struct table_reader *reader);
 int64_t table_take_sleb(struct table_reader *reader);
+
+// Most of a program is bytes and numbers of one byte, which are in the window.
+static inline bool table_has_byte(const struct table_reader *reader)
+{
+	return LIKELY(!reader->failed && reader->at - reader->from < reader->held);
+}
+
+static inline uint64_t table_take_byte(struct table_reader *reader)
+{
+	return table_has_byte(reader) ? reader->window[reader->at++ - reader->from] : table_take(reader, 1);
+}
+
+static inline uint64_t table_take_uleb(struct table_reader *reader)
+{
+	if (table_has_byte(reader) && reader->window[reader->at - reader->from] < 0x80)
+		return reader->window[reader->at++ - reader->from];
+	return table_take_long_uleb(reader);
+}
 
 // How pointers are written: the low bits of the encoding, and what they are relative to.
 enum { WHOLE = 0, ULEB = 1, U2 = 2, U4 = 3, U8 = 4, SLEB = 9, S2 = 10, S4 = 11, S8 = 12, FROM_HERE = 0x10, FROM_TABLE = 0x30, OMITTED = 0xff };

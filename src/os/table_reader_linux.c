@@ -97,7 +97,7 @@ static uint64_t take_sevens(struct table_reader *reader, unsigned *bits, bool *s
 	return reader->failed ? 0 : value;
 }
 
-uint64_t table_take_uleb(struct table_reader *reader)
+uint64_t table_take_long_uleb(struct table_reader *reader)
 {
 	unsigned bits;
 	bool sign;

@@ -46,18 +46,16 @@ static void forget(struct last_stack *own)
 	own->stack = stacks_intern(NULL, 0);
 }
 
-struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
+static __attribute__((noinline)) struct stack *walk(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
 {
 	uintptr_t frames[STACK_DEPTH];
-	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(frame), rules_for(unwinder), &own->range, &own->walk, &kept);
+	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, frame, rules_for(unwinder), &own->range, &own->walk, &kept);
 	uint64_t hash;
 
 	if (UNLIKELY(kept > own->stack->depth || kept + count > STACK_DEPTH)) { // a handler found a stack meanwhile
 		forget(own);
 		return own->stack;
 	}
-	if (count == 0 && kept != 0 && kept == own->stack->depth)
-		return own->stack;
 	hash = kept == 0 ? 0 : own->hash[kept - 1];
 	for (size_t i = count, at = kept; i-- > 0; at++)
 		own->hash[at] = hash = stacks_hash(hash, frames[i]);
@@ -65,6 +63,12 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 	if (UNLIKELY(own->stack->number == 0)) // it has no frames of which the next could keep any
 		own->walk.count = 0;
 	return own->stack;
+}
+
+struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
+{
+	frame = os_stack_outside(frame);
+	return os_walk_holds(&own->walk, frame) ? own->stack : walk(own, frame, unwinder);
 }
 
 void last_stack_clear(struct last_stack *own)
