@@ -69,9 +69,8 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	uintptr_t page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), next, code, readable;
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
 	struct walking walking = { .walk = walk };
-	bool met = false, ended = false;
+	bool met = false, ended = false, on_own = false;
 	size_t count = 0;
-	bool on_own = false;
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
@@ -81,11 +80,13 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 		if (LIKELY(os_stack_range_has(range, frame))) {
 			readable = range->top - FRAME_BYTES;
 			on_own = true;
-		} else if (!on_own && os_words_are_readable(frame, &page)) {
+		} else if (on_own)
+			break;
+		else if (os_words_are_readable(frame, &page)) {
 			readable = frame;
 			walking.lost = true;
 		} else {
-			walking.lost |= !on_own;
+			walking.lost = true;
 			break;
 		}
 		do {

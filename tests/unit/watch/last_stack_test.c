@@ -298,6 +298,43 @@ static void frame_pointers_are_compared(void) {
 static void frame_pointers_are_compared(void) {}
 #endif
 
+// Code that has anything in the register of frame pointers. The address of an object that looks like frames is none of the stack, and the walk that comes
+// to it is kept. On a thread's stack, for an object that lies above it.
+enum { AMISS = 0x123456 };
+#ifdef __x86_64__
+void call_with(void *frame, void (*function)(void));
+__asm__(".text\ncall_with: push %rbp\n mov %rdi, %rbp\n call *%rsi\n pop %rbp\n ret\n");
+
+static void *leave(void *object) {
+    right(0, 0); // the range is known from here on
+    call_with(object, look);
+    CHECK_GT(own->walk.count, 0);
+    for (uint32_t i = 0; i < last->depth; i++)
+        CHECK(last->frames[i] != AMISS);
+    return NULL;
+}
+
+static void who_leaves_the_stack_is_at_its_end(void) {
+    char *place = aligned_alloc(4096, 2 * OTHER_BYTES);
+    uintptr_t *object = (uintptr_t *)(void *)(place + OTHER_BYTES + 4096);
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    object[0] = (uintptr_t)&object[2];
+    object[1] = object[3] = AMISS;
+    object[2] = 0;
+    last_stack_clear(own);
+    known_stacks_clear(lately);
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstack(&attributes, place, OTHER_BYTES), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, leave, object), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    free(place);
+}
+#else
+static void who_leaves_the_stack_is_at_its_end(void) {}
+#endif
+
 static void *all(void *nothing) {
     last_stack_clear(own);
     known_stacks_clear(lately);
@@ -324,5 +361,7 @@ int main(void) {
         CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
     }
+    unwinder = OS_UNWIND_FRAMES;
+    who_leaves_the_stack_is_at_its_end();
     return 0;
 }
