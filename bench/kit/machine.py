@@ -19,6 +19,12 @@ def proc_value(path, label, otherwise="unknown"):
     return otherwise
 
 
+def cpu():
+    """The model's name; where it hides which processor it is, as in many virtual machines, its family."""
+    name, family = proc_value("/proc/cpuinfo", "model name"), proc_value("/proc/cpuinfo", "cpu family", "")
+    return f"{name} family {family}" if family else name
+
+
 def memory_available():
     return int(proc_value("/proc/meminfo", "MemAvailable", "2097152 kB").split()[0]) * 1024
 
@@ -27,7 +33,7 @@ def machine():
     huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "cpu": proc_value("/proc/cpuinfo", "model name"),
+        "cpu": cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "kernel": platform.release(),
