@@ -162,7 +162,8 @@ def main(processor, program):
         process = subprocess.Popen([emulator[0], "-g", path, *emulator[1:], program], stdout=subprocess.PIPE, text=True)
         try:
             debugger = Debugger(path)
-            debugger.ask("c")  # until it has told where everything is
+            stop = debugger.ask("c")  # until it has told where everything is
+            assert stop.startswith(("T05", "S05")), f"the program failed: {stop}"
             where = json.loads(process.stdout.readline())
             test(debugger, number, signature, where)
         finally:
