@@ -12,6 +12,7 @@
 #include "ctl/stats.h"
 #include "heap/cpu_fast.h"
 #include "heap/debug.h"
+#include "heap/exchanged.h"
 #include "heap/fast.h"
 #include "heap/medium.h"
 #include "heap/traced.h"
@@ -38,6 +39,8 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
+		object = exchanged_malloc(size);
+	if (object == NULL)
 		object = traced_malloc(size);
 	if (object != NULL)
 		return object;
@@ -48,7 +51,7 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
-	if (object == NULL || medium_keep(object) || front_free_outbound(object) || traced_free(object))
+	if (object == NULL || medium_keep(object) || front_free_outbound(object) || exchanged_free(object) || traced_free(object))
 		return;
 	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");

@@ -11,6 +11,7 @@
 #include "conf/options.h"
 #include "guard/report.h"
 #include "heap/cpu_fast.h"
+#include "heap/exchanged.h"
 #include "heap/fast.h"
 #include "heap/medium.h"
 #include "heap/traced.h"
@@ -74,6 +75,8 @@ static __attribute__((noinline)) void *new_slow_way(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
+		object = exchanged_malloc(size);
+	if (object == NULL)
 		object = traced_malloc(size);
 	return object != NULL ? object : new_slow(size, 0, true);
 }
@@ -102,6 +105,8 @@ static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 	void *object = medium_malloc(size);
 
 	if (object == NULL)
+		object = exchanged_malloc(size);
+	if (object == NULL)
 		object = traced_malloc(size);
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
@@ -118,7 +123,7 @@ CPU_FAST void *new_nothrow_miss(size_t size)
 
 static __attribute__((noinline)) void delete_slow_way(void *object)
 {
-	if (!front_free_outbound(object) && !traced_free(object))
+	if (!front_free_outbound(object) && !exchanged_free(object) && !traced_free(object))
 		heap_free(object, "operator delete");
 }
 

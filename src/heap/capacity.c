@@ -14,7 +14,6 @@ enum {
 	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
-	EXCHANGES_A_STEP = 8,     // of loaded and previous until the next magazine is larger
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
 };

@@ -4,7 +4,10 @@
 
 #include "heap/front.h"
 
-enum { CAPACITY_MOST = 252 }; // rounds
+enum {
+	CAPACITY_MOST = 252,  // rounds
+	EXCHANGES_A_STEP = 8, // of loaded and previous until the next magazine is larger
+};
 
 // Of the class's next magazine; 0: the class is not in use. Counted for the arena.
 void front_set_capacity(struct front *front, unsigned class, size_t rounds);
@@ -26,3 +29,9 @@ void front_make_up_for_magazines(struct front *front);
 // An empty one made as large; NULL: it has not that many slots, and is gone. The second counts an exchange of loaded and previous.
 struct magazine *front_grown(struct front *front, unsigned class, struct magazine *empty);
 struct magazine *front_outgrown(struct front *front, unsigned class, struct magazine *empty);
+
+// Whether the next exchange is one after which magazines grow.
+static inline bool front_grows_next(const struct front *front, unsigned class)
+{
+	return (front->exchanges[class] + 1u) % EXCHANGES_A_STEP == 0;
+}

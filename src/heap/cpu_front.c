@@ -13,7 +13,7 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { FIRST_CAPACITY = 12, TIDY_MS = 500, MISSES_A_LOOK = 16, EXCHANGES_A_STEP = 8 };
+enum { FIRST_CAPACITY = 12, TIDY_MS = 500, EXCHANGES_A_STEP = 8 };
 
 _Static_assert((int)CPU_SLOTS < (int)PROCESSOR_CLASSES, "a slot for each class, and the number before the object caches");
 _Static_assert((LINE_CLASSES - 1) * 16 == CACHE_LINE, "the first class that is no processor's own");

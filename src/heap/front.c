@@ -23,8 +23,7 @@
 #include "watch/trace.h"
 
 enum {
-	TIDY_MS = 500,      // a class not used for this long is given to the depot
-	MISSES_A_LOOK = 16, // between looks at the clock
+	TIDY_MS = 500, // a class not used for this long is given to the depot
 };
 
 // Closed one slot further down, too: a thread that takes a round while its word is closed from outside counts down what it finds.

@@ -171,9 +171,16 @@ void front_move(struct front *front, struct arena *arena, struct arena *line_are
 // Gives a thread's front that arena, in which it is counted, for all classes.
 void front_keep_to(struct front *front, struct arena *arena);
 
+// First thing at a miss in a small class, which most often is nothing but this: the loaded magazine is empty and the previous one is full, or the
+// other way round, and they are exchanged. False: the slow path is to do it, for something else is due. Where it takes an object it has done all.
+bool front_exchange_for_rounds(struct front *front, unsigned class);
+bool front_exchange_and_put(struct front *front, unsigned class, void *object);
+
 // After a miss: makes rounds available, or empty slots. False: no memory, or the class shall have no magazines.
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
+
+enum { MISSES_A_LOOK = 16 }; // at the clock
 
 // Counts a miss, and looks once in a while whether something is to be given back. May call malloc and free, so before anything is taken apart.
 void front_note_miss(struct front *front);

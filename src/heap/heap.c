@@ -17,6 +17,7 @@
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
 #include "heap/door.h"
+#include "heap/exchanged.h"
 #include "heap/explicit.h"
 #include "heap/fast.h"
 #include "heap/front.h"
@@ -303,6 +304,8 @@ static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
 {
 	void *object = medium_malloc(size);
 
+	if (object == NULL)
+		object = exchanged_malloc(size);
 	return object != NULL ? object : heap_plain_malloc(size);
 }
 

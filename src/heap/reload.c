@@ -161,6 +161,71 @@ static void leave_common(struct front *front)
 		front_keep_to(front, front->line_arena);
 }
 
+// The thread's words are open, nobody empties its magazines, and no look at the clock is due.
+static bool may_exchange(const struct front *front, unsigned class)
+{
+	return front->loaded[class] != NULL && front->previous[class] != NULL && front->words->ahead[class] != NULL &&
+	       (front->misses + 1) % MISSES_A_LOOK != 0;
+}
+
+static void exchange(struct front *front, unsigned class, struct magazine *loaded, void **top)
+{
+	struct magazine *previous = front->previous[class];
+
+	front->misses++;
+	front_keep_previous(front, class, loaded);
+	front->loaded[class] = previous;
+	front->loaded_capacity[class] = (uint8_t)previous->capacity;
+	front->words->top[class] = top;
+}
+
+static bool exchange_for_rounds(struct front *front, unsigned class)
+{
+	struct magazine *loaded = front->loaded[class], *previous = front->previous[class];
+
+	if (!may_exchange(front, class) || front->words->top[class] != loaded->round || previous->rounds == 0 ||
+	    loaded->capacity < front->capacity[class] || front_grows_next(front, class) || arena_slabs_are_sparse(front_arena(front, class), class))
+		return false;
+	front->exchanges[class]++;
+	front->batch[class] = (uint8_t)front_first_batch(class);
+	loaded->rounds = 0;
+	exchange(front, class, loaded, previous->round + previous->rounds);
+	return true;
+}
+
+bool front_exchange_for_rounds(struct front *front, unsigned class)
+{
+	bool done;
+
+	front_enter(front);
+	done = exchange_for_rounds(front, class);
+	front_leave(front);
+	return done;
+}
+
+static bool exchange_and_put(struct front *front, unsigned class, void *object)
+{
+	struct magazine *loaded = front->loaded[class], *previous = front->previous[class];
+
+	if (!may_exchange(front, class) || front->words->top[class] != loaded->round + loaded->capacity || previous->rounds != 0 ||
+	    loaded->round[0] == MAGAZINE_GAP)
+		return false;
+	loaded->rounds = loaded->capacity;
+	previous->round[0] = object;
+	exchange(front, class, loaded, previous->round + 1);
+	return true;
+}
+
+bool front_exchange_and_put(struct front *front, unsigned class, void *object)
+{
+	bool done;
+
+	front_enter(front);
+	done = exchange_and_put(front, class, object);
+	front_leave(front);
+	return done;
+}
+
 bool front_refill(struct front *front, unsigned class)
 {
 	bool done;

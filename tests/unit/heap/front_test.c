@@ -74,6 +74,77 @@ static void fills_take_little_more(void) {
         free(objects[i]);
 }
 
+// Leaves a loaded magazine without rounds and a previous one with some. Returns how many objects it took for that.
+static size_t empty_the_loaded(unsigned class) {
+    size_t held = 0;
+
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = malloc(SMALL);
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    while (words.top[class] != words.front->loaded[class]->round)
+        objects[held++] = malloc(SMALL);
+    CHECK_GT(words.front->previous[class]->rounds, 0);
+    return held;
+}
+
+// Loaded and previous are exchanged, for rounds and then for room, and nothing is lost or there twice.
+static void exchanges_at_once(void) {
+    unsigned class = size_class(SMALL);
+    struct front *front = words.front;
+    size_t held = empty_the_loaded(class);
+    struct magazine *empty = front->loaded[class], *full = front->previous[class];
+    uint32_t rounds = full->rounds;
+
+    front->misses = MISSES_A_LOOK - 1; // a look at the clock is due
+    CHECK(!front_exchange_for_rounds(front, class));
+    front->misses = front->exchanges[class] = 0;
+    CHECK(front_exchange_for_rounds(front, class));
+    CHECK(front->loaded[class] == full && front->previous[class] == empty && words.top[class] == full->round + rounds);
+    CHECK(front->misses == 1 && front->exchanges[class] == 1 && empty->rounds == 0 && front->previous_rounds[class] == 0);
+    CHECK(!front_exchange_for_rounds(front, class)); // it has rounds
+    while (words.top[class] < full->round + full->capacity)
+        free(objects[--held]);
+    front->misses = 0;
+    CHECK(front_exchange_and_put(front, class, objects[--held]));
+    CHECK(front->loaded[class] == empty && front->previous[class] == full && words.top[class] == empty->round + 1);
+    CHECK(front->misses == 1 && full->rounds == full->capacity && front->previous_rounds[class] == full->capacity);
+    CHECK(!front_exchange_and_put(front, class, objects[0])); // it has room
+    for (; held < OBJECTS; held++)
+        objects[held] = malloc(SMALL);
+    for (int i = 0; i < OBJECTS; i++)
+        for (int j = 0; j < i; j++)
+            CHECK_NE(objects[i], objects[j]);
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+}
+
+// A gap, a closed word, magazines that shall grow: the slow path is to look.
+static void slow_path_looks(void) {
+    unsigned class = size_class(SMALL);
+    struct front *front = words.front;
+    size_t held = empty_the_loaded(class);
+    void **top = words.top[class], *lowest;
+
+    front->misses = front->exchanges[class] = 0;
+    words.top[class] = FRONT_CLOSED;
+    CHECK(!front_exchange_for_rounds(front, class) && !front_exchange_and_put(front, class, objects[0]));
+    words.top[class] = top;
+    front->exchanges[class] = 7;
+    CHECK(!front_exchange_for_rounds(front, class));
+    front->exchanges[class] = 0;
+    CHECK(front_exchange_for_rounds(front, class));
+    while (words.top[class] < front->loaded[class]->round + front->loaded[class]->capacity)
+        free(objects[--held]);
+    front->misses = 0;
+    lowest = front->loaded[class]->round[0];
+    front->loaded[class]->round[0] = MAGAZINE_GAP;
+    CHECK(!front_exchange_and_put(front, class, objects[0]));
+    front->loaded[class]->round[0] = lowest;
+    while (held > 0)
+        free(objects[--held]);
+}
+
 int main(void) {
     unsigned class = size_class(SIZE);
     size_t most = options.magazine_bytes * (size_t)2 / SIZE;
@@ -95,5 +166,7 @@ int main(void) {
         free(objects[i]);
     pairs_hit_at_each_border();
     fills_take_little_more();
+    exchanges_at_once();
+    slow_path_looks();
     return 0;
 }
