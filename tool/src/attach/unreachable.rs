@@ -417,6 +417,7 @@ mod tests {
             buffers: 4,
             free: vec![0b0010],
             reached: vec![0],
+            tallies: Vec::new(),
             copy: Vec::new(),
         };
         let large = |number: u64| Large {
