@@ -109,9 +109,9 @@ struct vmag_root {
 	uint32_t processor_object_slots; // slots of objects; beyond them are those of object caches
 	uint32_t magazine_rounds;        // uint32_t: of one that is not loaded
 
-	// Appended: a front's objects of classes below line_classes are of another arena than front_arena.
-	uint32_t front_line_arena; // pointer
-	uint32_t line_classes;
+	// Appended: a front's objects of classes from common_classes on are of another arena than front_arena.
+	uint32_t front_common; // pointer
+	uint32_t common_classes;
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

@@ -95,8 +95,8 @@ static void tell_counters(struct vmag_root *root)
 	root->front_arena = offsetof(struct front, arena);
 	root->front_loaded = offsetof(struct front, loaded);
 	root->front_previous = offsetof(struct front, previous);
-	root->front_line_arena = offsetof(struct front, line_arena);
-	root->line_classes = LINE_CLASSES;
+	root->front_common = offsetof(struct front, common);
+	root->common_classes = LINE_CLASSES;
 	root->pages_kept = offsetof(struct pages, kept_bytes);
 	root->front_words = offsetof(struct front, words);
 	root->words_ahead = offsetof(struct front_words, ahead);

@@ -117,8 +117,8 @@ int act_thread_idle(struct control_call *call)
 	front_flush(front);
 	if (arena_users(front->arena) == 1)
 		arena_purge(front->arena);
-	if (front->line_arena != front->arena && arena_users(front->line_arena) == 1)
-		arena_purge(front->line_arena);
+	if (front->common != front->arena && arena_users(front->common) == 1)
+		arena_purge(front->common);
 	return 0;
 }
 

@@ -36,7 +36,7 @@ struct arena {
 	bool is_explicit; // made by the program (heap/explicit.h): threads are given others
 	// Atomic.
 	_Atomic unsigned threads; // whose own it is
-	_Atomic unsigned guests;  // other threads whose objects of a line and more come from it
+	_Atomic unsigned guests;  // other threads whose common objects come from it
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
@@ -75,8 +75,8 @@ static inline unsigned word_class(uintptr_t word)
 // The arena for a new thread, which is counted in as by arena_bind. NULL: no memory for the first arena.
 struct arena *arena_for_thread(void);
 
-// Where a thread whose own arena that is has its objects of a cache line and more from: all threads from one, until they wait for its locks
-// again and again (arenas_look); from then on they are apart.
+// Where a thread whose own arena that is has its common objects from, those of a cache line and more that magazines keep: all threads from one,
+// until they wait for its locks again and again (arenas_look); from then on they are apart.
 struct arena *arena_common(struct arena *own);
 bool arenas_apart(void);
 void arenas_look(void);
@@ -106,7 +106,7 @@ struct arena *arena_make_explicit(void);
 // How many arenas threads are given at most. Counts processors when asked first.
 unsigned arenas_automatic(void);
 
-// How many of them there are, one at least; and how many of these threads have objects of a line and more from.
+// How many of them there are, one at least; and how many of these threads have common objects from.
 unsigned arenas_made(void);
 unsigned arenas_sharing(void);
 

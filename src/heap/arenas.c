@@ -214,15 +214,13 @@ struct arena *arena_common(struct arena *own)
 // Threads that wait for one another wait for locks of the common arena, mostly. A sleep that comes of a preemption now and then is none of that.
 void arenas_look(void)
 {
-	uint64_t waits = mutex_waits_ever(), now;
+	uint64_t waits = mutex_waits_ever(), before = atomic_load_explicit(&arenas.waits_then, memory_order_relaxed), now;
 
-	if (waits - atomic_load_explicit(&arenas.waits_then, memory_order_relaxed) < WAITS_TO_PART || arenas_apart())
+	if (waits - before < WAITS_TO_PART || arenas_apart() || !atomic_compare_exchange_strong(&arenas.waits_then, &before, waits))
 		return;
 	now = os_clock_ms();
-	if (now - atomic_load_explicit(&arenas.looked_at, memory_order_relaxed) < PART_WITHIN_MS)
+	if (now - atomic_exchange(&arenas.looked_at, now) < PART_WITHIN_MS)
 		atomic_store_explicit(&arenas.apart, true, memory_order_relaxed);
-	atomic_store_explicit(&arenas.looked_at, now, memory_order_relaxed);
-	atomic_store_explicit(&arenas.waits_then, waits, memory_order_relaxed);
 }
 
 struct arena *arena_of(unsigned id)

@@ -52,7 +52,7 @@ unsigned front_next_batch(unsigned batch, unsigned capacity)
 void front_count_bytes(struct front *front, size_t more)
 {
 	if (more != 0)
-		atomic_fetch_add_explicit(&front->arena->front_bytes, more, memory_order_relaxed);
+		atomic_fetch_add_explicit(&front->common->front_bytes, more, memory_order_relaxed);
 }
 
 void front_set_capacity(struct front *front, unsigned class, size_t rounds)
@@ -101,14 +101,14 @@ void front_make_up_for_magazines(struct front *front)
 
 	if (LIKELY(bytes <= before) || !atomic_compare_exchange_strong(&most, &before, bytes))
 		return;
-	if (pages_dirty_bytes(&front->arena->pages) > 0)
-		pages_make_up(&front->arena->pages, bytes - before);
+	if (pages_dirty_bytes(&front->common->pages) > 0)
+		pages_make_up(&front->common->pages, bytes - before);
 }
 
 struct magazine *front_new_magazine(struct front *front, unsigned class)
 {
 	if (front->capacity[class] == 0)
-		front_set_capacity(front, class, min_size(fronts_hold_enough(front->arena) ? CROWDED_CAPACITY : FIRST_CAPACITY,
+		front_set_capacity(front, class, min_size(fronts_hold_enough(front->common) ? CROWDED_CAPACITY : FIRST_CAPACITY,
 						    front_most_rounds(class)));
 	return magazine_create(front->capacity[class], front_word(front, class));
 }
@@ -118,7 +118,7 @@ void front_grow_capacity(struct front *front, unsigned class)
 {
 	unsigned more = front->capacity[class] * 2u + MAGAZINE_OVERHEAD;
 
-	if (!fronts_hold_enough(front->arena) && !arena_slabs_are_sparse(front_arena(front, class), class))
+	if (!fronts_hold_enough(front->common) && !arena_slabs_are_sparse(front_arena(front, class), class))
 		front_set_capacity(front, class, min_size(more, front_grown_rounds(class)));
 }
 
@@ -152,6 +152,6 @@ struct magazine *front_outgrown(struct front *front, unsigned class, struct maga
 
 void front_count_again(struct front *front)
 {
-	atomic_fetch_add(&front->arena->front_bytes, capacity_bytes(front));
+	atomic_fetch_add(&front->common->front_bytes, capacity_bytes(front));
 	atomic_fetch_add(&front->arena->own_room, front->own_room);
 }

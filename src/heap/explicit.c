@@ -242,7 +242,7 @@ struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_
 // From now on the thread has one arena, which the program knows.
 static bool keep_arena(struct front *front, struct arena *arena)
 {
-	if (front->arena == arena && front->line_arena == arena)
+	if (front->arena == arena && front->common == arena)
 		return true;
 	if (!arena_bind(arena))
 		return false;
@@ -256,7 +256,7 @@ int thread_arena(unsigned *id)
 
 	if (front == NULL)
 		return EAGAIN;
-	keep_arena(front, front->line_arena);
+	keep_arena(front, front->arena);
 	*id = front->arena->id;
 	return 0;
 }

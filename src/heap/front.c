@@ -48,18 +48,18 @@ static void choose_magazines(struct front *front)
 // In the one that is not its own.
 static void count_guest(const struct front *front, unsigned more)
 {
-	if (front->arena != front->line_arena)
-		atomic_fetch_add_explicit(&front->arena->guests, more, memory_order_relaxed);
+	if (front->common != front->arena)
+		atomic_fetch_add_explicit(&front->common->guests, more, memory_order_relaxed);
 }
 
-void front_move(struct front *front, struct arena *arena, struct arena *line_arena)
+void front_move(struct front *front, struct arena *arena, struct arena *common)
 {
 	front_enter(front);
 	if (front->arena != NULL)
 		front_forget_capacities(front);
 	count_guest(front, -1u);
 	front->arena = arena;
-	front->line_arena = line_arena;
+	front->common = common;
 	count_guest(front, 1);
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->word[class] = (uint16_t)arena_word(front_arena(front, class)->id, class);
@@ -76,7 +76,7 @@ void front_move(struct front *front, struct arena *arena, struct arena *line_are
 
 void front_keep_to(struct front *front, struct arena *arena)
 {
-	struct arena *before = front->line_arena;
+	struct arena *before = front->arena;
 
 	front_flush(front);
 	front_move(front, arena, arena);
@@ -126,7 +126,7 @@ static COLD struct front *front_create(void)
 	}
 	front->words = &words;
 	front->top = words.top;
-	front_move(front, cpu_nowhere == NULL ? arena_common(arena) : arena, arena);
+	front_move(front, arena, cpu_nowhere == NULL ? arena_common(arena) : arena);
 	fronts_join(front);
 	choose_magazines(front);
 	words.front = front;
@@ -243,17 +243,20 @@ void front_look(struct front *front)
 	}
 	arenas_look();
 	reclaim_look(front->arena, now);
+	if (front->common != front->arena)
+		reclaim_look(front->common, now);
 }
 
 // The hook at a thread's end.
 void front_end(void *value)
 {
 	struct front *front = value;
-	struct arena *arena;
+	struct arena *arena, *common;
 
 	if (words.front != front)
 		return;
-	arena = front->line_arena;
+	arena = front->arena;
+	common = front->common;
 	front_enter(front);
 	front_flush(front);
 	front_forget_capacities(front);
@@ -268,6 +271,8 @@ void front_end(void *value)
 	count_guest(front, -1u);
 	arena_unbind(arena);
 	base_free(front, sizeof *front);
+	if (common != arena)
+		reclaim_expect(common, 0);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
 }
 

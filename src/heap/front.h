@@ -92,8 +92,8 @@ struct front {
 	uint64_t bytes[CLASSES]; // constant: of an object of the class
 	void *counted[FRONT_COUNTED_TOP + 1]; // constant: the closed magazine of a thread whose exact counters are on (heap/counted.h)
 	uint64_t allocated, freed; // bytes as the program may use them, while the door is closed for DOOR_COUNT
-	struct arena *arena;
-	struct arena *line_arena; // of classes below LINE_CLASSES: two threads shall have no objects in one cache line
+	struct arena *arena;  // its own: of page runs, and of classes below LINE_CLASSES, for two threads shall have no objects in one cache line
+	struct arena *common; // of all other classes, perhaps with all threads
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
@@ -157,7 +157,7 @@ static inline bool front_has_ahead(const struct front *front, unsigned class)
 // The arena of a front's objects of a class; what the page map says of them, and an empty slot holds.
 static inline struct arena *front_arena(const struct front *front, unsigned class)
 {
-	return class < LINE_CLASSES ? front->line_arena : front->arena;
+	return class < LINE_CLASSES ? front->arena : front->common;
 }
 
 static inline uintptr_t front_word(const struct front *front, unsigned class)
@@ -166,7 +166,7 @@ static inline uintptr_t front_word(const struct front *front, unsigned class)
 }
 
 // Gives an empty front other arenas.
-void front_move(struct front *front, struct arena *arena, struct arena *line_arena);
+void front_move(struct front *front, struct arena *arena, struct arena *common);
 
 // Gives a thread's front that arena, in which it is counted, for all classes.
 void front_keep_to(struct front *front, struct arena *arena);

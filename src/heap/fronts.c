@@ -80,7 +80,7 @@ bool fronts_hold(const struct arena *arena)
 
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		hold |= front != words.front && (front->arena == arena || front->line_arena == arena) && has_magazines(front);
+		hold |= front != words.front && (front->arena == arena || front->common == arena) && has_magazines(front);
 	mutex_unlock(&fronts.lock);
 	return hold;
 }
@@ -221,9 +221,9 @@ void fronts_fork_done(bool child)
 		fronts.count = own != NULL;
 		if (own != NULL) {
 			own->next = own->prev = NULL;
-			atomic_store(&own->line_arena->threads, 1);
-			atomic_store(&own->arena->guests, own->arena != own->line_arena);
-			atomic_store(&own->arena->front_bytes, 0);
+			atomic_store(&own->arena->threads, 1);
+			atomic_store(&own->common->guests, own->common != own->arena);
+			atomic_store(&own->common->front_bytes, 0);
 			atomic_store(&own->arena->own_room, 0);
 			front_count_again(own);
 		}

@@ -137,7 +137,8 @@ struct arena *heap_own_arena(void)
 static void *alloc_one(unsigned class)
 {
 	struct front *front = front_get();
-	struct arena *arena = front != NULL ? front_arena(front, class) : arena_without_front();
+	bool own = front != NULL && (words.door & DOOR_NOCACHE) != 0; // without magazines threads would wait for each other
+	struct arena *arena = front == NULL ? arena_without_front() : own ? front->arena : front_arena(front, class);
 	void *object;
 
 	return arena != NULL && arena_fill(arena, class, &object, 1) == 1 ? object : NULL;

@@ -36,6 +36,6 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	if (counted_leads(object))
 		return counted_pop_last(class);
 	words.top[class] = --top;
-	*top = (void *)(words.word + class);
+	*top = (void *)(uintptr_t)words.front->word[class];
 	return object;
 }

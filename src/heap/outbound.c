@@ -103,7 +103,7 @@ static void set_capacity(struct front *front, unsigned class, size_t rounds)
 static void grow_capacity(struct front *front, unsigned class)
 {
 	size_t now = front->outbound_capacity[class], wanted = now * 2 + MAGAZINE_OVERHEAD;
-	bool crowded = fronts_hold_enough(front->arena);
+	bool crowded = fronts_hold_enough(front->common);
 
 	if (now == 0)
 		wanted = crowded ? CROWDED_CAPACITY : FIRST_CAPACITY;

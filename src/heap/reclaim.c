@@ -173,7 +173,7 @@ void reclaim_look(struct arena *arena, uint64_t now_ms)
 static bool is_left_alone(struct arena *arena)
 {
 	uint64_t allocs = __atomic_load_n(&arena->pages.runs.allocs, __ATOMIC_RELAXED);
-	unsigned own = words.front != NULL && (words.front->arena == arena || words.front->line_arena == arena); // the background thread's
+	unsigned own = words.front != NULL && (words.front->arena == arena || words.front->common == arena); // the background thread's
 	bool alone = arena_users(arena) == own && allocs == arena->allocs_at_step;
 
 	arena->allocs_at_step = allocs;

@@ -157,8 +157,8 @@ static bool refill(struct front *front, unsigned class)
 // The thread has nothing in its hands here, and what follows begins with the front's arenas. It is bound to its own already.
 static void leave_common(struct front *front)
 {
-	if (arena_bind(front->line_arena))
-		front_keep_to(front, front->line_arena);
+	if (arena_bind(front->arena))
+		front_keep_to(front, front->arena);
 }
 
 // The thread's words are open, nobody empties its magazines, and no look at the clock is due.
@@ -231,7 +231,7 @@ bool front_refill(struct front *front, unsigned class)
 	bool done;
 
 	front_note_miss(front);
-	if (UNLIKELY(front->arena != front->line_arena) && arenas_apart())
+	if (UNLIKELY(front->common != front->arena) && arenas_apart())
 		leave_common(front);
 	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
 		return false;

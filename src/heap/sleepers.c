@@ -80,7 +80,7 @@ bool sleeper_take(struct front *front, struct loot *loot)
 	if (__atomic_load_n(&front->inside, __ATOMIC_ACQUIRE) != 0 || !may_be_visited(front))
 		return false;
 	loot->arena = front->arena;
-	loot->line_arena = front->line_arena;
+	loot->common = front->common;
 	loot->rounds = 0;
 	for (unsigned class = 1; class < CLASSES; class++) {
 		take_rounds(front, class, loot);
@@ -152,7 +152,7 @@ void sleeper_leave(struct front *front)
 void loot_give(struct loot *loot)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
-		struct arena *arena = class < LINE_CLASSES ? loot->line_arena : loot->arena;
+		struct arena *arena = class < LINE_CLASSES ? loot->arena : loot->common;
 		size_t outbound = loot->first_outbound[class];
 
 		rounds_go_home(arena, class, loot->round + loot->first[class], loot->count[class], "free");

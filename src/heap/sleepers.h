@@ -30,7 +30,7 @@ enum { LOOT_ROUNDS = 4096 };
 
 // What was taken from one front.
 struct loot {
-	struct arena *arena, *line_arena;
+	struct arena *arena, *common;
 	void **top[CLASSES], **outbound_top[CLASSES]; // as they were; NULL: not taken
 	struct magazine *previous[CLASSES];
 	size_t first[CLASSES], count[CLASSES]; // of the rounds below, those of loaded magazines by class, then

@@ -13,9 +13,9 @@
 #include "pages/page_map.h"
 #include "unit.h"
 
-enum { THREADS = 4, OBJECTS = 3000, WAITS = 200, LINE = 64, SIZES = 6 };
+enum { THREADS = 4, OBJECTS = 3000, WAITS = 200, LINE = 64, SIZES = 7 };
 
-static const size_t sizes[SIZES] = {8, 24, 48, LINE, 500, 40000};
+static const size_t sizes[SIZES] = {8, 24, 48, LINE, 500, 40000, 100000};
 static void *objects[THREADS][OBJECTS];
 static pthread_barrier_t turn;
 
@@ -48,16 +48,16 @@ static void free_all(void **those) {
 static void check_common(void **own) {
     const struct front *front = words.front;
 
-    CHECK(front->arena == arena_of(0));
+    CHECK(front->common == arena_of(0));
     for (unsigned i = 0; i < OBJECTS; i++)
-        CHECK_EQ(arena_of_object(own[i]), size_of(i) < LINE ? front->line_arena->id : 0);
+        CHECK_EQ(arena_of_object(own[i]), size_of(i) < LINE || size_of(i) > MAGAZINE_MOST ? front->arena->id : 0);
 }
 
 // Of the next objects, not of those that it had before.
 static void check_apart(void **own) {
     const struct front *front = words.front;
 
-    CHECK(front->arena == front->line_arena);
+    CHECK(front->arena == front->common);
     for (unsigned i = OBJECTS / 2; i < OBJECTS; i++)
         CHECK_EQ(arena_of_object(own[i]), front->arena->id);
 }
@@ -91,10 +91,10 @@ static void *ask_for_arena(void *argument) {
 
     (void)argument;
     free(malloc(500));
-    CHECK(words.front->arena != words.front->line_arena);
+    CHECK(words.front->arena != words.front->common);
     CHECK_EQ(thread_arena(&id), 0);
-    CHECK_EQ(id, words.front->line_arena->id);
-    CHECK(words.front->arena == words.front->line_arena);
+    CHECK_EQ(id, words.front->arena->id);
+    CHECK(words.front->arena == words.front->common);
     return NULL;
 }
 

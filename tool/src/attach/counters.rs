@@ -95,27 +95,27 @@ const MOST_MAGAZINE_SLOTS: usize = 4096;
 /// Free objects in magazines, by arena's address and class.
 type Rounds = HashMap<(u64, usize), u64>;
 
-/// The arenas of what a front holds: of classes below `line_classes`, and of others.
+/// The arenas of what a front holds: of classes below `first_common`, and of others.
 struct Home {
     arena: u64,
-    line_arena: u64,
-    line_classes: usize,
+    common: u64,
+    first_common: usize,
 }
 
 impl Home {
     fn everywhere(arena: u64) -> Home {
         Home {
             arena,
-            line_arena: arena,
-            line_classes: 0,
+            common: arena,
+            first_common: 0,
         }
     }
 
     fn of(&self, class: usize) -> u64 {
-        if class < self.line_classes {
-            self.line_arena
-        } else {
+        if class < self.first_common {
             self.arena
+        } else {
+            self.common
         }
     }
 }
@@ -304,11 +304,11 @@ impl Process {
 
     fn home_of(&self, root: &CounterRoot, front: u64) -> Home {
         let pointer = |at: usize| self.memory.u64(front + at as u64).unwrap_or(0);
-        let lines = self.root.lines.as_ref();
+        let common = self.root.common.as_ref();
         Home {
             arena: pointer(root.front_arena),
-            line_arena: lines.map_or(0, |lines| pointer(lines.front_arena)),
-            line_classes: lines.map_or(0, |lines| lines.classes),
+            common: common.map_or(0, |common| pointer(common.front_common)),
+            first_common: common.map_or(usize::MAX, |common| common.first),
         }
     }
 

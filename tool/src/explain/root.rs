@@ -53,7 +53,7 @@ pub struct Root {
     /// None in a library whose processors' objects are all of one arena.
     pub processor_magazines: Option<ProcessorMagazines>,
     /// None in a library whose threads have one arena each.
-    pub lines: Option<LineRoot>,
+    pub common: Option<CommonRoot>,
 }
 
 impl Root {
@@ -84,11 +84,11 @@ pub struct AheadRoot {
     pub classes: usize,
 }
 
-/// Small classes, of which a thread's objects come from an arena of their own.
+/// Classes, from the first one told on, of which a thread's objects come from another arena than its own.
 #[derive(Debug, Clone)]
-pub struct LineRoot {
-    pub front_arena: usize,
-    pub classes: usize,
+pub struct CommonRoot {
+    pub front_common: usize,
+    pub first: usize,
 }
 
 /// How many rounds the magazines of a processor have.
@@ -305,14 +305,14 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         ahead: parse_ahead(f),
         slab_lg_times: f.offset().filter(|at| *at != 0),
         processor_magazines: parse_processor_magazines(f),
-        lines: parse_lines(f),
+        common: parse_common(f),
     })
 }
 
-fn parse_lines(f: &mut Fields) -> Option<LineRoot> {
-    Some(LineRoot {
-        front_arena: f.offset().filter(|at| *at != 0)?,
-        classes: f.offset()?,
+fn parse_common(f: &mut Fields) -> Option<CommonRoot> {
+    Some(CommonRoot {
+        front_common: f.offset().filter(|at| *at != 0)?,
+        first: f.offset()?,
     })
 }
 
