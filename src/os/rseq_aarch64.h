@@ -8,7 +8,7 @@
 #pragma once
 
 #define RSEQ_BEGIN(scratch)                                          \
-	".pushsection __rseq_cs, \"aw\"\n\t"                         \
+	".pushsection vmag_rseq_cs, \"aw\"\n\t"                      \
 	".balign 32\n"                                               \
 	"3:\t.long 0, 0\n\t" /* version, flags */                    \
 	".quad 1f - 3b, 2f - 1f, 4f - 3b\n\t" /* till os_rseq_init */ \

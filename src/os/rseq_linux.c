@@ -67,18 +67,19 @@ static bool kernel_reads_descriptors(void)
 }
 
 // As the linker left them, descriptors tell start and abort by their distance from themselves: addresses would be written into each
-// process when it is loaded, and few use sequences.
+// process when it is loaded, and few use sequences. They lie in a section of our name, for in __rseq_cs of a static program other people's
+// lie, which are complete.
 struct descriptor {
 	uint32_t version, flags;
 	uint64_t start, length, abort;
 } __attribute__((aligned(32)));
 
-extern struct descriptor __start___rseq_cs[] HIDDEN, __stop___rseq_cs[] HIDDEN; // named by the linker
+extern struct descriptor __start_vmag_rseq_cs[] HIDDEN, __stop_vmag_rseq_cs[] HIDDEN; // named by the linker
 
 void os_rseq_complete(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
-	for (struct descriptor *descriptor = __start___rseq_cs; descriptor < __stop___rseq_cs; descriptor++) {
+	for (struct descriptor *descriptor = __start_vmag_rseq_cs; descriptor < __stop_vmag_rseq_cs; descriptor++) {
 		descriptor->start += (uintptr_t)descriptor;
 		descriptor->abort += (uintptr_t)descriptor;
 	}

@@ -8,9 +8,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-// The descriptor in a section of its own, the thread's rseq_cs set to it, and the way back from an abort.
+// The descriptor in a section of the library's own, the thread's rseq_cs set to it, and the way back from an abort.
 #define RSEQ_BEGIN(scratch)                                          \
-	".pushsection __rseq_cs, \"aw\"\n\t"                         \
+	".pushsection vmag_rseq_cs, \"aw\"\n\t"                      \
 	".balign 32\n"                                               \
 	"3:\t.long 0, 0\n\t" /* version, flags */                    \
 	".quad 1f - 3b, 2f - 1f, 4f - 3b\n\t" /* till os_rseq_init */ \

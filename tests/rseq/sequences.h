@@ -84,13 +84,13 @@ static bool right(enum operation operation, enum meddling what) {
     return shared->top[1] == &shared->closed[1] && shared->old == (what == CLOSE ? &shared->closed[1] : expected);
 }
 
-extern const struct descriptor __start___rseq_cs[], __stop___rseq_cs[];
+extern const struct descriptor __start_vmag_rseq_cs[], __stop_vmag_rseq_cs[];
 
 static const struct descriptor *descriptor_of(enum operation operation) {
     uintptr_t function = (uintptr_t)operate[operation];
     const struct descriptor *best = NULL;
 
-    for (const struct descriptor *at = __start___rseq_cs; at < __stop___rseq_cs; at++)
+    for (const struct descriptor *at = __start_vmag_rseq_cs; at < __stop_vmag_rseq_cs; at++)
         if (at->start > function && (best == NULL || at->start < best->start))
             best = at;
     CHECK(best != NULL && best->start - function < LONGEST && best->length < LONGEST);
