@@ -23,7 +23,8 @@
 
 #define VMAG_ROOT_MAGIC "vmagroot"
 
-enum { VMAG_ROOT_VERSION = 1 };
+// 2: slabs whose word names no class have samples and, behind the bitmap, notes; in 1, sampled objects were page runs.
+enum { VMAG_ROOT_VERSION = 2 };
 
 // A new version changes the meaning of something here; `bytes` grows when fields are appended: a reader takes a field for
 // missing that lies beyond, and ignores what it does not know.

@@ -350,8 +350,10 @@ def check_refused(setting):
         target.do("spoil", 8, 99)
         for command in ("attach", "heap"):
             said = setting.refused(command, target.pid)
-            assert "version 99, this command knows 1" in said, said
+            assert "version 99, this command knows 1 to 2" in said, said
         assert "version 99" in setting.json("explain", "--json", target.pid)["heap_unreadable"]
+        target.do("spoil", 8, 1)  # read as ever
+        assert setting.json("explain", "--json", target.pid)["heap_unreadable"] is None
     with Target(setting) as target:
         target.do("spoil", 12, 148)
         assert "older than this command" in setting.refused("attach", target.pid)

@@ -5,12 +5,12 @@
 use super::areas::Area;
 use super::memory::{Memory, u32_in, u64_in};
 use crate::image;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 const SYMBOL: &str = "vmag_root";
 const MAGIC: &[u8; 8] = b"vmagroot";
-const VERSION: u32 = 1;
+const VERSIONS: RangeInclusive<u32> = 1..=2;
 /// What is torn might say any.
 const LG_TIMES_MOST: u32 = 16;
 const LIBRARY_VERSION_BYTES: usize = 16;
@@ -221,8 +221,11 @@ pub fn read(pid: i32, address: u64) -> Found {
             "the library was not used yet, or the program runs with raised privileges".to_string(),
         );
     }
-    if version != VERSION {
-        return Found::Unreadable(format!("its format is version {version}, this command knows {VERSION}"));
+    if !VERSIONS.contains(&version) {
+        let (oldest, newest) = (VERSIONS.start(), VERSIONS.end());
+        return Found::Unreadable(format!(
+            "its format is version {version}, this command knows {oldest} to {newest}"
+        ));
     }
     let root = memory.bytes(address, length as usize).and_then(|bytes| parse(&bytes));
     match root.filter(is_sound) {
