@@ -43,7 +43,7 @@ struct Slab {
     /// A set bit for each free buffer, and for each that was reached.
     free: Vec<u64>,
     reached: Vec<u64>,
-    /// Of samples: by buffer, the number of the tally of the object there, 0 and u32::MAX: none. Else empty.
+    /// Of samples: by buffer, the number of the tally of the object there, u32::MAX: it has none, 0: there is no object. Else empty.
     tallies: Vec<u32>,
     /// Its bytes, read once for all its buffers; empty before.
     copy: Vec<u8>,
@@ -271,9 +271,11 @@ impl Process {
 }
 
 impl Slab {
+    /// Among samples a buffer is free, too, that a front has at hand: no bit tells it, but there is no note.
     fn is_free(&self, index: u64) -> bool {
         let word = self.free.get((index / 64) as usize).copied().unwrap_or(u64::MAX);
-        index >= self.buffers || word >> (index % 64) & 1 == 1
+        let is_at_hand = self.tallies.get(index as usize) == Some(&0);
+        index >= self.buffers || word >> (index % 64) & 1 == 1 || is_at_hand
     }
 
     /// Sampled objects that were not reached.
@@ -456,6 +458,33 @@ mod tests {
             (None, None, None, None)
         );
         assert_eq!(heap.lost(), HashSet::from([large(18)]));
+    }
+
+    #[test]
+    fn a_sample_without_a_note_is_no_object() {
+        let slab = Slab {
+            start: 32 << 12,
+            size: 1024,
+            buffers: 4,
+            free: vec![0b0001],
+            reached: vec![0],
+            tallies: vec![0, 0, 7, u32::MAX],
+            copy: Vec::new(),
+        };
+        let mut heap = Heap {
+            slabs: vec![slab],
+            slab_of: HashMap::from([(32, 0)]),
+            start: 32 << 12,
+            end: 33 << 12,
+            lg_granule: 12,
+            ..Heap::default()
+        };
+        let base = 32 << 12;
+        assert_eq!((heap.reach(base), heap.reach(base + 1024)), (None, None));
+        assert_eq!(heap.lost().len(), 1);
+        assert_eq!(heap.reach(base + 2050), Some((base + 2048, base + 3072)));
+        assert_eq!(heap.reach(base + 3072), Some((base + 3072, base + 4096)));
+        assert!(heap.lost().is_empty());
     }
 
     #[test]
