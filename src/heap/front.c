@@ -224,6 +224,7 @@ static void front_tidy(struct front *front)
 	}
 	outbound_flush(front);
 	own_runs_give(front, false);
+	samples_tidy(front);
 	front_leave(front);
 }
 

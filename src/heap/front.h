@@ -129,6 +129,7 @@ struct front {
 	struct outbound outbound[CLASSES];
 	void *samples[SMALL_CLASSES]; // buffers of samples at hand (heap/samples.h), one of a class at most; NULL: none
 	bool has_samples; // or had, since they were given back
+	bool used_samples; // freed one since the last tidying
 	_Alignas(32) struct own_run own[KEPT_SIZES]; // by class from CLASSES on; each in one cache line
 };
 

@@ -135,7 +135,7 @@ static inline bool keep(struct front *front, const struct run *run, unsigned cla
 	if (UNLIKELY(front == NULL) || front->arena->id != run->arena || front->arena->is_explicit || front->samples[class] != NULL)
 		return false;
 	front->samples[class] = object;
-	front->has_samples = true;
+	front->has_samples = front->used_samples = true;
 	return true;
 }
 

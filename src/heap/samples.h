@@ -52,6 +52,14 @@ static inline void samples_give(struct front *front)
 		samples_give_some(front);
 }
 
+// The same when none was freed since the last time.
+static inline void samples_tidy(struct front *front)
+{
+	if (!front->used_samples)
+		samples_give(front);
+	front->used_samples = false;
+}
+
 // What bin_trim does, of an arena that has any.
 void samples_trim(struct samples *samples, bool always);
 
