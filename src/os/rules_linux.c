@@ -231,7 +231,7 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
-	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame, range);
+	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame);
 	more = load(&walker, frame + sizeof frame, &walker.place.code);
 	while (more && count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE && !(met = meets(&walker))) {
 		frames[count++] = walker.place.code;

@@ -75,7 +75,7 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	if (UNLIKELY(frame < range->low || range->low == 0))
 		os_stack_range_extend(range, frame);
 	if (walk != NULL)
-		walking_begin(&walking, walk, 0, frame, range);
+		walking_begin(&walking, walk, 0, frame);
 	while (count < depth) {
 		if (LIKELY(os_stack_range_has(range, frame))) {
 			readable = range->top - FRAME_BYTES;
@@ -139,6 +139,7 @@ size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os
 	return count;
 }
 
+// As a walk would read them: each word only where those before it are as they were.
 __attribute__((no_sanitize("address"))) bool os_walk_holds(const struct os_walk *walk, uintptr_t frame)
 {
 	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - walk->count], *end = &walk->word[OS_WALK_MOST];

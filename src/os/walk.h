@@ -11,29 +11,23 @@
 #include <stdint.h>
 
 #include "os/stack.h"
-#include "os/stack_range.h"
 #include "util/bits.h"
 
 struct walking {
 	struct os_walk *walk;
+	uintptr_t frame; // from which it goes: what is below may be of a part of the stack that the program took away from itself
 	uint32_t fresh; // words
-	uint32_t met;   // the first of the last walk's words that may be met
+	uint32_t met;   // the first of the last walk's words that may be met: it was not found that one further out has changed
 	uint32_t since; // for the fresh return addresses from here on it is open whether the frame pointer matters
 	bool lost;      // this walk cannot be kept
 };
 
-// Words below `frame` may be of a part of the stack that the program took away from itself. A handler that interrupts this walk finds nothing kept.
-__attribute__((no_sanitize("address"))) static inline void walking_begin(struct walking *walking, struct os_walk *walk, uint32_t generation,
-									  uintptr_t frame, const struct os_stack_range *range)
+// A handler that interrupts this walk finds nothing kept.
+static inline void walking_begin(struct walking *walking, struct os_walk *walk, uint32_t generation, uintptr_t frame)
 {
-	uint32_t met = OS_WALK_MOST, first = OS_WALK_MOST - walk->count;
-	const struct os_walk_word *word = walk->word;
+	uint32_t met = walk->generation == generation ? OS_WALK_MOST - walk->count : OS_WALK_MOST;
 
-	if (UNLIKELY(walk->generation != generation || !os_stack_range_has(range, frame)))
-		first = OS_WALK_MOST;
-	while (met > first && word[met - 1].at >= frame && *(const uintptr_t *)word[met - 1].at == word[met - 1].value)
-		met--;
-	*walking = (struct walking){ .walk = walk, .met = met };
+	*walking = (struct walking){ .walk = walk, .frame = frame, .met = met };
 	walk->word[OS_WALK_MOST].at = UINTPTR_MAX;
 	walk->generation = generation;
 	walk->count = 0;
@@ -55,6 +49,22 @@ static inline void walking_note(struct walking *walking, uintptr_t at, uintptr_t
 		walking->met = walking->fresh;
 }
 
+// Whether what is further out than that word of the last walk is as it was. Compared outwards, each word only where those before it are as they were: this
+// walk would read it next. The last walk may have been up another stack, a coroutine's, say, that is in the range and was taken away since: its words are
+// not touched. No word is compared twice, for a walk that was here and found one changed meets the last one further out or nowhere.
+__attribute__((no_sanitize("address"))) static inline bool walking_holds(struct walking *walking)
+{
+	const struct os_walk_word *word = walking->walk->word;
+	uint32_t i = walking->met + 1;
+
+	while (i < OS_WALK_MOST && word[i].at >= walking->frame && *(const uintptr_t *)word[i].at == word[i].value)
+		i++;
+	if (i == OS_WALK_MOST)
+		return true;
+	walking->met = i + 1;
+	return false;
+}
+
 // The word that was noted last is a return address, as a rule at `at`. Whether the last walk was here: then what is further out need not be read.
 static inline bool walking_meets(struct walking *walking, uintptr_t at, uintptr_t frame_at)
 {
@@ -68,7 +78,7 @@ static inline bool walking_meets(struct walking *walking, uintptr_t at, uintptr_
 	word += walking->met;
 	if (word->at != own->at || word->value != own->value || word->frame_at < WORD_FRAME || frame_at < WORD_FRAME)
 		return false;
-	return word->frame_at == WORD_FRAME || word->frame_at == frame_at;
+	return (word->frame_at == WORD_FRAME || word->frame_at == frame_at) && walking_holds(walking);
 }
 
 // Another frame pointer was found, or there is no further frame, and the one before was not used: it does not matter.

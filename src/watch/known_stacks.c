@@ -12,7 +12,7 @@ static struct known_stack *place_of(struct known_stacks *own, uintptr_t frame)
 	return &own->known[(frame ^ code << 8) * 0x9e3779b97f4a7c15u >> (64 - LG_KNOWN_STACKS)];
 }
 
-// All words are in this thread's stack, not below the frame.
+// Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
 __attribute__((no_sanitize("address"))) static bool holds(const struct known_stack *known, uintptr_t frame)
 {
 	if (known->frame != frame || known->count == 0)
@@ -30,7 +30,7 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - walk->count];
 
 	known->count = 0;
-	if (walk->count > KNOWN_WORDS)
+	if (walk->count == 0 || walk->count > KNOWN_WORDS || word->at != known->frame + sizeof word->at)
 		return;
 	for (uint32_t i = 0; i < walk->count; i++) {
 		if (word[i].at < known->frame)

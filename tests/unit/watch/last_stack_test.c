@@ -335,6 +335,57 @@ static void who_leaves_the_stack_is_at_its_end(void) {
 static void who_leaves_the_stack_is_at_its_end(void) {}
 #endif
 
+// Coroutines' stacks right below the thread's, so that they are taken for it: what was found on one that was taken away since is not looked at.
+static ucontext_t lower, upper, thread_own;
+static char *joined;
+
+static void pause_between(void) {
+    right(5, 9);
+    swapcontext(&lower, &thread_own);
+    right(5, 9);
+}
+
+static void look_and_end(void) {
+    right(7, 9);
+}
+
+// What they return to, and the frame pointer that they begin with, are this function's: what is kept of both is the same but for their own frames.
+static void *have_joined_stacks(void *nothing) {
+    ucontext_t *context[] = { &lower, &upper };
+    void (*const function[])(void) = { pause_between, look_and_end };
+
+    right(0, 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(getcontext(context[i]), 0);
+        context[i]->uc_stack.ss_sp = joined + i * OTHER_BYTES;
+        context[i]->uc_stack.ss_size = OTHER_BYTES;
+        context[i]->uc_link = &thread_own;
+        makecontext(context[i], function[i], 0);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(swapcontext(&thread_own, context[i]), 0);
+    CHECK(own->range.low < (uintptr_t)joined + OTHER_BYTES);
+    CHECK_EQ(munmap(joined + OTHER_BYTES, OTHER_BYTES), 0);
+    CHECK_EQ(swapcontext(&thread_own, &lower), 0);
+    right(5, 9);
+    return nothing;
+}
+
+static void other_stacks_are_taken_away(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    joined = mmap(NULL, 3 * OTHER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(joined != MAP_FAILED);
+    last_stack_clear(own);
+    known_stacks_clear(lately);
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstack(&attributes, joined + 2 * OTHER_BYTES, OTHER_BYTES), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, have_joined_stacks, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(munmap(joined, OTHER_BYTES) | munmap(joined + 2 * OTHER_BYTES, OTHER_BYTES), 0);
+}
+
 static void *all(void *nothing) {
     last_stack_clear(own);
     known_stacks_clear(lately);
@@ -360,6 +411,7 @@ int main(void) {
         all(NULL);
         CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
+        other_stacks_are_taken_away();
     }
     unwinder = OS_UNWIND_FRAMES;
     who_leaves_the_stack_is_at_its_end();
