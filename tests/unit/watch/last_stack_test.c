@@ -111,11 +111,16 @@ WITHOUT_FRAME_POINTER static void aligned(int depth) {
     wander(depth);
     __asm__ volatile("" ::: "memory");
 }
+#if defined(__x86_64__)
+#define ALL_REGISTERS "rbx", "r12", "r13", "r14", "r15"
+#elif defined(__aarch64__)
+#define ALL_REGISTERS "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28"
+#endif
 // The frame pointer holds anything, as its place does that is handed on to who calls.
 WITHOUT_FRAME_POINTER static void uses_all_registers(int depth) {
-    __asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory");
+    __asm__ volatile("" ::: ALL_REGISTERS, "memory");
     wander(depth);
-    __asm__ volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory");
+    __asm__ volatile("" ::: ALL_REGISTERS, "memory");
 }
 WITHOUT_FRAME_POINTER static void twice(int depth) {
     wander(depth);
@@ -144,6 +149,7 @@ __attribute__((noinline)) static void wander_often(int rounds) {
             wander(14);
 }
 
+#ifdef __GLIBC__ // others have no contexts
 // Stacks of contexts that take turns, each in the midst of its calls; and handlers on a stack of their own.
 static ucontext_t contexts[OTHER_STACKS], home;
 static int turn;
@@ -193,6 +199,9 @@ static void stacks_take_turns(void) {
         raise(SIGUSR1);
     }
 }
+#else
+static void stacks_take_turns(void) {}
+#endif
 
 // What lies below where the thread is now may be taken away: it is not looked at. Both are called by one call, so that only their frames differ.
 __attribute__((noinline)) static void look_deep(int depth) {
@@ -255,7 +264,7 @@ static void same_stacks_are_known(void) {
     CHECK_GT(lately->last.walk.count, 0);
 }
 
-static void long_stacks_are_walked(void) {
+__attribute__((noinline)) static void long_stacks_are_walked(void) {
     uintptr_t frames[2];
     struct os_walk cut = { 0 };
     size_t kept;
@@ -335,6 +344,7 @@ static void who_leaves_the_stack_is_at_its_end(void) {
 static void who_leaves_the_stack_is_at_its_end(void) {}
 #endif
 
+#ifdef __GLIBC__
 // Coroutines' stacks right below the thread's, so that they are taken for it: what was found on one that was taken away since is not looked at.
 static ucontext_t lower, upper, thread_own;
 static char *joined;
@@ -385,8 +395,11 @@ static void other_stacks_are_taken_away(void) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(munmap(joined, OTHER_BYTES) | munmap(joined + 2 * OTHER_BYTES, OTHER_BYTES), 0);
 }
+#else
+static void other_stacks_are_taken_away(void) {}
+#endif
 
-static void *all(void *nothing) {
+__attribute__((noinline)) static void *all(void *nothing) {
     last_stack_clear(own);
     known_stacks_clear(lately);
     frames_found = frames_kept = 0;
