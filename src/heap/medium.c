@@ -38,15 +38,32 @@ static __attribute__((noinline)) void *counted_at_hand(struct front *front, size
 	return object;
 }
 
+static inline __attribute__((always_inline)) void *by_door(struct front *front, size_t size)
+{
+	return UNLIKELY(door_is_closed(front)) ? counted_at_hand(front, size) : at_hand(front, size);
+}
+
+// What is not at hand is not counted here: the slow path does it.
+static __attribute__((noinline)) void *sampled_at_hand(struct front *front, size_t size)
+{
+	size_t bytes = class_round_large(size);
+	void *object;
+
+	if (!sampled_passes(bytes))
+		return NULL;
+	object = by_door(front, size);
+	if (object == NULL)
+		words.until[0] += (int64_t)bytes;
+	return object;
+}
+
 void *medium_at_hand(size_t size)
 {
 	struct front *front = words.front;
 
-	if (size > KEPT_MOST || front == NULL || front_sizes_closed())
+	if (size > KEPT_MOST || front == NULL)
 		return NULL;
-	if (UNLIKELY(door_is_closed(front)))
-		return counted_at_hand(front, size);
-	return at_hand(front, size);
+	return UNLIKELY(front_sizes_closed()) ? sampled_at_hand(front, size) : by_door(front, size);
 }
 
 // It counts as a miss, but costs less, and looks are rarer.
