@@ -48,6 +48,12 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 	return heap_malloc(size);
 }
 
+static __attribute__((noinline)) void *malloc_hit(size_t size)
+{
+	words.caller = NULL;
+	return heap_malloc(size);
+}
+
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
@@ -65,7 +71,7 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 
 CPU_FAST void *malloc_sampled(size_t size)
 {
-	return sampled_malloc(size, malloc_slow);
+	return sampled_malloc(size, malloc_slow, malloc_hit);
 }
 
 CPU_FAST void *malloc_miss(size_t size)

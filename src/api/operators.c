@@ -81,9 +81,14 @@ static __attribute__((noinline)) void *new_slow_way(size_t size)
 	return object != NULL ? object : new_slow(size, 0, true);
 }
 
+static __attribute__((noinline)) void *new_hit(size_t size)
+{
+	return new_slow(size, 0, true);
+}
+
 CPU_FAST void *new_sampled(size_t size)
 {
-	return sampled_malloc(size, new_slow_way);
+	return sampled_malloc(size, new_slow_way, new_hit);
 }
 
 CPU_FAST void *new_miss(size_t size)
@@ -111,9 +116,14 @@ static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
 
+static __attribute__((noinline)) void *new_nothrow_hit(size_t size)
+{
+	return operators_new_nothrow_caught(size, 0);
+}
+
 static __attribute__((noinline)) void *new_nothrow_sampled(size_t size)
 {
-	return sampled_malloc(size, new_nothrow_slow_way);
+	return sampled_malloc(size, new_nothrow_slow_way, new_nothrow_hit);
 }
 
 CPU_FAST void *new_nothrow_miss(size_t size)

@@ -42,7 +42,7 @@ CPU_FAST void *cpu_fast_pop(size_t size)
 {
 	void *object = counted_or_fast_pop(size);
 
-	return LIKELY(object != NULL) || size >= FRONT_LIMIT(front_sampled_end) ? object : sampled_pop(size);
+	return LIKELY(object != NULL) ? object : sampled_pop(size);
 }
 
 CPU_FAST bool cpu_fast_push(uintptr_t class, uintptr_t word, void *object)

@@ -240,7 +240,7 @@ static void *small_for_sample(struct arena *arena, size_t bytes, uint32_t tally,
 // Objects of a small class are as aligned as its size allows.
 static bool is_small(size_t bytes, size_t align)
 {
-	return bytes <= SMALL_MOST && bytes % max_size(align, 1) == 0;
+	return bytes <= SMALL_MOST && (align == 0 || (bytes & (align - 1)) == 0);
 }
 
 static bool is_medium(size_t bytes)
@@ -317,7 +317,7 @@ static __attribute__((noinline)) void *malloc_missed_twice(size_t size)
 
 static __attribute__((noinline)) void *malloc_sampled(size_t size)
 {
-	return sampled_malloc(size, malloc_missed_twice);
+	return sampled_malloc(size, malloc_missed_twice, malloc_missed_twice);
 }
 
 __attribute__((noinline)) void *heap_malloc_missed(size_t size)

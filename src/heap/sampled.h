@@ -22,22 +22,30 @@ static inline bool sampled_passes(size_t bytes)
 	return LIKELY((words.until[0] -= (int64_t)bytes) >= 0);
 }
 
-// The object; NULL: the slow path is to do it.
-static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
+// The first thing that malloc misses for then: `slow` does what this does not, and `hit` an allocation into which a point falls.
+static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, void *(*slow)(size_t), void *(*hit)(size_t))
 {
+	if (UNLIKELY(size >= FRONT_LIMIT(front_sampled_end)))
+		return slow(size);
 	intptr_t place = front_places[size];
 	void **top = FAST_TOP(place);
 	void *next = top[-1];
 
-	return UNLIKELY(!magazine_is_round(next)) || UNLIKELY(--SAMPLED_UNTIL(place) < 0) ? NULL : fast_take(place, top, next, FAST_SAMPLED);
+	if (UNLIKELY(!magazine_is_round(next)))
+		return slow(size);
+	return UNLIKELY(--SAMPLED_UNTIL(place) < 0) ? hit(size) : fast_take(place, top, next, FAST_SAMPLED);
 }
 
-// The first thing that malloc misses for then; `slow` does what this does not.
-static inline __attribute__((always_inline)) void *sampled_malloc(size_t size, void *(*slow)(size_t))
+static inline void *sampled_nothing(size_t size)
 {
-	void *object = LIKELY(size < FRONT_LIMIT(front_sampled_end)) ? sampled_pop(size) : NULL;
+	(void)size;
+	return NULL;
+}
 
-	return LIKELY(object != NULL) ? object : slow(size);
+// The object; NULL: the slow path is to do it.
+static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
+{
+	return sampled_malloc(size, sampled_nothing, sampled_nothing);
 }
 
 // Of a sized free, of an object with that word in the page map. False: the slow path is to do it.

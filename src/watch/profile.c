@@ -332,19 +332,25 @@ void profile_thread_end(struct profile_thread *self)
 	self->known = NULL;
 }
 
-// By our own unwinder unless the program has another one.
-static struct stack *find_stack(struct profile_thread *self)
+static __attribute__((noinline)) struct stack *ask_for_stack(struct profile_thread *self, profile_backtrace *hook)
 {
-	profile_backtrace *hook = atomic_load_explicit(&profile_backtrace_hook, memory_order_relaxed);
 	uintptr_t frames[STACK_DEPTH];
 	unsigned depth = 0;
 
-	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
-		return last_stack_find(&self->known->stack, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
 	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
 	self->busy = false;
 	return stacks_intern(frames, min_size(depth, STACK_DEPTH));
+}
+
+// By our own unwinder unless the program has another one.
+static inline struct stack *find_stack(struct profile_thread *self)
+{
+	profile_backtrace *hook = atomic_load_explicit(&profile_backtrace_hook, memory_order_relaxed);
+
+	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
+		return last_stack_find(&self->known->stack, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
+	return ask_for_stack(self, hook);
 }
 
 static struct latest *latest_of(const struct profile_thread *self, const struct stack *stack, size_t bytes, unsigned arena)
