@@ -8,7 +8,7 @@
 
 #define SITE __attribute__((noinline, noclone)) static
 
-enum { SMALL = 64, MIDDLE = 5120, LARGE = 1 << 20 };
+enum { SMALL = 64, MIDDLE = 5120, RUN = 96 * 1024, LARGE = 1 << 20 };
 
 static void *volatile keep;
 
@@ -54,6 +54,18 @@ SITE void site_kept(void) {
     __asm__ volatile("");
 }
 
+// The same of page runs: what stays takes the run of what was freed, which is at hand.
+SITE void site_run_temporary(int count) {
+    for (int i = 0; i < count; i++)
+        free(take(RUN));
+    __asm__ volatile("");
+}
+
+SITE void site_run_kept(void) {
+    take(RUN);
+    __asm__ volatile("");
+}
+
 static void *worker(void *unused) {
     site_small(40000);
     return unused;
@@ -72,6 +84,11 @@ int main(int argc, char **argv) {
     } else if (strcmp(program, "large") == 0) {
         site_middle(4000);
         site_large(100);
+        for (int i = 0; i < 400; i++) {
+            site_run_temporary(10);
+            site_run_kept();
+        }
+        tell("site_run_kept", 400, 400l * RUN);
         tell("site_middle", 4000, 4000l * MIDDLE);
         tell("site_large", 100, 100l * LARGE);
     } else if (strcmp(program, "mixed") == 0) {
