@@ -46,7 +46,8 @@ struct place {
 struct walker {
 	struct os_rules *rules;
 	uint64_t generation;
-	const struct os_stack_range *range;
+	uintptr_t low, top; // what of the stack is readable
+	uintptr_t own;      // and from where on of it what need not be a frame
 	struct walking walking;
 	uintptr_t page; // the last that was found readable
 	bool guesses;   // went by a frame pointer that need not be one: what comes may be left-overs, of what others take away meanwhile
@@ -120,7 +121,7 @@ __attribute__((no_sanitize("address"))) static inline bool load(struct walker *w
 {
 	if (UNLIKELY(at % sizeof at != 0))
 		return false;
-	if (UNLIKELY(!os_stack_range_has(walker->range, at)))
+	if (UNLIKELY(!os_stack_has(walker->low, walker->top, at)))
 		return load_elsewhere(walker, at, value);
 	*value = *(const uintptr_t *)at;
 	walking_note(&walker->walking, at, *value);
@@ -163,6 +164,7 @@ static bool go_by_frame(struct walker *walker)
 	uintptr_t cfa;
 
 	walker->guesses = true;
+	walker->low = walker->own;
 	if (!read_frame_pointer(walker))
 		return false;
 	cfa = place->frame + FRAME_BYTES;
@@ -223,14 +225,17 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 		     size_t *kept)
 {
 	struct walker walker = {
-		.rules = rules, .range = range, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
+		.rules = rules, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
 		.page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), .place = { .stack = frame + FRAME_BYTES, .frame_at = frame },
 	};
 	bool met = false, more;
 	size_t count = 0;
 
-	if (UNLIKELY(frame < range->low || range->low == 0))
+	if (UNLIKELY(frame < range->own || range->low == 0))
 		os_stack_range_extend(range, frame);
+	walker.low = range->low;
+	walker.top = range->top;
+	walker.own = frame < range->own ? range->top : range->own;
 	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame);
 	more = load(&walker, frame + sizeof frame, &walker.place.code);
 	while (more && count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE && !(met = meets(&walker))) {

@@ -30,10 +30,12 @@ static inline bool os_stack_by_system(enum os_unwinder unwinder)
 	return unwinder != OS_UNWIND_FRAMES && (unwinder == OS_UNWIND_SYSTEM || !OS_HAS_RULES) && os_stack_has_system();
 }
 
-// Of one thread, for who finds many of its stacks: what of its own stack is known to be readable, and stays so while the thread lives.
+// Of one thread, for who finds many of its stacks: where its stack was found readable. From `own` on it is the thread's own, which stays so while the
+// thread lives; below, a coroutine's stack may have been taken for it that lay right there, so that only what is known to be a frame can be read.
 // All zero at first.
 struct os_stack_range {
-	uintptr_t low, top;
+	uintptr_t low, top, own;
+	uintptr_t step; // the most that `own` goes down at once
 };
 
 // Up to `depth` return addresses by frame pointers, innermost first, those of this library left out where it is a library of its own; the

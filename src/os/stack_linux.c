@@ -59,39 +59,58 @@ static inline bool is_ours(uintptr_t address)
 	return address >= (uintptr_t)__ehdr_start && address < code_end();
 }
 
-// A chain that leaves the thread's own stack, once it is there, is none any more: code without frame pointers had anything in that register, most
+struct elsewhere {
+	uintptr_t page; // the last that was found readable
+	bool is_far;
+	uintptr_t copy[2];
+};
+
+// Two words of a frame of a walk that did not begin where the stack is surely the thread's own; NULL: they cannot be read. What is further away than
+// stacks go at once, and all behind it, is no frame but by chance: another thread may take it away meanwhile, so the kernel copies it.
+static __attribute__((noinline)) const uintptr_t *frame_elsewhere(const struct os_stack_range *range, uintptr_t frame, uintptr_t from,
+									 struct elsewhere *elsewhere)
+{
+	elsewhere->is_far |= frame - from > FRAME_STEP && !os_stack_has(range->own, range->top, frame);
+	if (!elsewhere->is_far)
+		return os_words_are_readable(frame, &elsewhere->page) ? (const uintptr_t *)frame : NULL;
+	return os_memory_peek(elsewhere->copy, (const void *)frame, sizeof elsewhere->copy) ? elsewhere->copy : NULL;
+}
+
+// A chain that leaves the thread's own stack is none any more: code without frame pointers had anything in that register, most
 // often the address of some object, and asking for its page costs more than all the rest.
 // The chain's words may lie anywhere, also where a sanitizer sees no object. From the first that is not of this library on, all
 // addresses are the program's.
 __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, uintptr_t frame,
 								       struct os_stack_range *range, struct os_walk *walk, size_t *kept)
 {
-	uintptr_t page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), next, code, readable;
-	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
+	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own, from = frame, readable, next, code;
+	struct elsewhere elsewhere = { .page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE) };
 	struct walking walking = { .walk = walk };
-	bool met = false, ended = false, on_own = false;
+	bool met = false, ended = false, is_own;
+	const uintptr_t *words;
 	size_t count = 0;
 
-	if (UNLIKELY(frame < range->low || range->low == 0))
+	if (UNLIKELY(frame < range->own || range->low == 0))
 		os_stack_range_extend(range, frame);
+	is_own = os_stack_has(range->own, range->top, frame);
 	if (walk != NULL)
 		walking_begin(&walking, walk, 0, frame);
+	walking.lost = !is_own;
 	while (count < depth) {
-		if (LIKELY(os_stack_range_has(range, frame))) {
+		if (LIKELY(is_own)) {
+			if (!os_stack_has(range->own, range->top, frame))
+				break;
+			words = (const uintptr_t *)frame;
 			readable = range->top - FRAME_BYTES;
-			on_own = true;
-		} else if (on_own)
-			break;
-		else if (os_words_are_readable(frame, &page)) {
-			readable = frame;
-			walking.lost = true;
 		} else {
-			walking.lost = true;
-			break;
+			words = frame_elsewhere(range, frame, from, &elsewhere);
+			if (words == NULL)
+				break;
+			readable = from = frame;
 		}
 		do {
-			next = ((const uintptr_t *)frame)[0];
-			code = ((const uintptr_t *)frame)[1];
+			next = words[0];
+			code = words[1];
 			if (walk != NULL) {
 				walking_note(&walking, frame + sizeof frame, code);
 				if ((code & ADDRESS_BITS) >= FIRST_CODE && walking_meets(&walking, frame + sizeof frame, WORD_FRAME)) {
@@ -109,6 +128,7 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 				break;
 			}
 			frame = next;
+			words = (const uintptr_t *)frame;
 		} while (count < depth && frame <= readable);
 		if (met || ended)
 			break;
@@ -187,7 +207,7 @@ size_t os_stack_system(uintptr_t *frames, size_t depth)
 
 unsigned os_stack_trace(uintptr_t *frames, unsigned most)
 {
-	struct os_stack_range none = { UINTPTR_MAX, UINTPTR_MAX };
+	struct os_stack_range none = { .low = UINTPTR_MAX, .top = UINTPTR_MAX, .own = UINTPTR_MAX };
 	int saved = errno;
 	size_t count = by_frames(frames, most, (uintptr_t)__builtin_frame_address(0), &none, NULL, NULL);
 

@@ -8,7 +8,7 @@
 #include "os/stack.h"
 #include "util/bits.h"
 
-enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
+enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_STEP = 16 * 1024, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
 #define ADDRESS_BITS (((uintptr_t)1 << 48) - 1) // AArch64 signs return addresses above these
 
 // Asks the kernel, without a fault. May change errno.
@@ -18,13 +18,14 @@ bool os_page_is_readable(uintptr_t page);
 bool os_word_is_readable(uintptr_t at, uintptr_t *page);
 bool os_words_are_readable(uintptr_t at, uintptr_t *page);
 
-// Makes the range reach down to `frame`, if all between can be read and it is not too much; else it is as it was. A stack that is
-// not the thread's own, of a coroutine, say, is not connected with it.
+// Makes the range reach down to `frame`, as far as all between can be read, and if it is not too much; what is surely the thread's own by less at once.
+// A stack that is not its own, of a coroutine, say, is as a rule not connected with it.
 void os_stack_range_extend(struct os_stack_range *range, uintptr_t frame);
 
-static inline bool os_stack_range_has(const struct os_stack_range *range, uintptr_t frame)
+// Whether there are two words between `low` and `top`.
+static inline bool os_stack_has(uintptr_t low, uintptr_t top, uintptr_t frame)
 {
-	return frame - range->low < range->top - range->low && range->top - frame >= FRAME_BYTES;
+	return frame - low < top - low && top - frame >= FRAME_BYTES;
 }
 
 // Whether the code there is where the kernel lets signal handlers return to.

@@ -4,6 +4,7 @@
 #include "os/stack_range.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -11,7 +12,7 @@
 
 #include "os/memory.h"
 
-enum { RANGE_STEP = 1024 * 1024 };
+enum { RANGE_STEP = 1024 * 1024, OWN_STEP = FRAME_STEP, OWN_LEAST = OWN_STEP / 2 };
 
 // The kernel reads the set before it looks at the nonsensical first argument: EFAULT or EINVAL, and nothing happens.
 bool os_page_is_readable(uintptr_t page)
@@ -37,27 +38,43 @@ bool os_words_are_readable(uintptr_t first, uintptr_t *page)
 	return os_word_is_readable(first, page) && os_word_is_readable(first + sizeof first, page);
 }
 
-// The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.
-static uintptr_t stack_top(void)
+// Downwards, so that what was asked is not asked again.
+static void extend(uintptr_t *bound, uintptr_t low, uintptr_t step)
 {
-	return os_thread_number() == getpid() ? getauxval(AT_RANDOM) : (uintptr_t)__errno_location();
+	if (*bound - low > step)
+		return;
+	while (*bound > low && os_page_is_readable(*bound - PROBE_PAGE))
+		*bound -= PROBE_PAGE;
 }
 
+// The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.
+// A handler that interrupts this finds no range yet and learns one for itself, or a whole one.
+static void learn(struct os_stack_range *range)
+{
+	bool is_first = os_thread_number() == getpid();
+
+	range->step = is_first ? RANGE_STEP : OWN_STEP;
+	range->top = is_first ? getauxval(AT_RANDOM) : (uintptr_t)__errno_location();
+	range->own = round_down(range->top, PROBE_PAGE);
+	extend(&range->own, range->own - OWN_LEAST, OWN_LEAST);
+	atomic_signal_fence(memory_order_seq_cst);
+	range->low = range->own;
+}
+
+// The kernel keeps other mappings away from the first thread's stack. Another's is at least as large as a step (glibc), and has no guard below it only if the
+// program wished so: who goes from there to a coroutine's stack right below it, makes a longer step, but where the thread's own was used to its end.
 void os_stack_range_extend(struct os_stack_range *range, uintptr_t frame)
 {
-	uintptr_t low = round_down(frame, PROBE_PAGE), top;
+	uintptr_t low = round_down(frame, PROBE_PAGE);
 
-	if (range->top == 0) {
-		range->top = stack_top();
-		range->low = round_down(range->top, PROBE_PAGE);
-	}
-	top = range->low;
-	if (low >= top || top - low > RANGE_STEP)
-		return;
-	for (uintptr_t page = low; page < top; page += PROBE_PAGE)
-		if (!os_page_is_readable(page))
-			return;
-	range->low = low;
+	if (range->low == 0)
+		learn(range);
+	if (low < range->own)
+		extend(&range->own, low, range->step);
+	if (range->own < range->low)
+		range->low = range->own;
+	if (low < range->low)
+		extend(&range->low, low, RANGE_STEP);
 }
 
 // rt_sigreturn, as the C library or the kernel's own page has it there; debuggers know it by that, too.

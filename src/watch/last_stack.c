@@ -32,7 +32,7 @@ static inline struct os_rules *rules_for(enum os_unwinder unwinder)
 
 size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)
 {
-	struct os_stack_range range = { 0, 0 };
+	struct os_stack_range range = { 0 };
 	struct os_walk none;
 	size_t kept;
 
@@ -73,6 +73,6 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 
 void last_stack_clear(struct last_stack *own)
 {
-	own->range = (struct os_stack_range){ 0, 0 };
+	own->range = (struct os_stack_range){ 0 };
 	forget(own);
 }

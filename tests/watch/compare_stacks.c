@@ -71,7 +71,7 @@ static bool is_found_by_last(const uintptr_t *frames, size_t depth, uintptr_t fr
 // The system's begins in here: what it found of our callers is what begins with ours.
 static void compare(void **frames, unsigned *count, unsigned most) {
     static _Thread_local bool busy;
-    struct os_stack_range range = { 0, 0 };
+    struct os_stack_range range = { 0 };
     uintptr_t ours[DEPTH], system[DEPTH], *theirs = system;
     struct list list = { system, 0 };
     struct os_walk none;

@@ -231,7 +231,7 @@ static struct os_rules rules;
 static size_t kept;
 
 __attribute__((noinline)) static size_t walk_here(struct os_walk *walk) {
-    struct os_stack_range range = { 0, 0 };
+    struct os_stack_range range = { 0 };
     uintptr_t frames[100];
     size_t fresh = os_stack_walk(frames, 100, (uintptr_t)__builtin_frame_address(0), &rules, &range, walk, &kept);
 

@@ -399,6 +399,87 @@ static void other_stacks_are_taken_away(void) {
 static void other_stacks_are_taken_away(void) {}
 #endif
 
+#if defined(__GLIBC__) && defined(__x86_64__)
+// On a coroutine's stack code has anything in the register of frame pointers: where another coroutine's stack was, between this one and the thread's;
+// where the thread went deep once, and what it took away since; and where another thread has memory now and then.
+enum { RACE_TURNS = 1000 };
+static _Atomic bool raced;
+static char *now_and_then;
+
+static void look_at(char *place) {
+    for (int i = 0; i < 3; i++)
+        call_with(place + i * 8, look);
+}
+
+static void *come_and_go(void *nothing) {
+    while (!raced) {
+        CHECK(mmap(now_and_then, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == now_and_then);
+        CHECK_EQ(munmap(now_and_then, 4096), 0);
+    }
+    return nothing;
+}
+
+static void go_astray(void) {
+    char *gap = joined + OTHER_BYTES, *deep = joined + 2 * OTHER_BYTES + 16 * 4096;
+    pthread_t other;
+
+    look_at(gap);
+    look_at(gap + OTHER_BYTES / 2);
+    look_at(gap + OTHER_BYTES - 32);
+    CHECK_EQ(munmap(deep, 4096), 0);
+    look_at(deep);
+    CHECK(mmap(deep, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == deep);
+    now_and_then = gap + OTHER_BYTES / 2;
+    CHECK_EQ(pthread_create(&other, NULL, come_and_go, NULL), 0);
+    for (int i = 0; i < RACE_TURNS; i++)
+        call_with(now_and_then, look);
+    raced = true;
+    CHECK_EQ(pthread_join(other, NULL), 0);
+}
+
+static void go_on_below(void) {
+    right(5, 9);
+    swapcontext(&lower, &thread_own);
+    go_astray();
+}
+
+static void *leave_for_below(void *nothing) {
+    ucontext_t *context[] = { &upper, &lower };
+    void (*const function[])(void) = { look_and_end, go_on_below };
+
+    look_deep(45);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(getcontext(context[i]), 0);
+        context[i]->uc_stack.ss_sp = joined + (1 - i) * OTHER_BYTES;
+        context[i]->uc_stack.ss_size = OTHER_BYTES;
+        context[i]->uc_link = &thread_own;
+        makecontext(context[i], function[i], 0);
+        CHECK_EQ(swapcontext(&thread_own, context[i]), 0);
+    }
+    CHECK_EQ(munmap(joined + OTHER_BYTES, OTHER_BYTES), 0);
+    CHECK_EQ(swapcontext(&thread_own, &lower), 0);
+    return nothing;
+}
+
+static void what_is_astray_is_not_touched(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    raced = false;
+    joined = mmap(NULL, 3 * OTHER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(joined != MAP_FAILED);
+    last_stack_clear(own);
+    known_stacks_clear(lately);
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstack(&attributes, joined + 2 * OTHER_BYTES, OTHER_BYTES), 0);
+    CHECK_EQ(pthread_create(&thread, &attributes, leave_for_below, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(munmap(joined, OTHER_BYTES) | munmap(joined + 2 * OTHER_BYTES, OTHER_BYTES), 0);
+}
+#else
+static void what_is_astray_is_not_touched(void) {}
+#endif
+
 __attribute__((noinline)) static void *all(void *nothing) {
     last_stack_clear(own);
     known_stacks_clear(lately);
@@ -425,6 +506,7 @@ int main(void) {
         CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         other_stacks_are_taken_away();
+        what_is_astray_is_not_touched();
     }
     unwinder = OS_UNWIND_FRAMES;
     who_leaves_the_stack_is_at_its_end();
