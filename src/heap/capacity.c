@@ -9,8 +9,7 @@
 
 enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
-	FIRST_CAPACITY = 12,      // rounds of the first magazine of a class
-	CROWDED_CAPACITY = 6,     // the same while the fronts hold what they may
+	CROWDED_CAPACITY = 6,     // of the first one of objects beyond SMALL_MOST while the fronts hold what they may
 	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
 	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
@@ -55,10 +54,18 @@ void front_count_bytes(struct front *front, size_t more)
 		atomic_fetch_add_explicit(&front->common->front_bytes, more, memory_order_relaxed);
 }
 
+// Of the one magazine, or loaded and previous.
+static size_t class_bytes(const struct front *front, unsigned class)
+{
+	return (front_has_one(front, class) ? 1u : 2u) * front->capacity[class] * class_size(class);
+}
+
 void front_set_capacity(struct front *front, unsigned class, size_t rounds)
 {
-	front_count_bytes(front, (rounds - front->capacity[class]) * 2 * class_size(class));
+	size_t before = class_bytes(front, class);
+
 	front->capacity[class] = (uint8_t)rounds;
+	front_count_bytes(front, class_bytes(front, class) - before);
 }
 
 void front_forget_capacities(struct front *front)
@@ -90,7 +97,7 @@ static size_t capacity_bytes(const struct front *front)
 	size_t bytes = outbound_bytes(front);
 
 	for (unsigned class = 1; class < CLASSES; class++)
-		bytes += front->capacity[class] * 2 * class_size(class);
+		bytes += class_bytes(front, class);
 	return bytes;
 }
 
@@ -105,11 +112,22 @@ void front_make_up_for_magazines(struct front *front)
 		pages_make_up(&front->common->pages, bytes - before);
 }
 
-struct magazine *front_new_magazine(struct front *front, unsigned class)
+static unsigned first_capacity(const struct front *front, unsigned class)
+{
+	bool few = class >= SMALL_CLASSES && fronts_hold_enough(front->common);
+
+	return (unsigned)min_size(few ? CROWDED_CAPACITY : FIRST_CAPACITY, front_most_rounds(class));
+}
+
+void front_begin(struct front *front, unsigned class)
 {
 	if (front->capacity[class] == 0)
-		front_set_capacity(front, class, min_size(fronts_hold_enough(front->common) ? CROWDED_CAPACITY : FIRST_CAPACITY,
-						    front_most_rounds(class)));
+		front_set_capacity(front, class, first_capacity(front, class));
+}
+
+struct magazine *front_new_magazine(struct front *front, unsigned class)
+{
+	front_begin(front, class);
 	return magazine_create(front->capacity[class], front_word(front, class));
 }
 

@@ -6,11 +6,20 @@
 
 enum {
 	CAPACITY_MOST = 252,  // rounds
+	FIRST_CAPACITY = 12,  // of the first magazine of a class
 	EXCHANGES_A_STEP = 8, // of loaded and previous until the next magazine is larger
 };
 
+// Whether the class's magazines are so small that it has one alone, which gives half of its rounds away where others give their previous magazine: as
+// many objects as in two of half the size, and no exchanges of these. So it is until magazines may grow.
+static inline bool front_has_one(const struct front *front, unsigned class)
+{
+	return class < SMALL_CLASSES && front->capacity[class] <= FIRST_CAPACITY;
+}
+
 // Of the class's next magazine; 0: the class is not in use. Counted for the arena.
 void front_set_capacity(struct front *front, unsigned class, size_t rounds);
+void front_begin(struct front *front, unsigned class); // the class is in use from now on
 void front_forget_capacities(struct front *front);
 
 // The class has come as far as the depot: its next magazine may be larger, unless its slabs have holes.

@@ -56,7 +56,8 @@ static void give_all(struct front *front)
 
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 {
-	size_t wanted = min_size(front->batch[class], magazine->capacity);
+	size_t room = front_has_one(front, class) ? magazine->capacity / 2u : magazine->capacity; // the other half is for what is freed
+	size_t wanted = min_size(front->batch[class], room);
 	size_t got;
 
 	if (UNLIKELY(arena_grows(front_arena(front, class), class)) && front->misses - front->gave_at >= MISSES_A_GIFT) {
@@ -121,6 +122,7 @@ static bool refill(struct front *front, unsigned class)
 {
 	struct magazine *loaded, *full;
 	enum reload reload;
+	bool alone;
 
 	loaded = front_unload(front, class);
 	drop_null_rounds(loaded, front_word(front, class));
@@ -144,9 +146,10 @@ static bool refill(struct front *front, unsigned class)
 		front_load(front, class, full);
 		return true;
 	}
-	full = arena_exchange_empty(front_arena(front, class), class, front->previous[class]);
+	alone = front_has_one(front, class) && front->previous[class] == NULL;
+	full = arena_exchange_empty(front_arena(front, class), class, alone ? loaded : front->previous[class]);
 	if (full != NULL) {
-		front_keep_previous(front, class, loaded);
+		front_keep_previous(front, class, alone ? NULL : loaded);
 		front_load_cold(front, class, full);
 		prefetch_objects(full);
 		return true;
@@ -329,6 +332,46 @@ static struct magazine *new_magazine_to_fill(struct front *front, unsigned class
 	return magazine;
 }
 
+// Whether a class that has one magazine, which is full, goes on with it: it has come as far as the depot, and may grow.
+static bool stays_alone(struct front *front, unsigned class)
+{
+	if (front->previous[class] != NULL || !front_has_one(front, class))
+		return false;
+	front_begin(front, class); // what is loaded may have come from the depot
+	front_grow_capacity(front, class);
+	return front_has_one(front, class);
+}
+
+// Of the full one the half that was freed first goes to the depot or the slabs, the other is loaded.
+static bool give_half(struct front *front, unsigned class, struct magazine *loaded)
+{
+	struct arena *arena = front_arena(front, class);
+	void *kept[FIRST_CAPACITY / 2];
+	uint32_t keep = (uint32_t)min_size(loaded->rounds, front->capacity[class]) / 2;
+
+	loaded->rounds -= keep;
+	memcpy(kept, loaded->round + loaded->rounds, keep * sizeof kept[0]);
+	magazine_clear_rest(loaded, front_word(front, class));
+	if (arena_depot_is_full(arena, class, loaded->rounds, front_is_scattered(arena, class, loaded))) {
+		front_drain_magazine(arena, class, loaded);
+		magazine_clear(loaded, front_word(front, class));
+	} else {
+		verify(arena, class, loaded);
+		loaded = arena_exchange_full(arena, class, loaded);
+	}
+	loaded = front_grown(front, class, loaded);
+	if (loaded == NULL)
+		loaded = new_magazine_to_fill(front, class);
+	if (loaded == NULL) {
+		rounds_go_home(arena, class, kept, keep, "free");
+		return false;
+	}
+	memcpy(loaded->round, kept, keep * sizeof kept[0]);
+	loaded->rounds = keep;
+	front_load(front, class, loaded);
+	return true;
+}
+
 // What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
 static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
 {
@@ -365,6 +408,8 @@ static bool make_room(struct front *front, unsigned class)
 		front_exchange(front, class, loaded);
 		return true;
 	}
+	if (loaded != NULL && stays_alone(front, class))
+		return give_half(front, class, loaded);
 	if (loaded == NULL || previous == NULL) {
 		empty = new_magazine_to_fill(front, class);
 		if (empty == NULL)
