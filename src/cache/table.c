@@ -18,8 +18,10 @@ static struct {
 	// Written under lock.
 	struct vmag_cache *_Atomic by_id[CACHES_MOST];
 	uint64_t taken[CACHES_MOST / 64]; // ids
-	_Atomic unsigned end;             // one above the highest id that was ever taken
 } table = { .lock = MUTEX_INIT(RANK_CACHES) };
+
+// Written under the lock: one above the highest id that was ever taken. Apart: every program reads it at its end (layout/).
+static _Atomic unsigned ids_end;
 
 // Constant after caches_init. Apart: it is written at each start (layout/).
 static struct {
@@ -76,8 +78,8 @@ bool caches_enter(struct vmag_cache *cache)
 		cache->id = id;
 		cache->fast_place = cache_fast_place(id);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
-		if (id >= atomic_load_explicit(&table.end, memory_order_relaxed))
-			atomic_store_explicit(&table.end, id + 1, memory_order_release);
+		if (id >= atomic_load_explicit(&ids_end, memory_order_relaxed))
+			atomic_store_explicit(&ids_end, id + 1, memory_order_release);
 	}
 	mutex_unlock(&table.lock);
 	if (cpu_nowhere != NULL && id < CACHES_MOST)
@@ -129,7 +131,7 @@ void cache_unpin(struct vmag_cache *cache)
 
 unsigned caches_end(void)
 {
-	return atomic_load_explicit(&table.end, memory_order_acquire);
+	return atomic_load_explicit(&ids_end, memory_order_acquire);
 }
 
 void cache_expect_live(const struct vmag_cache *cache, const char *call)
@@ -277,7 +279,7 @@ void caches_fork_done(bool child)
 void caches_tell(struct vmag_root *root)
 {
 	root->caches = (uintptr_t)table.by_id;
-	root->caches_end = (uintptr_t)&table.end;
+	root->caches_end = (uintptr_t)&ids_end;
 	root->cache_name = offsetof(struct vmag_cache, name);
 	root->cache_name_bytes = CACHE_NAME_BYTES;
 	root->cache_object_bytes = offsetof(struct vmag_cache, object_bytes);

@@ -1,24 +1,32 @@
-// Where the code that runs seldom begins, the kernel's windows end: what is mapped along with code that runs reaches to the border of a
-// mapping at most, and an advice of its own makes the rest of the library's code one (layout/).
+// Where the kernel's windows end: what is mapped along with code that runs reaches to the border of a mapping at most, and an advice of
+// its own makes a stretch of the library's code one (layout/). This runs before any of that code is mapped, and calls none of it.
 // Only in the shared library, and when the linker lays it out by our lists.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "os/pages.h"
 #include "util/bits.h"
 
-extern const char layout_seldom[] HIDDEN, layout_code_end[] HIDDEN; // behind what layout/text.ld lists, and behind all code
+extern const char layout_larger[] HIDDEN, layout_threads[] HIDDEN, layout_seldom[] HIDDEN, layout_code_end[] HIDDEN; // layout/text.ld
 
-__attribute__((constructor(101))) static void end_windows(void)
+static void set_apart(const char *from, const char *to)
 {
-	int saved = errno;
-	uintptr_t start = round_up((uintptr_t)layout_seldom, os_page_size());
-	uintptr_t end = round_down((uintptr_t)layout_code_end, os_page_size());
+	size_t page = getauxval(AT_PAGESZ);
+	uintptr_t start = round_up((uintptr_t)from, page), end = round_up((uintptr_t)to, page);
 
 	if (start < end)
 		madvise((void *)start, end - start, MADV_RANDOM);
+}
+
+// Every other stretch: what lies between two that are set apart is one of its own, too. Before all other constructors.
+__attribute__((constructor(100))) static void end_windows(void)
+{
+	int saved = errno;
+
+	set_apart(layout_larger, layout_threads);
+	set_apart(layout_seldom, layout_code_end);
 	errno = saved;
 }

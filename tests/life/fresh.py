@@ -12,9 +12,8 @@ import tempfile
 
 RUNS = 15
 MORE_LIMIT_KIB = 160
-WINDOW = 64 * 1024
-LIBRARY_LIMIT_KIB = 96  # a window of its file and what it writes to; a second one does not fit, although it ends where what is listed ends
-LISTED_LIMIT_KIB = 136  # all that is listed, not two windows (os/layout_linux.c)
+LIBRARY_LIMIT_KIB = 88  # the tables that the loader reads, the first stretch of the code, and what it writes to; no other fits (os/layout_linux.c)
+LISTED_LIMIT_KIB = 128  # all that is listed
 
 PR_SET_THP_DISABLE = 41  # inherited: a kernel that backs all memory with huge pages would be measured, not the library
 
@@ -40,9 +39,16 @@ def resident(environment, *arguments):
     return total, of_library, own
 
 
+def first_stretch_end():
+    """Where what is listed as running at start and soon after ends; None: nm does not tell."""
+    listing = subprocess.run(["nm", library], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout if shutil.which("nm") else ""
+    return next((int(line.split()[0], 16) for line in listing.splitlines() if line.endswith(" layout_larger")), None)
+
+
 def functions_beyond(*arguments):
-    """Names of the functions that run and lie beyond the library's first window; None: valgrind is missing."""
-    if shutil.which("valgrind") is None:
+    """Names of the functions that run and lie beyond the first stretch of the library's code; None: valgrind or the border is missing."""
+    end = first_stretch_end()
+    if shutil.which("valgrind") is None or end is None:
         return None
     names, home, function = set(), None, None
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as out:
@@ -54,7 +60,7 @@ def functions_beyond(*arguments):
                 home = os.path.basename(line[3:].strip())
             elif line.startswith("fn="):
                 function = line[3:].strip()
-            elif line.startswith("0x") and home == os.path.basename(library) and int(line.split()[0], 16) >= WINDOW:
+            elif line.startswith("0x") and home == os.path.basename(library) and int(line.split()[0], 16) >= end:
                 names.add(function)
     return sorted(names)
 
@@ -63,21 +69,14 @@ def minima(environment, *arguments):
     return [min(numbers) for numbers in zip(*(resident(environment, *arguments) for _ in range(RUNS)))]
 
 
-def judge_layout(of_library, *arguments):
-    """A kernel that caches files in large pieces maps more than is needed: then it is what runs that counts."""
-    if of_library > LIBRARY_LIMIT_KIB:
-        beyond = functions_beyond(*arguments)
-        assert beyond == [], (f"{of_library} KiB of the library: list in layout/text.ld what now runs {' '.join(arguments) or 'at start'}, "
-                              f"or do it later; functions beyond the first window: {beyond}")
-
-
 bare, _, bare_own = minima({})
 fresh, of_library, own = minima({"LD_PRELOAD": library})
 busy, threads = (minima({"LD_PRELOAD": library}, what)[1] for what in ("busy", "threads"))
 print(f"fresh process: {bare} KiB with the C library, {fresh} KiB here ({fresh - bare:+} KiB); {own - bare_own} KiB more of the "
       f"library's file ({of_library}) and of no file; {busy} KiB of the library's file when it frees, {threads} with two threads")
 assert of_library > 0, "the library is not mapped"
-judge_layout(of_library)
+assert of_library <= LIBRARY_LIMIT_KIB, (f"{of_library} KiB of the library: list in layout/text.ld what now runs at start, or do it later; "
+                                         f"functions beyond its first stretch: {functions_beyond()}")
 for what, listed in (("when it frees", busy), ("with two threads", threads)):
     assert listed <= LISTED_LIMIT_KIB, f"{listed} KiB of the library {what}: is all that then runs listed in layout/text.ld?"
 assert own - bare_own <= MORE_LIMIT_KIB, f"more than {MORE_LIMIT_KIB} KiB above"
