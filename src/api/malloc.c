@@ -122,9 +122,10 @@ EXPORT void *calloc(size_t count, size_t size)
 	return heap_calloc(count, size);
 }
 
+// Of NULL without a call: interpreters that have one function for all, as Lua's, allocate with it.
 EXPORT void *realloc(void *object, size_t size)
 {
-	return heap_realloc(object, size, "realloc");
+	return object == NULL ? fast_malloc(size, heap_malloc_missed) : heap_realloc(object, size, "realloc");
 }
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size)

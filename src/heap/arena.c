@@ -240,10 +240,13 @@ static size_t depot_share(const struct arena *arena)
 // in magazines but the magazines.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
-	size_t limit = depot_share(arena) + (pages_active_bytes(&arena->pages) >> LG_DEPOT_PROPORTION);
+	size_t active = pages_active_bytes(&arena->pages), share = depot_share(arena);
+	size_t limit = share + (active >> LG_DEPOT_PROPORTION);
 
 	if (arena_slabs_are_sparse(arena, class))
 		return true;
+	if (active + rounds * class_size(class) <= share) // what depots hold is a part of what is active: no need to add it up
+		return false;
 	return scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) > limit :
 			   arena_depot_bytes(arena) + rounds * class_size(class) > limit;
 }

@@ -1,4 +1,4 @@
-# Counts the instructions of one hit of malloc, free and free_sized with callgrind, and reads which they are with objdump.
+# Counts the instructions of one hit of malloc, free, free_sized and realloc of NULL with callgrind, and reads which they are with objdump.
 # `fast_path.py PROGRAM LIBRARY GOLDEN [--update]`.  The difference of a run with 2000 calls and one with 1000 leaves hits only:
 # neither start-up nor misses.  Counts must not pass the bars nor the golden file's (written by --update when they fall).
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,7 +14,8 @@ import tempfile
 SKIPPED = 77
 CALLS = 1000
 SIZES = (16, 64, 512, 1024)
-BARS = {"malloc": 15, "free": 15, "free_sized": 12}
+BARS = {"malloc": 15, "free": 15, "free_sized": 12, "realloc": 17}
+PAIRS = (("malloc", "free"), ("malloc", "free_sized"), ("realloc", "free"))  # as fast_path.c numbers them
 FORBIDDEN = re.compile(r"^(call|lock|div|idiv|push|pop|enter|leave|xchg|mfence)|%rsp")
 
 
@@ -23,11 +24,11 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def profile(program, size, sized, calls, folder):
+def profile(program, size, pair, calls, folder):
     """Executed instructions, as {(object, function): {address: times}}."""
-    out = os.path.join(folder, f"callgrind.{size}.{sized}.{calls}")
+    out = os.path.join(folder, f"callgrind.{size}.{pair}.{calls}")
     subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no",
-                    f"--callgrind-out-file={out}", program, str(size), str(sized), str(calls)],
+                    f"--callgrind-out-file={out}", program, str(size), str(pair), str(calls)],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=1200)
     counts = collections.defaultdict(lambda: collections.defaultdict(int))
     home = function = None
@@ -48,9 +49,9 @@ def profile(program, size, sized, calls, folder):
     return counts
 
 
-def hits(program, library, size, sized, folder):
-    """Instructions of the library executed per round of one malloc and one free, as {function: {address: times}}."""
-    short, long_ = (profile(program, size, sized, calls, folder) for calls in (CALLS, 2 * CALLS))
+def hits(program, library, size, pair, folder):
+    """Instructions of the library executed per round of one pair, as {function: {address: times}}."""
+    short, long_ = (profile(program, size, pair, calls, folder) for calls in (CALLS, 2 * CALLS))
     result = {}
     for (home, function), addresses in long_.items():
         if home and os.path.basename(home) == os.path.basename(library):
@@ -87,11 +88,11 @@ def measure(program, library, folder):
     counts, faults = {}, []
     text = disassembly(library)
     for size in SIZES:
-        for sized, release in ((0, "free"), (1, "free_sized")):
-            executed = hits(program, library, size, sized, folder)
-            others = sorted(set(executed) - {"malloc", release})
+        for number, pair in enumerate(PAIRS):
+            executed = hits(program, library, size, number, folder)
+            others = sorted(set(executed) - set(pair))
             faults += [f"{name} runs on the hit path of size {size}" for name in others]
-            for name in ("malloc", release):
+            for name in pair:
                 assert name in executed, f"{name} of size {size} was not seen: {sorted(executed)}"
                 counts[name, size] = sum(executed[name].values()) // CALLS
                 faults += [f"{name}({size}): {address:x}: {text[address]}" for address in sorted(executed[name])
