@@ -34,6 +34,7 @@ static struct {
 	_Atomic unsigned automatic; // automatic arenas made
 	_Atomic unsigned end;       // no number from here on was ever used
 	_Atomic unsigned explicit;  // numbers given to explicit arenas
+	_Atomic unsigned created;   // arenas in existence
 	struct arena *_Atomic by_id[ARENAS_MOST];
 	// Constant from before the first arena on.
 	struct extent_hooks_s *source; // of automatic arenas
@@ -106,16 +107,21 @@ static struct arena *least_used(unsigned *least)
 	return best;
 }
 
-// Counting processors reads files, without the lock; and may come back here, when the first number is there to be used.
+// Counting processors reads files, without the lock. Threads that come at the same time each count, for what one says all are to keep: numbers of
+// explicit arenas begin there. Who comes back here while it counts, as a signal handler does, finds the first arena.
 unsigned arenas_automatic(void)
 {
+	static __thread bool counting;
+	unsigned limit = arenas.limit, none = 0;
+
+	if (limit != 0 || counting)
+		return (unsigned)max_size(limit, 1);
+	counting = true;
 	if (arenas.cpus == 0)
 		arenas.cpus = os_cpus_affine();
-	if (arenas.limit == 0) {
-		arenas.limit = 1;
-		arenas.limit = arena_limit();
-	}
-	return arenas.limit;
+	limit = arena_limit();
+	counting = false;
+	return atomic_compare_exchange_strong(&arenas.limit, &none, limit) ? limit : none;
 }
 
 static unsigned first_without_arena(unsigned limit)
@@ -131,6 +137,7 @@ static unsigned first_without_arena(unsigned limit)
 static void enter_in_table(unsigned id, struct arena *arena)
 {
 	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
+	atomic_store_explicit(&arenas.created, arenas.created + 1, memory_order_relaxed);
 	if (!arena->is_explicit)
 		atomic_store_explicit(&arenas.automatic, arenas.automatic + 1, memory_order_release);
 	if (id >= arenas.end)
@@ -173,13 +180,17 @@ static bool are_too_few(unsigned arenas_now)
 static struct arena *choose(unsigned *threads)
 {
 	struct arena *best = least_used(threads), *fresh;
-	unsigned id;
+	unsigned id = 0;
 
 	if (best != NULL && *threads == 0)
 		return best;
-	id = best == NULL ? 0 : first_without_arena(arenas_automatic());
-	if (best != NULL && (id == arenas.limit || !are_too_few(id)))
-		return best;
+	if (best != NULL) {
+		unsigned limit = arenas_automatic();
+
+		id = first_without_arena(limit);
+		if (id == limit || !are_too_few(id))
+			return best;
+	}
 	fresh = arena_make_automatic(id);
 	if (fresh == NULL)
 		return best;
@@ -245,11 +256,7 @@ unsigned arenas_end(void)
 
 unsigned arenas_created(void)
 {
-	unsigned created = 0;
-
-	for (unsigned i = 0; i < arenas_end(); i++)
-		created += arena_of(i) != NULL && arena_of(i)->state != ARENA_DESTROYED;
-	return created;
+	return atomic_load_explicit(&arenas.created, memory_order_relaxed);
 }
 
 unsigned arenas_count(void)
@@ -271,33 +278,21 @@ static unsigned explicit_number(unsigned automatic)
 	return id;
 }
 
-// Under the lock. False: no memory, or a thread's arena took the number while processors were still being counted.
-static bool enter_explicit(unsigned id, struct arena *arena)
-{
-	if (arena == NULL)
-		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)id;
-	if (arena == NULL || is_automatic(arena_of(id)))
-		return false;
-	enter_in_table(id, arena);
-	atomic_store(&arena->state, ARENA_LIVE);
-	return true;
-}
-
 struct arena *arena_make_explicit(void)
 {
+	unsigned id = explicit_number(arenas_automatic());
 	struct arena *arena;
-	bool entered;
 
-	do {
-		unsigned id = explicit_number(arenas_automatic());
-
-		if (id == ARENAS_MOST)
-			return NULL;
-		arena = arena_of(id) != NULL ? arena_of(id) : arena_create(id, true);
-		mutex_lock(&arenas.lock);
-		entered = enter_explicit(id, arena);
-		mutex_unlock(&arenas.lock);
-	} while (arena != NULL && !entered);
+	if (id == ARENAS_MOST)
+		return NULL;
+	arena = arena_of(id) != NULL ? arena_of(id) : arena_create(id, true);
+	mutex_lock(&arenas.lock);
+	if (arena != NULL) {
+		enter_in_table(id, arena);
+		atomic_store(&arena->state, ARENA_LIVE);
+	} else
+		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)id;
+	mutex_unlock(&arenas.lock);
 	return arena;
 }
 
@@ -321,8 +316,10 @@ void arena_reopen(struct arena *arena, enum arena_state state)
 {
 	mutex_lock(&arenas.lock);
 	atomic_store(&arena->state, state);
-	if (state == ARENA_DESTROYED)
+	if (state == ARENA_DESTROYED) {
 		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)arena->id;
+		atomic_store_explicit(&arenas.created, arenas.created - 1, memory_order_relaxed);
+	}
 	mutex_unlock(&arenas.lock);
 }
 

@@ -48,10 +48,13 @@ static void write_class(struct out *out, unsigned class, size_t cached)
 	text_add(&text, "umem_alloc_%zu", row.size);
 	*text.at = '\0';
 	row.name = name;
-	for (unsigned i = 0; i < arenas_created(); i++) {
+	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
-		struct bin *bin = &arena->bins[class];
+		struct bin *bin;
 
+		if (arena == NULL)
+			continue;
+		bin = &arena->bins[class];
 		mutex_lock(&bin->lock);
 		row.total += bin->slabs * bin->shape.buffers;
 		row.in_use += bin->slabs * bin->shape.buffers - bin->free_buffers;

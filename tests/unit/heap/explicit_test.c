@@ -12,6 +12,7 @@
 #include "ctl/stats.h"
 #include "heap/heap.h"
 #include "heap/inspect.h"
+#include "heap/reclaim.h"
 #include "pages/page_map.h"
 #include "unit.h"
 
@@ -51,6 +52,71 @@ static void check_empty(unsigned id) {
     vmem_check(&arena->pages.runs);
 }
 
+static void in_child(void (*what)(void)) {
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        what();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static pthread_barrier_t together;
+
+static void *make_one(void *id) {
+    pthread_barrier_wait(&together);
+    CHECK_EQ(arenas_make(NULL, id), 0);
+    return NULL;
+}
+
+// Threads that ask first, all at once, before processors have been counted: they get numbers of their own, and none of a thread's arena.
+static void numbers_at_once(void) {
+    unsigned made[THREADS];
+    pthread_t threads[THREADS];
+
+    CHECK_EQ(pthread_barrier_init(&together, NULL, THREADS), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, make_one, &made[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_LE(arenas_automatic(), made[i]);
+        CHECK(made[i] < arenas_count() && arena_of(made[i])->is_explicit);
+        for (int other = 0; other < i; other++)
+            CHECK(made[i] != made[other]);
+    }
+    CHECK_EQ(arenas_count(), arenas_automatic() + THREADS);
+}
+
+static bool thread_wanted;
+
+static bool note_wish(const void *caller) {
+    (void)caller;
+    thread_wanted = true;
+    return false;
+}
+
+// Arenas that are gone hold nothing: they do not make what another has worth a thread.
+static void gone_ones_do_not_count(void) {
+    unsigned id, made = arenas_created();
+
+    reclaim_start_thread = note_wish;
+    for (int i = 0; i < 64; i++)
+        CHECK_EQ(arenas_make(NULL, &id), 0);
+    CHECK_EQ(arenas_created(), made + 64);
+    for (unsigned i = id; i > id - 64; i--)
+        CHECK_EQ(arena_destroy(i), 0);
+    CHECK_EQ(arenas_created(), made);
+    for (int i = 0; i < 4; i++)
+        objects[i] = memset(malloc(100000), 1, 100000);
+    for (int i = 0; i < 4; i++)
+        free(objects[i]);
+    reclaim_expect(words.front->arena, 0);
+    CHECK(!thread_wanted);
+}
+
 // Numbers follow those of threads' arenas; that of a destroyed one is given again, the last destroyed first.
 static void numbers(void) {
     unsigned automatic = arenas_automatic(), a, b, c;
@@ -71,23 +137,6 @@ static void numbers(void) {
     CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
     CHECK(arena_wanted(automatic - 1) != NULL && arena_is_live(automatic - 1));
     CHECK(arena_wanted(automatic + 5) == NULL);
-}
-
-// Two threads at the process's beginning: one makes an arena for itself while the other one asks for one of its own.
-static void numbers_taken(void) {
-    unsigned made[ARENAS_MOST], count = 0, next, id;
-
-    do
-        CHECK_EQ(arenas_make(NULL, &made[count]), 0);
-    while (made[count++] + 1 != arenas_count()); // no destroyed one is left
-    next = arenas_count();
-    struct arena *automatic = arena_make_automatic(next);
-    CHECK(automatic != NULL && !automatic->is_explicit);
-    CHECK_EQ(arenas_make(NULL, &id), 0);
-    CHECK(id != next && arena_of(id)->is_explicit && arena_of(next) == automatic && !automatic->is_explicit);
-    CHECK_EQ(arena_destroy(id), 0);
-    while (count > 0)
-        CHECK_EQ(arena_destroy(made[--count]), 0);
 }
 
 static void numbers_end(void) {
@@ -337,6 +386,9 @@ static void across_fork(void) {
 
 int main(void) {
     free(malloc(1));
+    for (int i = 0; i < 40; i++)
+        in_child(numbers_at_once);
+    in_child(gone_ones_do_not_count);
     numbers();
     reset_and_destroy();
     reset_with_fronts();
@@ -347,7 +399,6 @@ int main(void) {
     reset_with_bound_thread();
     under_threads();
     across_fork();
-    numbers_taken();
     numbers_end();
     return 0;
 }
