@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "heap/capacity.h"
 #include "heap/front.h"
 #include "heap/outbound.h"
 #include "heap/reclaim.h"
@@ -13,7 +14,7 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { FIRST_CAPACITY = 12, TIDY_MS = 500, EXCHANGES_A_STEP = 8 };
+enum { TIDY_MS = 500 };
 
 _Static_assert((int)CPU_SLOTS < (int)PROCESSOR_CLASSES, "a slot for each class, and the number before the object caches");
 _Static_assert((LINE_CLASSES - 1) * 16 == CACHE_LINE, "the first class that is no processor's own");
