@@ -12,6 +12,7 @@
 #include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
+#include "heap/samples.h"
 #include "magazine/magazine.h"
 #include "os/clock.h"
 #include "os/mutex.h"
@@ -45,18 +46,36 @@ static void bin_figures(struct bin *bin, struct bin_figures *to)
 {
 	mutex_figures_add(&to->mutex, &bin->lock);
 	mutex_lock(&bin->lock);
-	to->nmalloc = bin->filled;
-	to->ndalloc = bin->drained;
-	to->nfills = bin->fills;
-	to->nflushes = bin->drains;
-	to->nslabs = bin->slabs_made;
-	to->nreslabs = bin->slabs_used_up;
-	to->curslabs = bin->slabs;
-	to->most_slabs = bin->slabs_most;
-	to->nonfull_slabs = bin->partial_slabs;
-	to->curregs = bin->slabs * bin->shape.buffers - bin->free_buffers;
+	to->nmalloc += bin->filled;
+	to->ndalloc += bin->drained;
+	to->nfills += bin->fills;
+	to->nflushes += bin->drains;
+	to->nslabs += bin->slabs_made;
+	to->nreslabs += bin->slabs_used_up;
+	to->curslabs += bin->slabs;
+	to->most_slabs += bin->slabs_most;
+	to->nonfull_slabs += bin->partial_slabs;
+	to->curregs += bin->slabs * bin->shape.buffers - bin->free_buffers;
 	mutex_unlock(&bin->lock);
-	to->nrequests = to->nmalloc;
+}
+
+// Samples lie in slabs of their own; one that is a page run counts as such a slab, which is full.
+static void sample_figures(struct arena *arena, unsigned class, struct bin_figures *to)
+{
+	struct large_count *runs = arena_large_count(arena, class_size(class));
+	struct bin *bin = samples_bin_of(arena, class);
+	size_t live = large_count_live(runs);
+	uint64_t allocated = atomic_load_explicit(&runs->allocated, memory_order_relaxed);
+
+	if (bin != NULL)
+		bin_figures(bin, to);
+	to->nmalloc += allocated;
+	to->nfills += allocated;
+	to->nslabs += allocated;
+	to->ndalloc += allocated - live;
+	to->nflushes += allocated - live;
+	to->curslabs += live;
+	to->curregs += live;
 }
 
 static void small_figures(struct arena *arena, struct arena_figures *to)
@@ -65,6 +84,8 @@ static void small_figures(struct arena *arena, struct arena_figures *to)
 		struct bin_figures *bin = &to->bins[i];
 
 		bin_figures(&arena->bins[i + 1], bin);
+		sample_figures(arena, i + 1, bin);
+		bin->nrequests = bin->nmalloc;
 		mutex_figures_add(&bin->mutex, &arena->depots[i + 1].lock);
 		to->small.allocated += bin->curregs * class_size(i + 1);
 		to->small.nmalloc += bin->nmalloc;
@@ -127,6 +148,8 @@ static void reset_arena_mutexes(struct arena *arena)
 		mutex_figures_reset(&arena->depots[class].lock);
 		if (class < SLAB_CLASSES)
 			mutex_figures_reset(&arena->bins[class].lock);
+		if (samples_bin_of(arena, class) != NULL)
+			mutex_figures_reset(&samples_bin_of(arena, class)->lock);
 	}
 	mutex_figures_reset(&arena->pages.runs.lock);
 	mutex_figures_reset(&arena->pages.extents.lock);
@@ -363,13 +386,19 @@ const struct arena_figures *snapshot_arena(unsigned id)
 }
 
 // Nobody uses the arena: its number is given to another one later.
+static void forget_bin(struct bin *bin)
+{
+	if (bin == NULL)
+		return;
+	bin->filled = bin->drained = bin->fills = bin->drains = bin->slabs_made = bin->slabs_used_up = 0;
+	bin->slabs_most = 0;
+}
+
 static void forget_counts(struct arena *arena)
 {
 	for (unsigned class = 1; class < SLAB_CLASSES; class++) {
-		struct bin *bin = &arena->bins[class];
-
-		bin->filled = bin->drained = bin->fills = bin->drains = bin->slabs_made = bin->slabs_used_up = 0;
-		bin->slabs_most = 0;
+		forget_bin(&arena->bins[class]);
+		forget_bin(samples_bin_of(arena, class));
 	}
 	memset(arena->large, 0, sizeof arena->large);
 	arena->pages.purges = arena->pages.purge_calls = arena->pages.purged_bytes = 0;

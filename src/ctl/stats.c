@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
+#include "heap/samples.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
 #include "os/clock.h"
@@ -16,12 +17,24 @@
 #include "vmag/format.h"
 
 // Bytes of objects outside the slabs of a bin, and the bytes of its slabs.
-static void bin_sums(struct bin *bin, size_t *out, size_t *slab_bytes)
+static void bin_sums(struct bin *bin, unsigned class, size_t *out, size_t *slab_bytes)
 {
 	mutex_lock(&bin->lock);
-	*out += (bin->slabs * bin->shape.buffers - bin->free_buffers) * bin->shape.size;
+	*out += (bin->slabs * bin->shape.buffers - bin->free_buffers) * class_size(class);
 	*slab_bytes += bin->slabs * bin->shape.slab_bytes;
 	mutex_unlock(&bin->lock);
+}
+
+// Of a class's samples: in slabs of their own, or each a page run.
+static void sample_sums(struct arena *arena, unsigned class, size_t *out, size_t *slab_bytes)
+{
+	struct bin *bin = samples_bin_of(arena, class);
+	size_t runs = large_count_live(arena_large_count(arena, class_size(class)));
+
+	if (bin != NULL)
+		bin_sums(bin, class, out, slab_bytes);
+	*out += runs * class_size(class);
+	*slab_bytes += runs * round_up(class_size(class), os_page_size());
 }
 
 static size_t fronts_bytes(void)
@@ -45,8 +58,10 @@ struct stats stats_snapshot(void)
 
 		if (arena == NULL)
 			continue;
-		for (unsigned class = 1; class < SLAB_CLASSES; class++)
-			bin_sums(&arena->bins[class], &out, &slab_bytes);
+		for (unsigned class = 1; class < SLAB_CLASSES; class++) {
+			bin_sums(&arena->bins[class], class, &out, &slab_bytes);
+			sample_sums(arena, class, &out, &slab_bytes);
+		}
 		fronts_own_runs(arena, &own);
 		own.bytes = min_size(own.bytes, pages_active_bytes(&arena->pages));
 		stats.active += pages_active_bytes(&arena->pages) - own.bytes;
@@ -63,10 +78,10 @@ struct stats stats_snapshot(void)
 	return stats;
 }
 
-static void add_bin(struct bin *bin, struct vmag_box_class *to)
+static void add_bin(struct bin *bin, unsigned class, struct vmag_box_class *to)
 {
 	mutex_lock(&bin->lock);
-	to->size = bin->shape.size;
+	to->size = class_size(class);
 	to->live += bin->slabs * bin->shape.buffers - bin->free_buffers;
 	to->handed_out += bin->filled;
 	to->taken_back += bin->drained;
@@ -75,6 +90,20 @@ static void add_bin(struct bin *bin, struct vmag_box_class *to)
 	to->free_buffers += bin->free_buffers;
 	to->slab_bytes += bin->slabs * bin->shape.slab_bytes;
 	mutex_unlock(&bin->lock);
+}
+
+static void add_samples(struct arena *arena, unsigned class, struct vmag_box_class *to)
+{
+	struct large_count *runs = arena_large_count(arena, class_size(class));
+	struct bin *bin = samples_bin_of(arena, class);
+	size_t live = large_count_live(runs);
+	uint64_t allocated = atomic_load_explicit(&runs->allocated, memory_order_relaxed);
+
+	if (bin != NULL)
+		add_bin(bin, class, to);
+	to->live += live;
+	to->handed_out += allocated;
+	to->taken_back += allocated - live;
 }
 
 // `own`: of which the arena was not told.
@@ -104,8 +133,10 @@ static void add_classes(struct vmag_box_class *classes)
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 
-		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++)
-			add_bin(&arena->bins[class], &classes[class]);
+		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++) {
+			add_bin(&arena->bins[class], class, &classes[class]);
+			add_samples(arena, class, &classes[class]);
+		}
 		fronts_own_runs(arena, &own);
 		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
 			add_large(&arena->large[large], &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);

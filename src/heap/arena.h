@@ -52,13 +52,24 @@ struct arena {
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
-	struct large_count large[LARGE_CLASSES + 1]; // by class − SLAB_CLASSES; last: sampled ones of slab classes that are page runs; atomic
+	struct large_count large[LARGE_CLASSES + SLAB_CLASSES]; // by class − SLAB_CLASSES; then, by class, sampled ones of slab classes that are page runs
 };
 
 // `size`: of a page run's object.
 static inline struct large_count *arena_large_count(struct arena *arena, size_t size)
 {
-	return &arena->large[UNLIKELY(size <= SLAB_MOST) ? LARGE_CLASSES : size_class(size) - SLAB_CLASSES];
+	unsigned class = size_class(size);
+
+	return &arena->large[class < SLAB_CLASSES ? LARGE_CLASSES + class : class - SLAB_CLASSES];
+}
+
+// Those that live; an estimate while others run.
+static inline size_t large_count_live(const struct large_count *count)
+{
+	uint64_t freed = atomic_load_explicit(&count->freed, memory_order_acquire);
+	uint64_t allocated = atomic_load_explicit(&count->allocated, memory_order_relaxed);
+
+	return freed > allocated ? 0 : (size_t)(allocated - freed);
 }
 
 // The page map's word for objects of a class of an arena; class 0: large, not kept in magazines.

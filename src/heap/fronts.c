@@ -95,13 +95,18 @@ static size_t rounds_held(const struct front *front, unsigned class)
 	return previous + front_rounds(front, class);
 }
 
+static size_t samples_held(const struct front *front, unsigned class)
+{
+	return class < SMALL_CLASSES && front->samples[class] != NULL;
+}
+
 void fronts_count(size_t rounds[CLASSES])
 {
 	cpu_fronts_count(rounds);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)
-			rounds[class] += rounds_held(front, class);
+			rounds[class] += rounds_held(front, class) + samples_held(front, class);
 	mutex_unlock(&fronts.lock);
 }
 
@@ -110,8 +115,10 @@ void fronts_cached(size_t bytes[ARENAS_MOST][2])
 	cpu_fronts_cached(bytes);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		for (unsigned class = 1; class < CLASSES; class++)
+		for (unsigned class = 1; class < CLASSES; class++) {
 			bytes[front_arena(front, class)->id][class >= SLAB_CLASSES] += rounds_held(front, class) * class_size(class);
+			bytes[front->arena->id][0] += samples_held(front, class) * class_size(class);
+		}
 	mutex_unlock(&fronts.lock);
 }
 

@@ -69,6 +69,13 @@ static struct samples *samples_of(struct arena *arena)
 	return atomic_load_explicit(&arena->samples, memory_order_acquire);
 }
 
+struct bin *samples_bin_of(struct arena *arena, unsigned class)
+{
+	struct samples *samples = samples_of(arena);
+
+	return samples == NULL || class >= SMALL_CLASSES ? NULL : &samples->bins[class];
+}
+
 static __attribute__((noinline)) void *take(struct arena *arena, unsigned class)
 {
 	struct samples *samples = samples_of(arena) != NULL ? samples_of(arena) : make(arena);

@@ -10,6 +10,10 @@ vmag_test_program(ctl_stops_nobody ctl/stops_nobody.c LIBRARIES vmag)
 target_include_directories(ctl_stops_nobody PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.stops_nobody quick 60 ctl_stops_nobody)
 
+vmag_test_program(ctl_sampled ctl/sampled.c LIBRARIES vmag)
+target_include_directories(ctl_sampled PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(ctl.sampled quick 30 ctl_sampled)
+
 vmag_test_program(ctl_report ctl/report.c LIBRARIES vmag)
 target_include_directories(ctl_report PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.report quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/report.py $<TARGET_FILE:ctl_report>)

@@ -3,6 +3,7 @@
 #include "heap/samples.h"
 
 #include "conf/options.h"
+#include "ctl/stats.h"
 #include "heap/heap.h"
 #include "pages/page_map.h"
 #include "unit.h"
@@ -55,11 +56,26 @@ static void tidied(void) {
     CHECK(words.front->samples[3] == NULL);
 }
 
+// They are what the program holds, and those at hand are not.
+static void told(void) {
+    void *held[40];
+    size_t before = stats_snapshot().allocated;
+
+    for (int i = 0; i < 40; i++)
+        held[i] = allocate(5);
+    CHECK_EQ(stats_snapshot().allocated, before + 40 * class_size(5));
+    for (int i = 0; i < 40; i++)
+        release(held[i]);
+    CHECK(words.front->samples[5] != NULL);
+    CHECK_EQ(stats_snapshot().allocated, before);
+}
+
 int main(void) {
     options.background_thread = false;
     free(malloc(1));
     CHECK(words.front != NULL);
     last_freed_is_next();
     tidied();
+    told();
     return 0;
 }
