@@ -15,7 +15,7 @@
 
 enum {
 	WAITS_FOR_AN_ARENA = 64,
-	WAITS_TO_PART = 64, // sleeps for locks, of all threads,
+	WAITS_TO_PART = 64, // for locks, of all threads,
 	PART_WITHIN_MS = 100, // in that time
 };
 

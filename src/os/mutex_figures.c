@@ -4,12 +4,17 @@
 
 #include <stddef.h>
 
-enum { PLACES = 512, STEPS = 8, LG_MUTEX = 3 };
+enum {
+	PLACES = 512,
+	STEPS = 8,
+	LG_MUTEX = 3,
+	LOOKS_A_WAIT = 512, // some microseconds in all
+};
 
 struct waits {
 	const struct mutex *_Atomic mutex;
 	_Atomic uint64_t waits, spins, wait_ns, most_wait_ns;
-	_Atomic uint32_t waiting, most_waiting, ops_high;
+	_Atomic uint32_t waiting, most_waiting, ops_high, looks;
 };
 
 static struct waits table[PLACES];
@@ -72,12 +77,23 @@ static void raise_to_u32(_Atomic uint32_t *most, uint32_t value)
 		;
 }
 
-void mutex_spun(const struct mutex *mutex)
+// Added up for each mutex, not in the line that all would have in common.
+static void add_looks(struct waits *waits, unsigned more)
+{
+	uint32_t before = atomic_fetch_add_explicit(&waits->looks, more, memory_order_relaxed);
+
+	if ((before ^ (before + more)) & -LOOKS_A_WAIT)
+		atomic_fetch_add_explicit(&waits_ever, 1, memory_order_relaxed);
+}
+
+void mutex_spun(const struct mutex *mutex, unsigned looks)
 {
 	struct waits *waits = find_or_enter(mutex);
 
-	if (waits != NULL)
-		atomic_fetch_add_explicit(&waits->spins, 1, memory_order_relaxed);
+	if (waits == NULL)
+		return;
+	atomic_fetch_add_explicit(&waits->spins, 1, memory_order_relaxed);
+	add_looks(waits, looks);
 }
 
 void mutex_wait_begins(const struct mutex *mutex)

@@ -26,12 +26,13 @@ void mutex_figures_join(struct mutex_figures *to, const struct mutex_figures *fr
 // The mutex begins anew. No other lock above its rank is held.
 void mutex_figures_reset(struct mutex *mutex);
 
-// For mutexes themselves: it was had after spinning; a wait begins, and ends after so long.
-void mutex_spun(const struct mutex *mutex);
+// For mutexes themselves: it was had after looking at it that many times; a wait begins, and ends after so long.
+void mutex_spun(const struct mutex *mutex, unsigned looks);
 void mutex_wait_begins(const struct mutex *mutex);
 void mutex_wait_ends(const struct mutex *mutex, uint64_t ns);
 
-// How often any thread slept for any mutex, ever.
+// How often any thread slept for any mutex, ever; or looked again and again for as long as a sleep takes, for on many processors those who wait are
+// many before one sleeps.
 uint64_t mutex_waits_ever(void);
 
 // In a child after fork: nobody waits.

@@ -57,7 +57,7 @@ void mutex_lock_slow(struct mutex *mutex)
 	COUNT(waits[mutex->rank]);
 	for (int i = 0; i < SPINS; i++) {
 		if (look(mutex) == FREE && take(mutex, FREE, HELD)) {
-			mutex_spun(mutex);
+			mutex_spun(mutex, (unsigned)i);
 			return;
 		}
 		if (look(mutex) >= HELD_BY_FORK && forking)

@@ -2,6 +2,7 @@
 // ones each from its own; then all from its own, and what there was goes home.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "heap/arena.h"
@@ -134,6 +135,31 @@ static void wait_for_locks(void) {
     CHECK(arenas_apart());
 }
 
+static void look_often(unsigned times, unsigned looks) {
+    static struct mutex mutex;
+
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned time = 0; time < times; time++)
+            mutex_spun(&mutex, looks);
+        arenas_look();
+    }
+}
+
+// Threads that never sleep part as well when they have had to look at locks for long.
+static void part_without_sleep(void) {
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        look_often(10 * WAITS, 1); // it was free at the next look, each time
+        CHECK(!arenas_apart());
+        look_often(10 * WAITS, 60);
+        CHECK(arenas_apart());
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 // Every object is in its slab again, and nobody is counted that is not there.
 static void check_all_home(void) {
     reclaim_everything();
@@ -155,6 +181,7 @@ int main(void) {
         return 0; // one processor: there is one arena
     run(ask_for_arena);
     run(wait_now_and_then);
+    part_without_sleep();
     pthread_barrier_init(&turn, NULL, THREADS + 1);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, work, (void *)i), 0);
