@@ -200,6 +200,7 @@ void front_drain(struct front *front)
 				magazine_destroy(both[i]);
 			}
 	}
+	outbound_drain(front);
 	own_runs_give(front, true);
 	samples_give(front);
 	front_leave(front);

@@ -221,6 +221,18 @@ void outbound_flush(struct front *front)
 			flush_class(front, class);
 }
 
+void outbound_drain(struct front *front)
+{
+	for (unsigned class = 1; class < CLASSES; class++) {
+		struct magazine *magazine = unload(&front->outbound[class]);
+
+		if (magazine == NULL)
+			continue;
+		rounds_go_home(front_arena(front, class), class, magazine->round, magazine->rounds, "free");
+		magazine_destroy(magazine);
+	}
+}
+
 size_t outbound_bytes(const struct front *front)
 {
 	size_t bytes = 0;

@@ -22,6 +22,9 @@ struct magazine *outbound_exchange(struct front *front, unsigned class, struct m
 // Sends home what is there, and forgets how large the magazines of classes were that sent nothing.
 void outbound_flush(struct front *front);
 
+// Puts all that is there back into slabs, where misuse is noticed, and nothing into depots.
+void outbound_drain(struct front *front);
+
 // Of the capacities of its outbound magazines; and gives them up.
 size_t outbound_bytes(const struct front *front);
 void outbound_forget(struct front *front);
