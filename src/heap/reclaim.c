@@ -27,6 +27,7 @@ enum {
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
+_Atomic bool reclaim_is_without_first;
 bool (*reclaim_start_thread)(const void *caller);
 
 // Whose turn it is to give back for the whole process: the address of the thread's words, 0: nobody's. What that thread has in hand, runs that it purges
@@ -110,6 +111,15 @@ static void wake(const void *caller)
 	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) &&
 		 !start_uncounted(caller))
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+}
+
+void reclaim_first_thread_ended(void)
+{
+	uint32_t asleep = RECLAIM_ASLEEP;
+
+	atomic_store(&reclaim_is_without_first, true);
+	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
+		os_word_wake(&reclaim_state);
 }
 
 static bool may_wake(void)
@@ -262,4 +272,6 @@ void reclaim_fork_prepare(void)
 void reclaim_fork_done(bool child)
 {
 	turn_leave(fork_has_turn || (child && !is_my_turn()));
+	if (child)
+		atomic_store(&reclaim_is_without_first, false);
 }

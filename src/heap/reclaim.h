@@ -46,6 +46,10 @@ void reclaim_set_background(bool wanted);
 enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
 extern _Atomic uint32_t reclaim_state;
 
+// The process's first thread has ended: from now on the background thread looks whether it is the only one left.
+void reclaim_first_thread_ended(void);
+extern _Atomic bool reclaim_is_without_first;
+
 // Starts the background thread on behalf of the code at `caller`; set once by the floor above, NULL: there is none. False:
 // not now.
 extern bool (*reclaim_start_thread)(const void *caller);

@@ -19,6 +19,7 @@
 #include "conf/options.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 enum { STACK_BYTES = 256 * 1024 };
 
@@ -95,20 +96,31 @@ static void rest(void)
 			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	if (caches_garbage() > 0)
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
+	if (atomic_load(&reclaim_is_without_first))
+		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	while (atomic_load(&reclaim_state) == RECLAIM_ASLEEP)
 		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
 }
 
-// Until it is switched off. Whoever switches it on again while it ends finds no thread, and makes one.
+// The program has no thread any more: the C library ends the process when its last one ends, which shall not be this one's doing. No signal but
+// SIGKILL would end it otherwise, for none is let in here.
+static bool is_left_over(void)
+{
+	return atomic_load(&reclaim_is_without_first) && os_thread_is_last();
+}
+
+// Until it is switched off, or left over. Whoever switches it on again while it ends finds no thread, and makes one.
 static void *work(void *unused)
 {
 	_Atomic uint32_t never = 0;
 
 	while (options.background_thread) {
+		if (is_left_over())
+			return unused; // none is started in its place
 		bool left = reclaim_step(os_clock_ms());
 
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
-		if (left)
+		if (left || atomic_load(&reclaim_is_without_first))
 			os_word_wait(&never, 0, RECLAIM_STEP_MS);
 		else
 			rest();

@@ -15,5 +15,9 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 // unnoticed, so nothing that must not outlive the thread may be left to it.
 bool os_thread_exit_value(enum os_thread_end who, void *value);
 
+// Whether this is the thread in which the process began, or forked; and whether that one has ended, and all others but this one.
+bool os_thread_is_first(void);
+bool os_thread_is_last(void);
+
 // The system's name of this thread, cut to size - 1 bytes.
 void os_thread_name(char *name, size_t size);

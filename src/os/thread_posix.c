@@ -1,11 +1,16 @@
-// The ends of threads by POSIX keys.
+// The ends of threads by POSIX keys; what Linux tells of the first and the last one.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include "os/thread.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/file.h"
 
 static struct {
 	pthread_key_t key;
@@ -21,6 +26,23 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value))
 bool os_thread_exit_value(enum os_thread_end who, void *value)
 {
 	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
+}
+
+bool os_thread_is_first(void)
+{
+	return syscall(SYS_gettid) == getpid();
+}
+
+// The first thread's state and the number of threads: fields 3 and 20 (proc(5)). It counts as long as there is another.
+bool os_thread_is_last(void)
+{
+	char text[512];
+	const char *at = os_file_read("/proc/self/stat", text, sizeof text) <= 0 ? NULL : strrchr(text, ')');
+	bool ended = at != NULL && strncmp(at, ") Z ", 4) == 0;
+
+	for (int field = 2; at != NULL && field < 20; field++)
+		at = strchr(at + 1, ' ');
+	return ended && at != NULL && strncmp(at, " 2 ", 3) == 0;
 }
 
 void os_thread_name(char *name, size_t size)

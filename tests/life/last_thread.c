@@ -1,0 +1,64 @@
+// The process ends with the program's last thread, be that main or another, also while there is a background thread.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "../check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static void pause_ms(long ms) {
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+// Enough for the background thread to start.
+static void leave_garbage(void) {
+    for (int i = 0; i < 3; i++)
+        free(memset(malloc(4 << 20), 1, 4 << 20));
+}
+
+static void *work(void *ms) {
+    leave_garbage();
+    pause_ms((intptr_t)ms);
+    return NULL;
+}
+
+static void at_exit(void) {
+    _exit(7);
+}
+
+// The background thread rests, or does not, when the first thread ends; the last one ends long after it, or at once.
+static void program(int main_waits_ms, intptr_t other_ms) {
+    pthread_t thread;
+
+    atexit(at_exit);
+    leave_garbage();
+    if (other_ms >= 0)
+        CHECK_EQ(pthread_create(&thread, NULL, work, (void *)other_ms), 0);
+    pause_ms(main_waits_ms);
+    pthread_exit(NULL);
+}
+
+static void ends(int main_waits_ms, intptr_t other_ms) {
+    int status, tries = 2000;
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0)
+        program(main_waits_ms, other_ms);
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (--tries == 0)
+            kill(child, SIGKILL);
+        pause_ms(10);
+    }
+    CHECK_SAY(tries > 0, "main waits %d ms, the other %d: there is still a thread", main_waits_ms, (int)other_ms);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+int main(void) {
+    ends(0, -1);
+    ends(0, 300);
+    ends(100, 0);
+    ends(0, 0);
+    return 0;
+}
