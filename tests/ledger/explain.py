@@ -84,6 +84,35 @@ def check_python(library, vmag):
     assert unused > 15000 * 1000 + 14 * MEBIBYTE, unused
 
 
+THREADS = """
+import sys, threading
+def work():
+    objects = [bytes(size) for _ in range(40) for size in range(100, 900, 50)]
+    del objects
+    done.append(1)
+    end.wait()
+end, done = threading.Event(), []
+threads = [threading.Thread(target=work) for _ in range(100)]
+for thread in threads: thread.start()
+while len(done) < len(threads): pass
+print("full", flush=True); sys.stdin.readline(); end.set()
+"""
+
+
+def check_threads(library, vmag):
+    """Free objects that threads hold are told as `vmag attach` counts them, those beside the magazines, too."""
+    process = subprocess.Popen([sys.executable, "-c", THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env={**environment(library), "PYTHONMALLOC": "malloc"})
+    process.stdout.readline()
+    told = explain(vmag, process.pid)["rows"]
+    counted = subprocess.run([vmag, "attach", "--json", str(process.pid)], stdout=subprocess.PIPE, check=True).stdout
+    process.communicate(b"\n")
+    assert process.returncode == 0
+    cached = json.loads(counted)["counters"]["cached"]
+    print(f"in magazines of 100 threads: {told['cached_bytes']}, by attach {cached}")
+    assert abs(told["cached_bytes"] - cached) <= SLACK // 4
+
+
 POPULATE = "for i = 1, 100000 do redis.call('set', 'key' .. i, string.rep('x', 200)) end"
 
 
@@ -129,6 +158,7 @@ def main(library, vmag, program):
         sys.exit(SKIPPED)
     check_against_self(vmag, program)
     check_python(library, vmag)
+    check_threads(library, vmag)
     check_redis(library, vmag)
     check_command(library, vmag)
 

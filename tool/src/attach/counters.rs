@@ -314,14 +314,11 @@ impl Process {
 
     /// The one of each class that lies beside the magazines; None of a front that has none.
     fn add_ahead(&self, home: &Home, front: u64, rounds: &mut Rounds) -> Option<()> {
-        let ahead = self.root.ahead.as_ref()?;
-        let words = self
-            .memory
-            .u64(front + ahead.front_words as u64)
-            .filter(|words| *words != 0)?;
         let objects = self
-            .memory
-            .u64s(words + ahead.words_ahead as u64, ahead.classes.min(self.root.classes))?;
+            .root
+            .ahead
+            .as_ref()?
+            .objects(&self.memory, front, self.root.classes)?;
         for (class, _) in objects.iter().enumerate().filter(|(_, object)| **object != 0) {
             *rounds.entry((home.of(class), class)).or_default() += 1;
         }

@@ -16,6 +16,8 @@ use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
 const RUN_BYTES: usize = 64;
+/// More threads than a system has: what is torn might go round.
+const MOST_FRONTS: usize = 1 << 16;
 
 /// How the slabs of a bin are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,6 +94,9 @@ impl Heap {
             root,
         };
         heap.read_mappings();
+        for object in heap.ahead() {
+            heap.enter_round(object, 1);
+        }
         Some(heap)
     }
 
@@ -142,10 +147,38 @@ impl Heap {
             let magazine = &bytes[index as usize * size..][..size];
             let address = slab.start + index * slab.shape.size;
             let rounds: Vec<u64> = self.magazines.rounds(address, magazine).collect();
-            if let Some(class) = rounds.first().and_then(|round| self.class_of(*round)) {
-                self.rounds[class] += rounds.len() as u64;
+            if let Some(first) = rounds.first() {
+                self.enter_round(*first, rounds.len() as u64);
             }
         }
+    }
+
+    /// So many free objects of this one's class.
+    fn enter_round(&mut self, object: u64, count: u64) {
+        if let Some(class) = self.class_of(object) {
+            self.rounds[class] += count;
+        }
+    }
+
+    /// The free objects that threads have beside their magazines.
+    fn ahead(&self) -> Vec<u64> {
+        let (Some(ahead), Some(counters)) = (&self.root.ahead, &self.root.counters) else {
+            return Vec::new();
+        };
+        let (mut objects, mut front) = (Vec::new(), self.memory.u64(counters.fronts).unwrap_or(0));
+        for _ in 0..MOST_FRONTS {
+            if front == 0 {
+                break;
+            }
+            objects.extend(
+                ahead
+                    .objects(&self.memory, front, self.root.classes)
+                    .unwrap_or_default(),
+            );
+            front = self.memory.u64(front + counters.front_next as u64).unwrap_or(0);
+        }
+        objects.retain(|object| *object != 0);
+        objects
     }
 
     /// Of an object of the heap; those of object caches have none.

@@ -84,6 +84,16 @@ pub struct AheadRoot {
     pub classes: usize,
 }
 
+impl AheadRoot {
+    /// Of one front, by class; 0: none.
+    pub fn objects(&self, memory: &Memory, front: u64, classes: usize) -> Option<Vec<u64>> {
+        let words = memory
+            .u64(front + self.front_words as u64)
+            .filter(|words| *words != 0)?;
+        memory.u64s(words + self.words_ahead as u64, self.classes.min(classes))
+    }
+}
+
 /// Classes, from the first one told on, of which a thread's objects come from another arena than its own.
 #[derive(Debug, Clone)]
 pub struct CommonRoot {

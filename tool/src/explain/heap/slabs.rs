@@ -114,7 +114,7 @@ impl Heap {
     pub fn slabs(&mut self, areas: &[Area], residency: &Residency) -> Vec<SlabSeen> {
         let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
         let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
-        let mut rounds = HashSet::new();
+        let mut rounds: HashSet<u64> = self.ahead().into_iter().collect();
         for magazines in found.iter().filter(|found| found.word == 0) {
             if self.owner(magazines.run) == Row::Magazines {
                 self.add_rounds(magazines.run, &mut rounds);
