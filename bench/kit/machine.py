@@ -20,9 +20,9 @@ def proc_value(path, label, otherwise="unknown"):
 
 
 def cpu():
-    """The model's name; where it hides which processor it is, as in many virtual machines, its family."""
-    name, family = proc_value("/proc/cpuinfo", "model name"), proc_value("/proc/cpuinfo", "cpu family", "")
-    return f"{name} family {family}" if family else name
+    """The model's name; as it hides which processor it is in many virtual machines, its family and model, too."""
+    name, family, model = (proc_value("/proc/cpuinfo", label, "") for label in ("model name", "cpu family", "model\t"))
+    return f"{name or 'unknown'} family {family} model {model}" if family else name or "unknown"
 
 
 def memory_available():
