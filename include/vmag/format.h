@@ -61,7 +61,7 @@ struct vmag_root {
 	// Offsets; `…_bytes`: sizes of elements of arrays.
 	uint32_t arena_bytes, arena_threads, arena_state; // uint32_t; uint8_t, 0: live
 	uint32_t arena_pages, arena_bins, arena_depots;   // pages; arrays by class
-	uint32_t arena_large; // array of { uint64_t allocated, freed } from class slab_classes on; the last: smaller ones that were sampled and are page runs
+	uint32_t arena_large; // array of { uint64_t allocated, freed } from class slab_classes on; the last: no class's
 	uint32_t arena_large_count;
 	uint32_t pages_mapped, pages_free, pages_dirty; // uint64_t, uint64_t[2], uint64_t
 	uint32_t bin_bytes, bin_slabs, bin_free_buffers, bin_partial_slabs; // uint64_t

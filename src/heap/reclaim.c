@@ -101,6 +101,12 @@ static bool start_uncounted(const void *caller)
 	return started;
 }
 
+// What the C library allocates for a thread, and keeps for the next one, is not to go when the program resets an arena of its own.
+static bool may_start(void)
+{
+	return reclaim_start_thread != NULL && (words.front == NULL || !words.front->arena->is_explicit);
+}
+
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
 static void wake(const void *caller)
 {
@@ -108,8 +114,7 @@ static void wake(const void *caller)
 
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
-	else if (reclaim_start_thread != NULL && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) &&
-		 !start_uncounted(caller))
+	else if (may_start() && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) && !start_uncounted(caller))
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -28,6 +29,8 @@ enum { STACK_BYTES = 256 * 1024 };
 static struct {
 	uintptr_t start, end;
 } c_library[2];
+
+static sigset_t programs_mask; // of the thread that started the background thread
 
 // A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
 static pid_t process;
@@ -102,11 +105,27 @@ static void rest(void)
 		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
 }
 
-// The program has no thread any more: the C library ends the process when its last one ends, which shall not be this one's doing. No signal but
-// SIGKILL would end it otherwise, for none is let in here.
+// The program has no thread any more: the C library would end the process, were it not for this one.
 static bool is_left_over(void)
 {
 	return atomic_load(&reclaim_is_without_first) && os_thread_is_last();
+}
+
+// As the C library does it when the last thread ends; on a stack, and with the signals, of a thread of the program's.
+static void *end_process(void *unused)
+{
+	(void)unused;
+	pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
+	exit(0);
+}
+
+// Where no thread can be had, this is the last one, and the C library ends the process when it ends.
+static void leave_end_to_a_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, end_process, NULL) == 0)
+		pthread_detach(thread);
 }
 
 // Until it is switched off, or left over. Whoever switches it on again while it ends finds no thread, and makes one.
@@ -115,8 +134,10 @@ static void *work(void *unused)
 	_Atomic uint32_t never = 0;
 
 	while (options.background_thread) {
-		if (is_left_over())
+		if (is_left_over()) {
+			leave_end_to_a_thread();
 			return unused; // none is started in its place
+		}
 		bool left = reclaim_step(os_clock_ms());
 
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
@@ -134,20 +155,20 @@ static bool start(const void *caller)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
-	sigset_t all, before;
+	sigset_t all;
 	int failure;
 
 	if (in_c_library(caller) || getpid() != process)
 		return false;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_sigmask(SIG_SETMASK, &all, &programs_mask);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0)
 		pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
 	failure = pthread_create(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
 	if (failure != 0)
 		reclaim_start_thread = NULL; // no threads to be had here: not tried again
 	return failure == 0;

@@ -50,6 +50,8 @@ struct walker {
 	uintptr_t own;      // and from where on of it what need not be a frame
 	struct walking walking;
 	uintptr_t page; // the last that was found readable
+	struct os_piece *piece;
+	bool has_leapt;
 	bool guesses;   // went by a frame pointer that need not be one: what comes may be left-overs, of what others take away meanwhile
 	struct place place;
 };
@@ -109,7 +111,7 @@ __attribute__((noinline, no_sanitize("address"))) static bool load_elsewhere(str
 {
 	walker->walking.lost = true;
 	if (walker->guesses)
-		return os_memory_peek(value, (const void *)at, sizeof *value);
+		return os_word_copy(walker->piece, at, &walker->page, value);
 	if (!os_word_is_readable(at, &walker->page))
 		return false;
 	*value = *(const uintptr_t *)at;
@@ -144,6 +146,7 @@ static bool go_to_signal(struct walker *walker)
 	struct place *place = &walker->place;
 	uintptr_t context = place->stack + CONTEXT;
 
+	walker->has_leapt = true; // the handler may have a stack of its own
 	walking_frame_unused(&walker->walking);
 	place->frame_at = context + CONTEXT_FRAME;
 	place->link = CONTEXT_LINK == 0 ? 0 : context + CONTEXT_LINK;
@@ -152,9 +155,14 @@ static bool go_to_signal(struct walker *walker)
 }
 
 // Outwards, and not absurdly far.
-static inline bool is_above(uintptr_t cfa, const struct place *place)
+static inline bool is_above(struct walker *walker, uintptr_t cfa)
 {
-	return cfa - place->stack <= FRAME_MOST;
+	uintptr_t step = cfa - walker->place.stack;
+
+	if (LIKELY(step <= FRAME_STEP))
+		return true;
+	walker->has_leapt = true;
+	return step <= FRAME_MOST;
 }
 
 // Code without tables, as far as the frame pointer is one.
@@ -168,7 +176,7 @@ static bool go_by_frame(struct walker *walker)
 	if (!read_frame_pointer(walker))
 		return false;
 	cfa = place->frame + FRAME_BYTES;
-	if (place->frame == 0 || cfa <= place->stack || !is_above(cfa, place) || !load(walker, cfa - sizeof cfa, &place->code))
+	if (place->frame == 0 || cfa <= place->stack || !is_above(walker, cfa) || !load(walker, cfa - sizeof cfa, &place->code))
 		return false;
 	place->frame_at = cfa - FRAME_BYTES;
 	place->stack = cfa;
@@ -191,7 +199,7 @@ static inline bool go_by_rule(struct walker *walker, struct os_frame_rule rule)
 	if (UNLIKELY(rule.by_word) && !load(walker, cfa, &cfa))
 		return false;
 	code_at = rule.code_is_saved ? cfa + (uintptr_t)(intptr_t)rule.code * sizeof cfa : place->link;
-	if (!is_above(cfa, place) || (cfa == place->stack && !place->is_exact) || code_at == 0 || !load(walker, code_at, &place->code))
+	if (!is_above(walker, cfa) || (cfa == place->stack && !place->is_exact) || code_at == 0 || !load(walker, code_at, &place->code))
 		return false;
 	if (rule.frame_is_saved)
 		place->frame_at = (rule.frame_by_frame ? place->frame : cfa) + (uintptr_t)(intptr_t)rule.frame * sizeof cfa;
@@ -224,8 +232,9 @@ static inline bool meets(struct walker *walker)
 size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, uintptr_t frame, struct os_stack_range *range, struct os_walk *walk,
 		     size_t *kept)
 {
+	struct os_piece piece;
 	struct walker walker = {
-		.rules = rules, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
+		.piece = &piece, .rules = rules, .generation = atomic_load_explicit(&os_modules_generation, memory_order_relaxed),
 		.page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE), .place = { .stack = frame + FRAME_BYTES, .frame_at = frame },
 	};
 	bool met = false, more;
@@ -236,12 +245,15 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 	walker.low = range->low;
 	walker.top = range->top;
 	walker.own = frame < range->own ? range->top : range->own;
+	piece.start = NO_PIECE;
 	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame);
 	more = load(&walker, frame + sizeof frame, &walker.place.code);
 	while (more && count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE && !(met = meets(&walker))) {
 		frames[count++] = walker.place.code;
 		more = go_out(&walker);
 	}
+	if (UNLIKELY(frame < range->own) && !walker.has_leapt && os_stack_has(range->own, range->top, walker.place.stack))
+		os_stack_range_arrived(range, frame);
 	walker.walking.lost |= count == depth && !met;
 	*kept = walking_end(&walker.walking, met);
 	return count;

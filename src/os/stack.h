@@ -31,7 +31,7 @@ static inline bool os_stack_by_system(enum os_unwinder unwinder)
 }
 
 // Of one thread, for who finds many of its stacks: where its stack was found readable. From `own` on it is the thread's own, which stays so while the
-// thread lives; below, a coroutine's stack may have been taken for it that lay right there, so that only what is known to be a frame can be read.
+// thread lives, if the program takes no part of it away; below, a coroutine's stack may have been taken for it that lay right there, so that only what is known to be a frame can be read.
 // All zero at first.
 struct os_stack_range {
 	uintptr_t low, top, own;

@@ -61,19 +61,20 @@ static inline bool is_ours(uintptr_t address)
 
 struct elsewhere {
 	uintptr_t page; // the last that was found readable
-	bool is_far;
-	uintptr_t copy[2];
+	bool has_leapt;
+	uintptr_t words[2];
+	struct os_piece piece;
 };
 
-// Two words of a frame of a walk that did not begin where the stack is surely the thread's own; NULL: they cannot be read. What is further away than
-// stacks go at once, and all behind it, is no frame but by chance: another thread may take it away meanwhile, so the kernel copies it.
-static __attribute__((noinline)) const uintptr_t *frame_elsewhere(const struct os_stack_range *range, uintptr_t frame, uintptr_t from,
-									 struct elsewhere *elsewhere)
+// Two words of a frame of a walk that did not begin where the stack is surely the thread's own; NULL: they cannot be read. They need be no frame but
+// by chance, and another thread may take them away meanwhile, so the kernel copies them. `from`: the frame before it.
+static __attribute__((noinline)) const uintptr_t *frame_elsewhere(uintptr_t frame, uintptr_t from, struct elsewhere *elsewhere)
 {
-	elsewhere->is_far |= frame - from > FRAME_STEP && !os_stack_has(range->own, range->top, frame);
-	if (!elsewhere->is_far)
-		return os_words_are_readable(frame, &elsewhere->page) ? (const uintptr_t *)frame : NULL;
-	return os_memory_peek(elsewhere->copy, (const void *)frame, sizeof elsewhere->copy) ? elsewhere->copy : NULL;
+	struct os_piece *piece = &elsewhere->piece;
+	uintptr_t *words = elsewhere->words;
+
+	elsewhere->has_leapt |= frame - from > FRAME_STEP;
+	return os_word_copy(piece, frame, &elsewhere->page, &words[0]) && os_word_copy(piece, frame + sizeof frame, &elsewhere->page, &words[1]) ? words : NULL;
 }
 
 // A chain that leaves the thread's own stack is none any more: code without frame pointers had anything in that register, most
@@ -83,8 +84,8 @@ static __attribute__((noinline)) const uintptr_t *frame_elsewhere(const struct o
 __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t *frames, size_t depth, uintptr_t frame,
 								       struct os_stack_range *range, struct os_walk *walk, size_t *kept)
 {
-	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own, from = frame, readable, next, code;
-	struct elsewhere elsewhere = { .page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE) };
+	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own, began = frame, from = frame, readable, next, code;
+	struct elsewhere elsewhere; // no room is made for what most walks do not need
 	struct walking walking = { .walk = walk };
 	bool met = false, ended = false, is_own;
 	const uintptr_t *words;
@@ -96,6 +97,9 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 	if (walk != NULL)
 		walking_begin(&walking, walk, 0, frame);
 	walking.lost = !is_own;
+	elsewhere.page = round_down((uintptr_t)__builtin_frame_address(0), PROBE_PAGE);
+	elsewhere.has_leapt = false;
+	elsewhere.piece.start = NO_PIECE;
 	while (count < depth) {
 		if (LIKELY(is_own)) {
 			if (!os_stack_has(range->own, range->top, frame))
@@ -103,7 +107,7 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 			words = (const uintptr_t *)frame;
 			readable = range->top - FRAME_BYTES;
 		} else {
-			words = frame_elsewhere(range, frame, from, &elsewhere);
+			words = frame_elsewhere(frame, from, &elsewhere);
 			if (words == NULL)
 				break;
 			readable = from = frame;
@@ -133,6 +137,8 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 		if (met || ended)
 			break;
 	}
+	if (UNLIKELY(!is_own) && !elsewhere.has_leapt && os_stack_has(range->own, range->top, from))
+		os_stack_range_arrived(range, began);
 	walking.lost |= count == depth && !met;
 	if (walk != NULL)
 		*kept = walking_end(&walking, met);

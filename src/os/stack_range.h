@@ -18,9 +18,23 @@ bool os_page_is_readable(uintptr_t page);
 bool os_word_is_readable(uintptr_t at, uintptr_t *page);
 bool os_words_are_readable(uintptr_t at, uintptr_t *page);
 
+// Of memory that another thread may take away meanwhile: a piece that the kernel copied. No piece at first: NO_PIECE.
+enum { PIECE_BYTES = 1024, NO_PIECE = 1 };
+struct os_piece {
+	uintptr_t start;
+	uintptr_t word[PIECE_BYTES / sizeof(uintptr_t)];
+};
+
+// A word of it, `at` a multiple of a word's size; false: it cannot be read. Where the kernel copies nothing for us at all it is asked for the page,
+// `*page` as above, and the word is read.
+bool os_word_copy(struct os_piece *piece, uintptr_t at, uintptr_t *page, uintptr_t *value);
+
 // Makes the range reach down to `frame`, as far as all between can be read, and if it is not too much; what is surely the thread's own by less at once.
 // A stack that is not its own, of a coroutine, say, is as a rule not connected with it.
 void os_stack_range_extend(struct os_stack_range *range, uintptr_t frame);
+
+// The thread's own stack reaches down to `frame`, where a walk began that came to what is surely the thread's own by small steps.
+void os_stack_range_arrived(struct os_stack_range *range, uintptr_t frame);
 
 // Whether there are two words between `low` and `top`.
 static inline bool os_stack_has(uintptr_t low, uintptr_t top, uintptr_t frame)

@@ -4,6 +4,7 @@
 #include "os/stack_range.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -38,6 +39,25 @@ bool os_words_are_readable(uintptr_t first, uintptr_t *page)
 	return os_word_is_readable(first, page) && os_word_is_readable(first + sizeof first, page);
 }
 
+// What is not mapped is not copied; what the kernel keeps from us neither, but then not even our own stack is.
+__attribute__((no_sanitize("address"))) bool os_word_copy(struct os_piece *piece, uintptr_t at, uintptr_t *page, uintptr_t *value)
+{
+	uintptr_t start = round_down(at, PIECE_BYTES), own;
+
+	if (piece->start != start) {
+		piece->start = NO_PIECE;
+		if (!os_memory_peek(piece->word, (const void *)start, PIECE_BYTES)) {
+			if (os_memory_peek(&own, &start, sizeof own) || !os_word_is_readable(at, page))
+				return false;
+			*value = *(const uintptr_t *)at;
+			return true;
+		}
+		piece->start = start;
+	}
+	*value = piece->word[(at - start) / sizeof *value];
+	return true;
+}
+
 // Downwards, so that what was asked is not asked again.
 static void extend(uintptr_t *bound, uintptr_t low, uintptr_t step)
 {
@@ -47,14 +67,15 @@ static void extend(uintptr_t *bound, uintptr_t low, uintptr_t step)
 		*bound -= PROBE_PAGE;
 }
 
-// The kernel puts the program's arguments above the first thread's stack, the C library a thread's variables above another's.
+// The kernel puts the program's arguments above the first thread's stack, the C library what it knows of a thread and the thread's variables above
+// another's, on x86-64 the variables below, on AArch64 above.
 // A handler that interrupts this finds no range yet and learns one for itself, or a whole one.
 static void learn(struct os_stack_range *range)
 {
 	bool is_first = os_thread_number() == getpid();
 
 	range->step = is_first ? RANGE_STEP : OWN_STEP;
-	range->top = is_first ? getauxval(AT_RANDOM) : (uintptr_t)__errno_location();
+	range->top = is_first ? getauxval(AT_RANDOM) : (uintptr_t)min_size((size_t)__errno_location(), (size_t)pthread_self());
 	range->own = round_down(range->top, PROBE_PAGE);
 	extend(&range->own, range->own - OWN_LEAST, OWN_LEAST);
 	atomic_signal_fence(memory_order_seq_cst);
@@ -75,6 +96,13 @@ void os_stack_range_extend(struct os_stack_range *range, uintptr_t frame)
 		range->low = range->own;
 	if (low < range->low)
 		extend(&range->low, low, RANGE_STEP);
+}
+
+void os_stack_range_arrived(struct os_stack_range *range, uintptr_t frame)
+{
+	extend(&range->own, round_down(frame, PROBE_PAGE), UINTPTR_MAX);
+	if (range->own < range->low)
+		range->low = range->own;
 }
 
 // rt_sigreturn, as the C library or the kernel's own page has it there; debuggers know it by that, too.

@@ -23,8 +23,15 @@ static void *work(void *ms) {
     return NULL;
 }
 
+// As it may be with a thread of the program's: a large stack, and signals that come.
 static void at_exit(void) {
-    _exit(7);
+    volatile char large[512 * 1024];
+    sigset_t blocked;
+
+    for (size_t i = 0; i < sizeof large; i += 4096)
+        large[i] = 1;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    _exit(sigismember(&blocked, SIGTERM) ? 8 : 7);
 }
 
 // The background thread rests, or does not, when the first thread ends; the last one ends long after it, or at once.

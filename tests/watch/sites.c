@@ -84,13 +84,14 @@ int main(int argc, char **argv) {
     } else if (strcmp(program, "large") == 0) {
         site_middle(4000);
         site_large(100);
+        tell("site_middle", 4000, 4000l * MIDDLE);
+        tell("site_large", 100, 100l * LARGE);
+    } else if (strcmp(program, "runs") == 0) {
         for (int i = 0; i < 400; i++) {
             site_run_temporary(10);
             site_run_kept();
         }
         tell("site_run_kept", 400, 400l * RUN);
-        tell("site_middle", 4000, 4000l * MIDDLE);
-        tell("site_large", 100, 100l * LARGE);
     } else if (strcmp(program, "mixed") == 0) {
         site_mixed(20000);
         tell("site_mixed", 20000, 19800l * SMALL + 200l * LARGE);

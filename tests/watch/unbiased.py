@@ -49,7 +49,7 @@ def run(library, program, which, more=""):
 
 def judge(library, program, runs):
     beyond, worst = 0, 0
-    for which in ["small", "large", "mixed", "churn", "threads"]:
+    for which in ["small", "large", "runs", "mixed", "churn", "threads"]:
         results = [run(library, program, which) for _ in range(runs)]
         for site, (objects, size) in results[0][0].items():
             for kind, truth in [("objects", objects), ("bytes", size)]:

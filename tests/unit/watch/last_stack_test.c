@@ -480,6 +480,34 @@ static void what_is_astray_is_not_touched(void) {
 static void what_is_astray_is_not_touched(void) {}
 #endif
 
+// A thread whose first walk begins far down is known from there on, when it came up by small steps: no walk after it asks the kernel for anything.
+__attribute__((noinline)) static void go_down(int depth) {
+    volatile char room[1000];
+
+    room[0] = 1;
+    if (depth > 0)
+        go_down(depth - 1);
+    else {
+        look();
+        CHECK(own->range.own != 0 && own->range.own <= (uintptr_t)room);
+    }
+    room[999] = 1;
+}
+
+static void *begin_far_down(void *nothing) {
+    last_stack_clear(own);
+    known_stacks_clear(lately);
+    go_down(30);
+    return nothing;
+}
+
+static void who_begins_far_down_is_known(void) {
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, begin_far_down, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 __attribute__((noinline)) static void *all(void *nothing) {
     last_stack_clear(own);
     known_stacks_clear(lately);
@@ -505,6 +533,7 @@ int main(void) {
         all(NULL);
         CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
+        who_begins_far_down_is_known();
         other_stacks_are_taken_away();
         what_is_astray_is_not_touched();
     }
