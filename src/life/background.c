@@ -30,7 +30,7 @@ static struct {
 	uintptr_t start, end;
 } c_library[2];
 
-static sigset_t programs_mask; // of the thread that started the background thread
+static sigset_t programs_mask; // of a thread that started the background thread
 
 // A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
 static pid_t process;
@@ -111,7 +111,7 @@ static bool is_left_over(void)
 	return atomic_load(&reclaim_is_without_first) && os_thread_is_last();
 }
 
-// As the C library does it when the last thread ends; on a stack, and with the signals, of a thread of the program's.
+// As the C library does it when the last thread ends; on a stack like those of the program's threads, with the signals of the one that started this.
 static void *end_process(void *unused)
 {
 	(void)unused;
@@ -155,20 +155,21 @@ static bool start(const void *caller)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
-	sigset_t all;
+	sigset_t all, before;
 	int failure;
 
 	if (in_c_library(caller) || getpid() != process)
 		return false;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &programs_mask);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	programs_mask = before;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0)
 		pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
 	failure = pthread_create(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
-	pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure != 0)
 		reclaim_start_thread = NULL; // no threads to be had here: not tried again
 	return failure == 0;

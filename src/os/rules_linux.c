@@ -51,7 +51,8 @@ struct walker {
 	struct walking walking;
 	uintptr_t page; // the last that was found readable
 	struct os_piece *piece;
-	bool has_leapt;
+	uintptr_t begin; // of what is the thread's own, from wherever the walk began; and whether it came there by small steps
+	bool has_leapt, has_arrived;
 	bool guesses;   // went by a frame pointer that need not be one: what comes may be left-overs, of what others take away meanwhile
 	struct place place;
 };
@@ -141,11 +142,18 @@ static inline bool read_frame_pointer(struct walker *walker)
 	return true;
 }
 
+// Before it leaves a place by what may lead anywhere.
+static void note_arrival(struct walker *walker)
+{
+	walker->has_arrived |= !walker->has_leapt && os_stack_has(walker->begin, walker->top, walker->place.stack);
+}
+
 static bool go_to_signal(struct walker *walker)
 {
 	struct place *place = &walker->place;
 	uintptr_t context = place->stack + CONTEXT;
 
+	note_arrival(walker);
 	walker->has_leapt = true; // the handler may have a stack of its own
 	walking_frame_unused(&walker->walking);
 	place->frame_at = context + CONTEXT_FRAME;
@@ -161,6 +169,7 @@ static inline bool is_above(struct walker *walker, uintptr_t cfa)
 
 	if (LIKELY(step <= FRAME_STEP))
 		return true;
+	note_arrival(walker);
 	walker->has_leapt = true;
 	return step <= FRAME_MOST;
 }
@@ -171,6 +180,7 @@ static bool go_by_frame(struct walker *walker)
 	struct place *place = &walker->place;
 	uintptr_t cfa;
 
+	note_arrival(walker);
 	walker->guesses = true;
 	walker->low = walker->own;
 	if (!read_frame_pointer(walker))
@@ -244,6 +254,7 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 		os_stack_range_extend(range, frame);
 	walker.low = range->low;
 	walker.top = range->top;
+	walker.begin = range->own;
 	walker.own = frame < range->own ? range->top : range->own;
 	piece.start = NO_PIECE;
 	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame);
@@ -252,7 +263,8 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 		frames[count++] = walker.place.code;
 		more = go_out(&walker);
 	}
-	if (UNLIKELY(frame < range->own) && !walker.has_leapt && os_stack_has(range->own, range->top, walker.place.stack))
+	note_arrival(&walker);
+	if (UNLIKELY(frame < range->own) && walker.has_arrived)
 		os_stack_range_arrived(range, frame);
 	walker.walking.lost |= count == depth && !met;
 	*kept = walking_end(&walker.walking, met);

@@ -1,7 +1,7 @@
 // The call stack: return addresses, read so that no program can make it fault; and what they are called.
 //
-// Frame pointers: a chain through the stack. Code that was built without them leaves anything in that register, so every
-// page is asked for at the kernel before it is read, and the chain ends at the first thing that cannot be a frame.
+// Frame pointers: a chain through the stack. Code that was built without them leaves anything in that register, so what
+// is not surely the thread's own stack is copied by the kernel, and the chain ends at the first thing that cannot be a frame.
 // Tables: those that exceptions need (os/frame_rule.h), read by ourselves: no lock, no allocation, for any program that has them; code
 // without tables is gone through by frame pointers. What was read is kept by return address (os/rules.h).
 // System: libgcc's unwinder, when it is in the process. It may allocate and, before glibc 2.35, take the loader's lock; it alone knows
@@ -39,7 +39,7 @@ struct os_stack_range {
 };
 
 // Up to `depth` return addresses by frame pointers, innermost first, those of this library left out where it is a library of its own; the
-// address in the program that called the library is always there. Keeps errno. Takes no lock and allocates nothing. Every page is asked for.
+// address in the program that called the library is always there. Keeps errno. Takes no lock and allocates nothing. The kernel copies what is read.
 unsigned os_stack_trace(uintptr_t *frames, unsigned most);
 
 // The same by the system's unwinder.

@@ -85,9 +85,9 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 								       struct os_stack_range *range, struct os_walk *walk, size_t *kept)
 {
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own, began = frame, from = frame, readable, next, code;
-	struct elsewhere elsewhere; // no room is made for what most walks do not need
+	struct elsewhere elsewhere; // most walks do not need it: nothing is written there
 	struct walking walking = { .walk = walk };
-	bool met = false, ended = false, is_own;
+	bool met = false, ended = false, arrived = false, is_own;
 	const uintptr_t *words;
 	size_t count = 0;
 
@@ -110,6 +110,7 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 			words = frame_elsewhere(frame, from, &elsewhere);
 			if (words == NULL)
 				break;
+			arrived |= !elsewhere.has_leapt && os_stack_has(range->own, range->top, frame);
 			readable = from = frame;
 		}
 		do {
@@ -137,7 +138,7 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 		if (met || ended)
 			break;
 	}
-	if (UNLIKELY(!is_own) && !elsewhere.has_leapt && os_stack_has(range->own, range->top, from))
+	if (UNLIKELY(arrived))
 		os_stack_range_arrived(range, began);
 	walking.lost |= count == depth && !met;
 	if (walk != NULL)

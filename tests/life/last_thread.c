@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 
+#include <alloca.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,10 +26,16 @@ static void *work(void *ms) {
 
 // As it may be with a thread of the program's: a large stack, and signals that come.
 static void at_exit(void) {
-    volatile char large[512 * 1024];
+    pthread_attr_t attributes;
+    volatile char *large;
+    size_t bytes;
     sigset_t blocked;
 
-    for (size_t i = 0; i < sizeof large; i += 4096)
+    pthread_attr_init(&attributes);
+    pthread_attr_getstacksize(&attributes, &bytes);
+    bytes = bytes / 2 < 512 * 1024 ? bytes / 2 : 512 * 1024;
+    large = alloca(bytes);
+    for (size_t i = 0; i < bytes; i += 4096)
         large[i] = 1;
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     _exit(sigismember(&blocked, SIGTERM) ? 8 : 7);
