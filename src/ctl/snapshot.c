@@ -385,7 +385,6 @@ const struct arena_figures *snapshot_arena(unsigned id)
 	return figures != NULL && figures->live ? figures : NULL;
 }
 
-// Nobody uses the arena: its number is given to another one later.
 static void forget_bin(struct bin *bin)
 {
 	if (bin == NULL)
@@ -394,6 +393,7 @@ static void forget_bin(struct bin *bin)
 	bin->slabs_most = 0;
 }
 
+// Nobody uses the arena: its number is given to another one later.
 static void forget_counts(struct arena *arena)
 {
 	for (unsigned class = 1; class < SLAB_CLASSES; class++) {
