@@ -122,6 +122,7 @@ struct front {
 	uint8_t previous_rounds[CLASSES]; // of the previous one, for statistics read by other threads
 	uint8_t exchanges[CLASSES]; // of loaded and previous, counted round and round
 	uint8_t frees[CLASSES];     // visits to the depot to free since the last one to allocate, a few at most
+	bool wanted[CLASSES];       // the thread came to the depot to allocate: else it only frees what others allocated
 	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
 	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
 	bool takes_back; // it may hand out what it freed of other arenas

@@ -141,6 +141,7 @@ static bool refill(struct front *front, unsigned class)
 		return true;
 	}
 	front->frees[class] = 0;
+	front->wanted[class] = true;
 	full = outbound_exchange(front, class, loaded);
 	if (full != NULL) {
 		front_load(front, class, full);
@@ -314,10 +315,11 @@ static bool is_run_of_frees(struct front *front, unsigned class)
 
 // A heap that is being taken down: the fewer objects of the class are left the smaller is the next magazine. For each round that
 // the front holds in the end may keep a page of its own.
-static unsigned rounds_for_rest(const struct front *front, unsigned class, const struct magazine *loaded)
+static unsigned rounds_for_rest(const struct front *front, unsigned class)
 {
 	const struct arena *arena = front_arena(front, class);
-	size_t free_rounds = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + loaded->rounds;
+	const struct magazine *previous = front->previous[class];
+	size_t free_rounds = atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + (previous != NULL ? previous->rounds : 0);
 	size_t used = bin_used(&arena->bins[class]), left = used > free_rounds ? (used - free_rounds) >> LG_LEFT_PROPORTION : 0;
 
 	return (unsigned)max_size(LEAST_AFTER_A_RUN, left);
@@ -342,28 +344,34 @@ static bool stays_alone(struct front *front, unsigned class)
 	return front_has_one(front, class);
 }
 
+// To the depot, or to its slabs when that has enough. Returns an empty one, NULL: the depot has none.
+static struct magazine *give_full(struct front *front, unsigned class, struct magazine *full)
+{
+	struct arena *arena = front_arena(front, class);
+
+	if (arena_depot_is_full(arena, class, full->rounds, front_is_scattered(arena, class, full))) {
+		front_drain_magazine(arena, class, full);
+		magazine_clear(full, front_word(front, class));
+		return full;
+	}
+	verify(arena, class, full);
+	return arena_exchange_full(arena, class, full);
+}
+
 // Of the full one the half that was freed first goes to the depot or the slabs, the other is loaded.
 static bool give_half(struct front *front, unsigned class, struct magazine *loaded)
 {
-	struct arena *arena = front_arena(front, class);
 	void *kept[FIRST_CAPACITY / 2];
 	uint32_t keep = (uint32_t)min_size(loaded->rounds, front->capacity[class]) / 2;
 
 	loaded->rounds -= keep;
 	memcpy(kept, loaded->round + loaded->rounds, keep * sizeof kept[0]);
 	magazine_clear_rest(loaded, front_word(front, class));
-	if (arena_depot_is_full(arena, class, loaded->rounds, front_is_scattered(arena, class, loaded))) {
-		front_drain_magazine(arena, class, loaded);
-		magazine_clear(loaded, front_word(front, class));
-	} else {
-		verify(arena, class, loaded);
-		loaded = arena_exchange_full(arena, class, loaded);
-	}
-	loaded = front_grown(front, class, loaded);
+	loaded = front_grown(front, class, give_full(front, class, loaded));
 	if (loaded == NULL)
 		loaded = new_magazine_to_fill(front, class);
 	if (loaded == NULL) {
-		rounds_go_home(arena, class, kept, keep, "free");
+		rounds_go_home(front_arena(front, class), class, kept, keep, "free");
 		return false;
 	}
 	memcpy(loaded->round, kept, keep * sizeof kept[0]);
@@ -373,11 +381,9 @@ static bool give_half(struct front *front, unsigned class, struct magazine *load
 }
 
 // What is loaded next, out of the empty magazine that the depot gave, if any. NULL: no memory.
-static struct magazine *next_magazine(struct front *front, unsigned class, const struct magazine *loaded, struct magazine *empty)
+static struct magazine *next_magazine(struct front *front, unsigned class, struct magazine *empty, bool ends)
 {
-	bool ends = is_run_of_frees(front, class) && pages_active_bytes(&front_arena(front, class)->pages) >= LEAST_TAKEN_DOWN &&
-		    front_is_scattered(front_arena(front, class), class, loaded);
-	unsigned rest = ends ? rounds_for_rest(front, class, loaded) : CAPACITY_MOST;
+	unsigned rest = ends ? rounds_for_rest(front, class) : CAPACITY_MOST;
 
 	if (!ends)
 		empty = front_grown(front, class, empty);
@@ -388,6 +394,30 @@ static struct magazine *next_magazine(struct front *front, unsigned class, const
 	if (empty != NULL && rest < empty->capacity)
 		magazine_change(empty, rest, front_word(front, class));
 	return empty;
+}
+
+static bool is_taken_down(struct front *front, unsigned class, const struct magazine *loaded)
+{
+	const struct arena *arena = front_arena(front, class);
+
+	return is_run_of_frees(front, class) && pages_active_bytes(&arena->pages) >= LEAST_TAKEN_DOWN && front_is_scattered(arena, class, loaded);
+}
+
+// Both are full, or there is only one, which is given then: nothing is kept in reserve of a class that the thread only frees.
+static bool make_room_by_depot(struct front *front, unsigned class, struct magazine *loaded)
+{
+	bool ends = is_taken_down(front, class, loaded);
+	struct magazine *previous = front->previous[class], *empty;
+
+	front_keep_previous(front, class, previous == NULL ? NULL : loaded);
+	empty = next_magazine(front, class, give_full(front, class, previous == NULL ? loaded : previous), ends);
+	if (empty == NULL) {
+		loaded = front->previous[class];
+		front_keep_previous(front, class, NULL);
+		return empty_in_place(front, class, loaded);
+	}
+	front_load_cold(front, class, empty);
+	return true;
 }
 
 // The free side of Figure 3.1b.
@@ -410,30 +440,14 @@ static bool make_room(struct front *front, unsigned class)
 	}
 	if (loaded != NULL && stays_alone(front, class))
 		return give_half(front, class, loaded);
-	if (loaded == NULL || previous == NULL) {
-		empty = new_magazine_to_fill(front, class);
-		if (empty == NULL)
-			return empty_in_place(front, class, loaded);
-		if (loaded != NULL)
-			front_keep_previous(front, class, loaded);
-		front_load(front, class, empty);
-		return true;
-	}
-	if (arena_depot_is_full(front_arena(front, class), class, previous->rounds, front_is_scattered(front_arena(front, class), class, previous))) {
-		front_drain_magazine(front_arena(front, class), class, previous);
-		magazine_clear(previous, front_word(front, class));
-		empty = previous;
-	} else {
-		verify(front_arena(front, class), class, previous);
-		empty = arena_exchange_full(front_arena(front, class), class, previous);
-	}
-	empty = next_magazine(front, class, loaded, empty);
-	if (empty == NULL) {
-		front_keep_previous(front, class, NULL); // it is in the depot
+	if (loaded != NULL && (previous != NULL || !front->wanted[class]))
+		return make_room_by_depot(front, class, loaded);
+	empty = new_magazine_to_fill(front, class);
+	if (empty == NULL)
 		return empty_in_place(front, class, loaded);
-	}
-	front_keep_previous(front, class, loaded);
-	front_load_cold(front, class, empty);
+	if (loaded != NULL)
+		front_keep_previous(front, class, loaded);
+	front_load(front, class, empty);
 	return true;
 }
 
