@@ -259,6 +259,16 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 	pages->backlog[0] = fresh;
 }
 
+// What the heap will have grown into before the next step if it goes on as since the last one: the rest of its newest huge page, a chunk at most.
+// Given back it would be taken again at once, page by page.
+static size_t growth(struct pages *pages, uint64_t steps)
+{
+	size_t active = pages_active_bytes(pages), before = pages->active_before;
+
+	pages->active_before = active;
+	return active > before ? min_size((active - before) / steps, CHUNK_BYTES) : 0;
+}
+
 static uint64_t step_ms(const struct pages *pages)
 {
 	return max_size((size_t)pages_decay_ms(pages) / DECAY_STEPS, 1);
@@ -280,7 +290,7 @@ void pages_decay(struct pages *pages, uint64_t now_ms)
 
 		backlog_step(pages, past / step_ms(pages));
 		atomic_store_explicit(&pages->step_at, now_ms - past % step_ms(pages), memory_order_relaxed); // the rest counts for the next
-		pages_purge(pages, backlog_limit(pages));
+		pages_purge(pages, max_size(backlog_limit(pages), growth(pages, past / step_ms(pages))));
 		pages->dirty_before = pages_dirty_bytes(pages);
 	}
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
@@ -293,5 +303,5 @@ void pages_reset(struct pages *pages)
 	atomic_store(&pages->dirty_decay_ms, DECAY_BY_OPTION);
 	atomic_store(&pages->has_huge, false);
 	memset(pages->backlog, 0, sizeof pages->backlog);
-	pages->dirty_before = 0;
+	pages->dirty_before = pages->active_before = 0;
 }

@@ -51,6 +51,7 @@ struct pages {
 	_Atomic uint64_t step_at; // when the last step was taken, ms; written by the holder of the flag
 	// Of the holder of the flag.
 	size_t dirty_before;             // dirty bytes after the last step
+	size_t active_before;            // active bytes at it
 	size_t backlog[DECAY_STEPS];     // bytes that became dirty, by step, newest first
 };
 

@@ -213,6 +213,38 @@ static void decay_of_one_run(void) {
     end(&pages);
 }
 
+// What is dirty stays as long as the heap grows by as much in each step, for it will take that next; not when it grew long ago.
+static void growth_is_awaited(void) {
+    enum { STEP = DECAY_MS / DECAY_STEPS, LARGE = 4 * 1024 * 1024 };
+    static uintptr_t runs[RUNS];
+    uintptr_t large[3];
+    struct pages pages;
+    uint64_t now = 1000000;
+    bool zeroed;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    options.dirty_decay_ms = DECAY_MS;
+    pages_decay(&pages, now);
+    for (int i = 0; i < 16; i += 2)
+        pages_free(&pages, runs[i], RUN);
+    size_t dirty = pages_dirty_bytes(&pages);
+    CHECK_EQ(dirty, 8 * RUN);
+    for (int i = 0; i < 2; i++) {
+        large[i] = take(&pages, LARGE, &zeroed);
+        pages_decay(&pages, now += STEP);
+        CHECK_EQ(pages_dirty_bytes(&pages), dirty);
+    }
+    large[2] = take(&pages, LARGE, &zeroed);
+    pages_decay(&pages, now += 20 * STEP);
+    CHECK_LE(pages_dirty_bytes(&pages), LARGE / 20);
+    for (int i = 0; i < 3; i++)
+        pages_free(&pages, large[i], LARGE);
+    free_every_second(&pages, runs, 16);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
 static void no_decay(void) {
     struct pages pages;
     bool zeroed;
@@ -482,6 +514,7 @@ int main(void) {
     decay_of_many_runs(73);
     decay_of_many_runs(777);
     decay_of_one_run();
+    growth_is_awaited();
     sparse_objects();
     large_objects();
     slabs_are_dense();
