@@ -345,11 +345,11 @@ static bool stays_alone(struct front *front, unsigned class)
 }
 
 // To the depot, or to its slabs when that has enough. Returns an empty one, NULL: the depot has none.
-static struct magazine *give_full(struct front *front, unsigned class, struct magazine *full)
+static struct magazine *give_full(struct front *front, unsigned class, struct magazine *full, bool scattered)
 {
 	struct arena *arena = front_arena(front, class);
 
-	if (arena_depot_is_full(arena, class, full->rounds, front_is_scattered(arena, class, full))) {
+	if (arena_depot_is_full(arena, class, full->rounds, scattered)) {
 		front_drain_magazine(arena, class, full);
 		magazine_clear(full, front_word(front, class));
 		return full;
@@ -367,7 +367,7 @@ static bool give_half(struct front *front, unsigned class, struct magazine *load
 	loaded->rounds -= keep;
 	memcpy(kept, loaded->round + loaded->rounds, keep * sizeof kept[0]);
 	magazine_clear_rest(loaded, front_word(front, class));
-	loaded = front_grown(front, class, give_full(front, class, loaded));
+	loaded = front_grown(front, class, give_full(front, class, loaded, front_is_scattered(front_arena(front, class), class, loaded)));
 	if (loaded == NULL)
 		loaded = new_magazine_to_fill(front, class);
 	if (loaded == NULL) {
@@ -396,21 +396,19 @@ static struct magazine *next_magazine(struct front *front, unsigned class, struc
 	return empty;
 }
 
-static bool is_taken_down(struct front *front, unsigned class, const struct magazine *loaded)
+static bool is_taken_down(struct front *front, unsigned class, bool scattered)
 {
-	const struct arena *arena = front_arena(front, class);
-
-	return is_run_of_frees(front, class) && pages_active_bytes(&arena->pages) >= LEAST_TAKEN_DOWN && front_is_scattered(arena, class, loaded);
+	return is_run_of_frees(front, class) && pages_active_bytes(&front_arena(front, class)->pages) >= LEAST_TAKEN_DOWN && scattered;
 }
 
 // Both are full, or there is only one, which is given then: nothing is kept in reserve of a class that the thread only frees.
 static bool make_room_by_depot(struct front *front, unsigned class, struct magazine *loaded)
 {
-	bool ends = is_taken_down(front, class, loaded);
-	struct magazine *previous = front->previous[class], *empty;
+	struct magazine *previous = front->previous[class], *full = previous == NULL ? loaded : previous, *empty;
+	bool scattered = front_is_scattered(front_arena(front, class), class, full), ends = is_taken_down(front, class, scattered);
 
 	front_keep_previous(front, class, previous == NULL ? NULL : loaded);
-	empty = next_magazine(front, class, give_full(front, class, previous == NULL ? loaded : previous), ends);
+	empty = next_magazine(front, class, give_full(front, class, full, scattered), ends);
 	if (empty == NULL) {
 		loaded = front->previous[class];
 		front_keep_previous(front, class, NULL);
