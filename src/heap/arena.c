@@ -18,6 +18,7 @@ enum {
 	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
+	LG_UNASKED_PART = 3, // of what depots may hold: one that nobody took rounds from yet
 	SPARSE_FLOOR = 512 * 1024, // bytes that are free in a class's slabs in any case,
 	LG_SPARSE_SLABS = 2,       // of its slabs, and
 	LG_SPARSE_HEAP = 6,        // of the active bytes
@@ -237,13 +238,16 @@ static size_t depot_share(const struct arena *arena)
 }
 
 // In their slabs rounds that lie together give pages back, and scattered ones do not, but take long to get there: those cost nothing
-// in magazines but the magazines.
+// in magazines but the magazines. What a class has that never came to its depot for rounds nobody may want: of that it holds less. Where a class
+// alone exceeds its limit, as when much is freed, the others need not be added up.
 bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
 {
 	size_t active = pages_active_bytes(&arena->pages), share = depot_share(arena);
-	size_t limit = share + (active >> LG_DEPOT_PROPORTION);
+	size_t limit = share + (active >> LG_DEPOT_PROPORTION), each = scattered ? sizeof(void *) : class_size(class);
+	size_t of_class = (atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + rounds) * each;
+	bool unasked = !scattered && __atomic_load_n(&arena->depots[class].takes, __ATOMIC_RELAXED) == 0;
 
-	if (arena_slabs_are_sparse(arena, class))
+	if (arena_slabs_are_sparse(arena, class) || of_class > (unasked ? limit >> LG_UNASKED_PART : limit))
 		return true;
 	if (active + rounds * class_size(class) <= share) // what depots hold is a part of what is active: no need to add it up
 		return false;

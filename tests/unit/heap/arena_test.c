@@ -138,7 +138,15 @@ static void depot_bytes(void) {
     struct magazine *magazine;
 
     options.depot_bytes = 100 * 640 * arenas_created(); // an arena has its share
-    arena_put(arena, class, full_magazine(arena, class, 40));
+    magazine = full_magazine(arena, class, 40);
+    size_t before = pages_active_bytes(&arena->pages);
+    CHECK(!arena_depot_is_full(arena, class, 12, false)); // an eighth until somebody came for rounds
+    CHECK(arena_depot_is_full(arena, class, 13 + before / 16 / 640, false));
+    CHECK(!arena_depot_is_full(arena, class, 13 + before / 16 / 640, true));
+    arena_put(arena, class, magazine);
+    CHECK(arena_exchange_empty(arena, class, NULL) == magazine);
+    CHECK(!arena_depot_is_full(arena, class, 40, false));
+    arena_put(arena, class, magazine);
     CHECK_EQ(arena_depot_bytes(arena), 40 * 640);
     CHECK(arena_exchange_full(arena, class, full_magazine(arena, class, 50)) == NULL);
     CHECK_EQ(arena_depot_bytes(arena), 90 * 640);
