@@ -125,7 +125,7 @@ def run(name, options, work):
     """(status, what it said)."""
     try:
         done = subprocess.run([os.path.join(work, name)], env={**os.environ, "MALLOC_CONF": options}, cwd=work, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False, timeout=60)
+                              stderr=subprocess.STDOUT, check=False, timeout=600)
     except subprocess.TimeoutExpired:
         return "timeout", ""
     return done.returncode, done.stdout.decode(errors="replace")

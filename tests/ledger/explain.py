@@ -15,7 +15,7 @@ SKIPPED = 77
 
 
 def environment(library):
-    return {**os.environ, "LD_PRELOAD": library, "VMAG_CONF": "dirty_decay_ms:60000,thp:never"}
+    return {**os.environ, "LD_PRELOAD": library, "VMAG_CONF": "dirty_decay_ms:-1,thp:never"}
 
 
 def explain(vmag, pid):
@@ -38,7 +38,7 @@ def in_use(told):
 def check_against_self(vmag, program):
     """The library counts with its locks, the command without them: in a quiet process they must agree."""
     process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env={**os.environ, "VMAG_CONF": "dirty_decay_ms:60000,thp:never"})
+                               env={**os.environ, "VMAG_CONF": "dirty_decay_ms:-1,thp:never"})
     own = json.loads(process.stdout.readline())
     told = explain(vmag, process.pid)
     process.communicate(b"\n")

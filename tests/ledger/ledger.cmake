@@ -9,7 +9,7 @@ foreach(kind shared static)
   vmag_test_program(ledger_rows_${kind} ledger/rows.c LIBRARIES ${library})
   target_include_directories(ledger_rows_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   vmag_test(ctl.ledger.${kind} quick 60 ledger_rows_${kind})
-  set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:20000,thp:never")
+  set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:-1,thp:never")
 endforeach()
 
 vmag_test_program(ledger_busy ledger/busy.c LIBRARIES vmag)

@@ -33,11 +33,14 @@ def find(program):
 
 
 def free_ports(count):
-    """All at once, so that they differ; below those that the system gives to clients: dig may share a port that it is given."""
+    """
+    All at once, so that they differ; below those that the system gives to clients: dig may share a port that it is given. They are free again
+    until the server has them, so tests that run at once take them from other parts of the range.
+    """
     ports = []
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
-            port, probe = random.randrange(20000, 30000), stack.enter_context(socket.socket())
+            port, probe = 20000 + os.getpid() % 100 * 100 + random.randrange(100), stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
                 ports.append(port)
