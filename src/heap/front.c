@@ -276,8 +276,7 @@ void front_end(void *value)
 	if (common != arena)
 		reclaim_expect(common, 0);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
-	if (os_thread_is_first())
-		reclaim_first_thread_ended();
+	reclaim_thread_ended(os_thread_is_first());
 }
 
 void front_destroy_cache(struct front *front)

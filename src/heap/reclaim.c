@@ -27,7 +27,7 @@ enum {
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
-_Atomic bool reclaim_is_without_first;
+_Atomic uint64_t reclaim_ends;
 bool (*reclaim_start_thread)(const void *caller);
 
 // Whose turn it is to give back for the whole process: the address of the thread's words, 0: nobody's. What that thread has in hand, runs that it purges
@@ -118,11 +118,13 @@ static void wake(const void *caller)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
-void reclaim_first_thread_ended(void)
+void reclaim_thread_ended(bool is_first)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;
 
-	atomic_store(&reclaim_is_without_first, true);
+	if (!is_first && atomic_load_explicit(&reclaim_ends, memory_order_relaxed) == 0)
+		return;
+	atomic_fetch_add(&reclaim_ends, 1);
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
 }
@@ -278,5 +280,5 @@ void reclaim_fork_done(bool child)
 {
 	turn_leave(fork_has_turn || (child && !is_my_turn()));
 	if (child)
-		atomic_store(&reclaim_is_without_first, false);
+		atomic_store(&reclaim_ends, 0);
 }

@@ -46,9 +46,9 @@ void reclaim_set_background(bool wanted);
 enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
 extern _Atomic uint32_t reclaim_state;
 
-// The process's first thread has ended: from now on the background thread looks whether it is the only one left.
-void reclaim_first_thread_ended(void);
-extern _Atomic bool reclaim_is_without_first;
+// A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.
+void reclaim_thread_ended(bool is_first);
+extern _Atomic uint64_t reclaim_ends; // of threads, since the first ended, with its own; 0: it is there
 
 // Starts the background thread on behalf of the code at `caller`; set once by the floor above, NULL: there is none. False:
 // not now.

@@ -22,7 +22,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-enum { STACK_BYTES = 256 * 1024 };
+enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 5000 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
@@ -87,7 +87,14 @@ static void find_c_library(void)
 		dl_iterate_phdr(find_object, &loader);
 }
 
-// Sleeps until somebody leaves garbage. What was left since the last step saw nobody asleep and woke nobody.
+// When to look next whether the program has a thread: soon after one of them ended, ever more rarely then. This thread's own.
+static struct {
+	uint64_t ends; // reclaim_ends, when it was read last
+	uint64_t at_ms, pause_ms;
+} look;
+
+// Sleeps until somebody leaves garbage, a thread ends that could be the last, or it is time to look.
+// What was left since the last step saw nobody asleep and woke nobody.
 static void rest(void)
 {
 	uint32_t awake = RECLAIM_AWAKE, asleep = RECLAIM_ASLEEP;
@@ -99,16 +106,31 @@ static void rest(void)
 			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	if (caches_garbage() > 0)
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
-	if (atomic_load(&reclaim_is_without_first))
+	if (atomic_load(&reclaim_ends) != look.ends)
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
-	while (atomic_load(&reclaim_state) == RECLAIM_ASLEEP)
-		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, 0);
+	for (uint64_t now = 0; atomic_load(&reclaim_state) == RECLAIM_ASLEEP;) {
+		if (look.ends != 0 && (now = os_clock_ms()) >= look.at_ms)
+			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
+		else
+			os_word_wait(&reclaim_state, RECLAIM_ASLEEP, look.ends != 0 ? look.at_ms - now : 0);
+	}
 }
 
-// The program has no thread any more: the C library would end the process, were it not for this one.
-static bool is_left_over(void)
+// The program has no thread any more: the C library would end the process, were it not for this one. Who ends is still there for a moment.
+static bool is_left_over(uint64_t now_ms)
 {
-	return atomic_load(&reclaim_is_without_first) && os_thread_is_last();
+	uint64_t ends = atomic_load(&reclaim_ends);
+
+	if (ends != look.ends) {
+		look.pause_ms = RECLAIM_STEP_MS / 2;
+		look.at_ms = now_ms;
+	}
+	look.ends = ends;
+	if (ends == 0 || now_ms < look.at_ms)
+		return false;
+	look.pause_ms = min_size(look.pause_ms * 2, LOOK_MOST_MS);
+	look.at_ms = now_ms + look.pause_ms;
+	return os_thread_is_last();
 }
 
 // As the C library does it when the last thread ends; on a stack like those of the program's threads, with the signals of the one that started this.
@@ -132,21 +154,22 @@ static void leave_end_to_a_thread(void)
 static void *work(void *unused)
 {
 	_Atomic uint32_t never = 0;
+	bool over = false;
 
-	while (options.background_thread) {
-		if (is_left_over()) {
-			leave_end_to_a_thread();
-			return unused; // none is started in its place
-		}
+	while (options.background_thread && !(over = is_left_over(os_clock_ms()))) {
 		bool left = reclaim_step(os_clock_ms());
 
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
-		if (left || atomic_load(&reclaim_is_without_first))
+		if (left || look.ends != 0)
 			os_word_wait(&never, 0, RECLAIM_STEP_MS);
-		else
+		if (!left)
 			rest();
 	}
+	if (over)
+		process = 0; // none is started in its place
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+	if (over)
+		leave_end_to_a_thread();
 	return unused;
 }
 

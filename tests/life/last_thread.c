@@ -1,12 +1,26 @@
-// The process ends with the program's last thread, be that main or another, also while there is a background thread.
+// The process ends with the program's last thread, be that main or another, also while there is a background thread. That looks ever
+// more rarely whether there is another, and is gone when exit handlers run.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/family.h"
 
 #include <alloca.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "jemalloc/jemalloc.h"
+
+enum { LONG_MS = 1000, RUNS_MOST = 3, SECONDS = 100 };
+
+static uint64_t figure(const char *name, size_t size) {
+    uint64_t epoch = 1, value = 0;
+
+    CHECK_EQ(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch), 0);
+    CHECK_EQ(mallctl(name, &value, &size, NULL, 0), 0);
+    return value;
+}
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
@@ -18,9 +32,25 @@ static void leave_garbage(void) {
         free(memset(malloc(4 << 20), 1, 4 << 20));
 }
 
+static void wait_until_it_rests(void) {
+    uint64_t before, after = figure("stats.background_thread.num_runs", sizeof after);
+
+    malloc_trim(0);
+    for (int i = 0; i < SECONDS; i++) {
+        before = after;
+        pause_ms(1000);
+        after = figure("stats.background_thread.num_runs", sizeof after);
+        if (after - before <= RUNS_MOST)
+            return;
+    }
+    CHECK_LE(after - before, RUNS_MOST);
+}
+
 static void *work(void *ms) {
     leave_garbage();
     pause_ms((intptr_t)ms);
+    if ((intptr_t)ms == LONG_MS) // main has ended
+        wait_until_it_rests();
     return NULL;
 }
 
@@ -37,6 +67,7 @@ static void at_exit(void) {
     large = alloca(bytes);
     for (size_t i = 0; i < bytes; i += 4096)
         large[i] = 1;
+    CHECK_EQ(figure("stats.background_thread.num_threads", sizeof(size_t)), 0); // who switches it off need not wait for it
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     _exit(sigismember(&blocked, SIGTERM) ? 8 : 7);
 }
@@ -54,7 +85,7 @@ static void program(int main_waits_ms, intptr_t other_ms) {
 }
 
 static void ends(int main_waits_ms, intptr_t other_ms) {
-    int status, tries = 2000;
+    int status, tries = 20000;
     pid_t child = fork();
 
     CHECK(child >= 0);
@@ -74,5 +105,6 @@ int main(void) {
     ends(0, 300);
     ends(100, 0);
     ends(0, 0);
+    ends(0, LONG_MS);
     return 0;
 }
