@@ -62,20 +62,18 @@ static void bin_figures(struct bin *bin, struct bin_figures *to)
 // Samples lie in slabs of their own; one that is a page run counts as such a slab, which is full.
 static void sample_figures(struct arena *arena, unsigned class, struct bin_figures *to)
 {
-	struct large_count *runs = arena_large_count(arena, class_size(class));
+	struct large_reading runs = large_count_read(arena_large_count(arena, class_size(class)));
 	struct bin *bin = samples_bin_of(arena, class);
-	size_t live = large_count_live(runs);
-	uint64_t allocated = atomic_load_explicit(&runs->allocated, memory_order_relaxed);
 
 	if (bin != NULL)
 		bin_figures(bin, to);
-	to->nmalloc += allocated;
-	to->nfills += allocated;
-	to->nslabs += allocated;
-	to->ndalloc += allocated - live;
-	to->nflushes += allocated - live;
-	to->curslabs += live;
-	to->curregs += live;
+	to->nmalloc += runs.allocated;
+	to->nfills += runs.allocated;
+	to->nslabs += runs.allocated;
+	to->ndalloc += runs.freed;
+	to->nflushes += runs.freed;
+	to->curslabs += runs.allocated - runs.freed;
+	to->curregs += runs.allocated - runs.freed;
 }
 
 static void small_figures(struct arena *arena, struct arena_figures *to)
@@ -101,21 +99,20 @@ static void large_figures(struct arena *arena, const struct own_figures *own, st
 	for (unsigned i = 0; i < LARGE_CLASSES; i++) {
 		struct lextent_figures *lextent = &to->lextents[i];
 		unsigned slot = i - (CLASSES - SLAB_CLASSES);
-		uint64_t freed = atomic_load_explicit(&arena->large[i].freed, memory_order_acquire);
-		uint64_t allocated = atomic_load_explicit(&arena->large[i].allocated, memory_order_relaxed);
+		struct large_reading counts = large_count_read(&arena->large[i]);
 
-		if (allocated == 0)
+		if (counts.allocated == 0)
 			continue;
 		if (slot < KEPT_SIZES) {
-			allocated += own->allocated[slot];
-			freed = min_size(freed + own->freed[slot], allocated); // an estimate, where threads are at work
+			counts.allocated += own->allocated[slot];
+			counts.freed = min_size(counts.freed + own->freed[slot], counts.allocated); // an estimate, where threads are at work
 		}
-		lextent->nmalloc = lextent->nrequests = allocated;
-		lextent->ndalloc = freed;
-		lextent->curlextents = (size_t)(allocated - freed);
+		lextent->nmalloc = lextent->nrequests = counts.allocated;
+		lextent->ndalloc = counts.freed;
+		lextent->curlextents = (size_t)(counts.allocated - counts.freed);
 		to->large.allocated += lextent->curlextents * class_size(i + SLAB_CLASSES);
-		to->large.nmalloc += allocated;
-		to->large.ndalloc += freed;
+		to->large.nmalloc += counts.allocated;
+		to->large.ndalloc += counts.freed;
 	}
 	to->large.nrequests = to->large.nfills = to->large.nmalloc;
 	to->large.nflushes = to->large.ndalloc;

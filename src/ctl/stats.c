@@ -29,7 +29,8 @@ static void bin_sums(struct bin *bin, unsigned class, size_t *out, size_t *slab_
 static void sample_sums(struct arena *arena, unsigned class, size_t *out, size_t *slab_bytes)
 {
 	struct bin *bin = samples_bin_of(arena, class);
-	size_t runs = large_count_live(arena_large_count(arena, class_size(class)));
+	struct large_reading counts = large_count_read(arena_large_count(arena, class_size(class)));
+	size_t runs = (size_t)(counts.allocated - counts.freed);
 
 	if (bin != NULL)
 		bin_sums(bin, class, out, slab_bytes);
@@ -94,34 +95,31 @@ static void add_bin(struct bin *bin, unsigned class, struct vmag_box_class *to)
 
 static void add_samples(struct arena *arena, unsigned class, struct vmag_box_class *to)
 {
-	struct large_count *runs = arena_large_count(arena, class_size(class));
+	struct large_reading runs = large_count_read(arena_large_count(arena, class_size(class)));
 	struct bin *bin = samples_bin_of(arena, class);
-	size_t live = large_count_live(runs);
-	uint64_t allocated = atomic_load_explicit(&runs->allocated, memory_order_relaxed);
 
 	if (bin != NULL)
 		add_bin(bin, class, to);
-	to->live += live;
-	to->handed_out += allocated;
-	to->taken_back += allocated - live;
+	to->live += runs.allocated - runs.freed;
+	to->handed_out += runs.allocated;
+	to->taken_back += runs.freed;
 }
 
 // `own`: of which the arena was not told.
 static void add_large(const struct large_count *large, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
 {
-	uint64_t freed = atomic_load_explicit(&large->freed, memory_order_acquire);
-	uint64_t allocated = atomic_load_explicit(&large->allocated, memory_order_relaxed);
+	struct large_reading counts = large_count_read(large);
 
-	if (allocated == 0)
+	if (counts.allocated == 0)
 		return;
 	if (class - CLASSES < KEPT_SIZES) {
-		allocated += own->allocated[class - CLASSES];
-		freed = min_size(freed + own->freed[class - CLASSES], allocated);
+		counts.allocated += own->allocated[class - CLASSES];
+		counts.freed = min_size(counts.freed + own->freed[class - CLASSES], counts.allocated);
 	}
 	to->size = class_size(class);
-	to->live += allocated - freed;
-	to->handed_out += allocated;
-	to->taken_back += freed;
+	to->live += counts.allocated - counts.freed;
+	to->handed_out += counts.allocated;
+	to->taken_back += counts.freed;
 }
 
 static void add_classes(struct vmag_box_class *classes)

@@ -63,13 +63,17 @@ static inline struct large_count *arena_large_count(struct arena *arena, size_t 
 	return &arena->large[class < SLAB_CLASSES ? LARGE_CLASSES + class : class - SLAB_CLASSES];
 }
 
-// Those that live; an estimate while others run.
-static inline size_t large_count_live(const struct large_count *count)
+// Both of one reading, never more freed than allocated; an estimate while others run.
+struct large_reading {
+	uint64_t allocated, freed;
+};
+
+static inline struct large_reading large_count_read(const struct large_count *count)
 {
 	uint64_t freed = atomic_load_explicit(&count->freed, memory_order_acquire);
 	uint64_t allocated = atomic_load_explicit(&count->allocated, memory_order_relaxed);
 
-	return freed > allocated ? 0 : (size_t)(allocated - freed);
+	return (struct large_reading){ allocated, min_size(freed, allocated) };
 }
 
 // The page map's word for objects of a class of an arena; class 0: large, not kept in magazines.
