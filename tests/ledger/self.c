@@ -16,6 +16,10 @@ static void print(void *unused, const char *text, size_t length) {
     CHECK_EQ(write(STDOUT_FILENO, text, length), length);
 }
 
+static void nothing(void *unused, const char *text, size_t length) {
+    (void)unused, (void)text, (void)length;
+}
+
 static void *other_thread(void *unused) {
     for (int i = 0; i < 100; i++)
         free(memset(malloc(100 + i * 7), 1, 100));
@@ -45,7 +49,9 @@ int main(void) {
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&thread, NULL, other_thread, NULL), 0);
     pthread_barrier_wait(&ready);
-    if (vmag_ledger_write(1, print, NULL) != 0)
+    // What taking and printing it touches, and waiting, is there before: each page of code that is missing brings fifteen more.
+    if (vmag_ledger_write(1, nothing, NULL) != 0 || read(STDIN_FILENO, line, 0) != 0 || write(STDOUT_FILENO, line, 0) != 0)
         SKIP("/proc/self/pagemap cannot be read");
+    CHECK_EQ(vmag_ledger_write(1, print, NULL), 0);
     return read(STDIN_FILENO, line, sizeof line) < 0;
 }
