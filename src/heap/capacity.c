@@ -17,13 +17,21 @@ enum {
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
 };
 
+// Where a magazine that takes half the memory has all but an eighth of the rounds, as many as that one has: of powers of two, for the guards take slots.
+static unsigned fitting(unsigned rounds)
+{
+	unsigned slots = rounds <= FIRST_CAPACITY ? rounds : magazine_slots(lg_floor((rounds + MAGAZINE_OVERHEAD) / 8));
+
+	return rounds - slots <= rounds / 8 ? slots : rounds;
+}
+
 // Page runs cost more to get anew than objects of slabs: they may have more bytes in magazines.
 unsigned front_most_rounds(unsigned class)
 {
 	size_t bytes = class < SLAB_CLASSES ? options.magazine_bytes : options.magazine_bytes * (size_t)2;
 	size_t rounds = bytes / class_size(class);
 
-	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > CAPACITY_MOST ? CAPACITY_MOST : (unsigned)rounds;
+	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > CAPACITY_MOST ? CAPACITY_MOST : fitting((unsigned)rounds);
 }
 
 // Of a magazine that has grown: of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
@@ -125,10 +133,10 @@ void front_begin(struct front *front, unsigned class)
 		front_set_capacity(front, class, first_capacity(front, class));
 }
 
-struct magazine *front_new_magazine(struct front *front, unsigned class)
+struct magazine *front_new_magazine(struct front *front, unsigned class, unsigned most)
 {
 	front_begin(front, class);
-	return magazine_create(front->capacity[class], front_word(front, class));
+	return magazine_create((unsigned)min_size(front->capacity[class], most), front_word(front, class));
 }
 
 // 2001, §3.4, with misses for contention.

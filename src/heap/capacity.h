@@ -28,8 +28,8 @@ void front_grow_capacity(struct front *front, unsigned class);
 // The class begins again with small magazines: those to come, and an empty one (NULL: there is none).
 void front_begin_again(struct front *front, unsigned class, struct magazine *empty);
 
-// An empty magazine as large as the next shall be. NULL: no memory.
-struct magazine *front_new_magazine(struct front *front, unsigned class);
+// An empty magazine as large as the next shall be, or for that many rounds where they are fewer. NULL: no memory.
+struct magazine *front_new_magazine(struct front *front, unsigned class, unsigned most);
 
 // A heap of which much is freed, and lies in magazines then, shall not be larger for that: when these take more than ever that is
 // made up for with dirty pages.

@@ -107,7 +107,7 @@ static bool refill_from_slabs(struct front *front, unsigned class, struct magazi
 {
 	if (loaded == NULL ||
 	    (loaded->capacity < front->capacity[class] && !magazine_change(loaded, front->capacity[class], front_word(front, class)))) {
-		struct magazine *fresh = front_new_magazine(front, class);
+		struct magazine *fresh = front_new_magazine(front, class, CAPACITY_MOST);
 
 		front_grow_capacity(front, class);
 		if (fresh != NULL && loaded != NULL)
@@ -326,9 +326,9 @@ static unsigned rounds_for_rest(const struct front *front, unsigned class)
 }
 
 // For what is freed. When the heap grows instead, it needs the dirty pages itself, the rest of its newest huge page above all.
-static struct magazine *new_magazine_to_fill(struct front *front, unsigned class)
+static struct magazine *new_magazine_to_fill(struct front *front, unsigned class, unsigned most)
 {
-	struct magazine *magazine = front_new_magazine(front, class);
+	struct magazine *magazine = front_new_magazine(front, class, most);
 
 	front_make_up_for_magazines(front);
 	return magazine;
@@ -369,7 +369,7 @@ static bool give_half(struct front *front, unsigned class, struct magazine *load
 	magazine_clear_rest(loaded, front_word(front, class));
 	loaded = front_grown(front, class, give_full(front, class, loaded, front_is_scattered(front_arena(front, class), class, loaded)));
 	if (loaded == NULL)
-		loaded = new_magazine_to_fill(front, class);
+		loaded = new_magazine_to_fill(front, class, CAPACITY_MOST);
 	if (loaded == NULL) {
 		rounds_go_home(front_arena(front, class), class, kept, keep, "free");
 		return false;
@@ -388,7 +388,7 @@ static struct magazine *next_magazine(struct front *front, unsigned class, struc
 	if (!ends)
 		empty = front_grown(front, class, empty);
 	if (empty == NULL)
-		empty = new_magazine_to_fill(front, class);
+		empty = new_magazine_to_fill(front, class, rest);
 	if (!ends)
 		front_grow_capacity(front, class);
 	if (empty != NULL && rest < empty->capacity)
@@ -440,7 +440,7 @@ static bool make_room(struct front *front, unsigned class)
 		return give_half(front, class, loaded);
 	if (loaded != NULL && (previous != NULL || !front->wanted[class]))
 		return make_room_by_depot(front, class, loaded);
-	empty = new_magazine_to_fill(front, class);
+	empty = new_magazine_to_fill(front, class, CAPACITY_MOST);
 	if (empty == NULL)
 		return empty_in_place(front, class, loaded);
 	if (loaded != NULL)

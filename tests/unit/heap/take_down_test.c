@@ -1,4 +1,4 @@
-// Tests heap/front.h: how many rounds a thread keeps after a heap was taken down, and that its magazines grow again.
+// Tests heap/front.h: how many rounds a thread keeps after a heap was taken down, what its magazines took meanwhile, and that they grow again.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 #include "heap/fronts.h"
@@ -27,18 +27,38 @@ static size_t pages_pinned(void) {
     return pages_active_bytes(&words.front->arena->pages);
 }
 
-// Each round may keep a slab: only a few are left in the front when all objects are freed, where 2,900 would have room. Those of a class
-// that the depot had room for to the end are more.
-static void build_and_take_down(void) {
-    size_t rounds[CLASSES] = {0}, all = 0;
-
+static void build(void) {
     for (int i = 0; i < OBJECTS; i++) {
         objects[i] = malloc(16 + random_below(&numbers, 497));
         CHECK(objects[i] != NULL);
     }
     shuffle();
+}
+
+static void take_down(void) {
     for (int i = 0; i < OBJECTS; i++)
         free(objects[i]);
+}
+
+// All lies in the depots then. Magazines for few rounds are as small as these want.
+static void magazines_at_the_end(void) {
+    size_t before = magazines_bytes(), taken;
+
+    build();
+    take_down();
+    taken = magazines_bytes() - before;
+    say("%zu bytes of magazines for %zu of rounds", taken, OBJECTS * sizeof(void *));
+    CHECK_LE(taken, OBJECTS * sizeof(void *) * 2);
+    arena_reap(words.front->arena, true);
+}
+
+// Each round may keep a slab: only a few are left in the front when all objects are freed, where 2,900 would have room. Those of a class
+// that the depot had room for to the end are more.
+static void build_and_take_down(void) {
+    size_t rounds[CLASSES] = {0}, all = 0;
+
+    build();
+    take_down();
     fronts_count(rounds);
     for (unsigned class = size_class(16); class <= size_class(512); class++) {
         say("%zu bytes: %zu rounds", class_size(class), rounds[class]);
@@ -70,8 +90,11 @@ static void grow_again(void) {
 int main(void) {
     CHECK(heap_ready());
     options.background_thread = false;
-    options.depot_bytes = 0;
     free(malloc(24));
+    CHECK_EQ(front_most_rounds(size_class(512)), 60); // 64 would take a magazine for 124
+    CHECK_EQ(front_most_rounds(size_class(448)), 73);
+    magazines_at_the_end();
+    options.depot_bytes = 0;
     for (int i = 0; i < 3; i++)
         build_and_take_down();
     grow_again();
