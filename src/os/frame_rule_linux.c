@@ -74,7 +74,7 @@ static uint64_t begin_entry(struct table_reader *reader, uintptr_t *end)
 
 	*end = reader->at + bytes;
 	if (bytes < 4 || bytes >= 0xfffffff0 || *end > reader->end)
-		reader->failed = true;
+		table_fail(reader);
 	return table_take(reader, 4);
 }
 
@@ -111,7 +111,8 @@ static bool read_common(struct table_reader *reader, struct common *common)
 	common->has_extra = table_take(reader, 1) == 'z';
 	reader->at = letters;
 	do
-		reader->failed = reader->failed || reader->at - letters > MOST_LETTERS;
+		if (reader->at - letters > MOST_LETTERS)
+			table_fail(reader);
 	while (table_take(reader, 1) != 0);
 	if ((version != 1 && version != 3) || (!common->has_extra && reader->at != letters + 1))
 		return false;
@@ -232,7 +233,7 @@ static void pass_expression(struct table_reader *reader)
 static void keep(struct program *program)
 {
 	if (program->depth == KEPT_STATES)
-		program->reader->failed = true;
+		table_fail(program->reader);
 	else
 		program->kept[program->depth++] = program->state;
 }
@@ -240,7 +241,7 @@ static void keep(struct program *program)
 static void take_kept(struct program *program)
 {
 	if (program->depth == 0)
-		program->reader->failed = true;
+		table_fail(program->reader);
 	else
 		program->state = program->kept[--program->depth];
 }
@@ -279,12 +280,12 @@ static void step_of_register(struct program *program, unsigned what)
 	case CFA: set_cfa(program, which, (int64_t)table_take_uleb(reader)); break;
 	case CFA_SIGNED: set_cfa(program, which, units(program, (uint64_t)table_take_sleb(reader))); break;
 	case CFA_REGISTER: program->state.cfa_register = which; break;
-	default: reader->failed = true;
+	default: table_fail(reader);
 	}
 }
 
 // False: what holds at the wanted address is known.
-static bool step(struct program *program)
+static inline bool step(struct program *program)
 {
 	struct table_reader *reader = program->reader;
 	unsigned byte = (unsigned)table_take_byte(reader), low = byte & 0x3f;
@@ -311,7 +312,7 @@ static bool step(struct program *program)
 	return true;
 }
 
-static bool run(struct program *program, uintptr_t from, uintptr_t end)
+static __attribute__((noinline)) bool run(struct program *program, uintptr_t from, uintptr_t end)
 {
 	program->reader->at = from;
 	for (unsigned steps = 0; program->reader->at < end && !program->reader->failed; steps++) {

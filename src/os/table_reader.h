@@ -11,7 +11,7 @@
 
 enum { TABLE_WINDOW = 512 };
 
-// Once something is not there, all is zero. The window holds bytes from `from` on: a page in its place, or a copy.
+// Once something is not there, all is zero, and the window is empty. It holds bytes from `from` on: a page in its place, or a copy.
 struct table_reader {
 	struct os_module module;
 	uintptr_t at, end;
@@ -26,16 +26,22 @@ struct table_reader {
 // read in place then, after the kernel was asked for each page. Else the kernel copies.
 void table_begin(struct table_reader *reader, const struct os_module *module, bool stays);
 
-// `bytes` is at most 8.
+// `bytes` is 1 to 8.
 uint64_t table_take(struct table_reader *reader, size_t bytes);
 int64_t table_take_signed(struct table_reader *reader, size_t bytes);
 uint64_t table_take_long_uleb(struct table_reader *reader);
 int64_t table_take_sleb(struct table_reader *reader);
 
+static inline void table_fail(struct table_reader *reader)
+{
+	reader->failed = true;
+	reader->held = 0;
+}
+
 // Most of a program is bytes and numbers of one byte, which are in the window.
 static inline bool table_has_byte(const struct table_reader *reader)
 {
-	return LIKELY(!reader->failed && reader->at - reader->from < reader->held);
+	return LIKELY(reader->at - reader->from < reader->held);
 }
 
 static inline uint64_t table_take_byte(struct table_reader *reader)

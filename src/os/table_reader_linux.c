@@ -11,7 +11,7 @@
 enum { MOST_ULEB = 10 /* bytes */ };
 
 // Pages of tables that were found readable, with the generation of modules.
-enum { LG_PAGES = 8 };
+enum { LG_PAGES = 10 };
 static _Atomic uint64_t readable[1 << LG_PAGES];
 
 static bool page_can_be_read(uintptr_t page)
@@ -54,8 +54,8 @@ static bool move_window(struct table_reader *reader)
 
 static uint64_t take_byte(struct table_reader *reader)
 {
-	if (!reader->failed && reader->at - reader->from >= reader->held)
-		reader->failed = !move_window(reader);
+	if (!table_has_byte(reader) && (reader->failed || !move_window(reader)))
+		table_fail(reader);
 	return reader->failed ? 0 : reader->window[reader->at++ - reader->from];
 }
 
@@ -63,13 +63,12 @@ uint64_t table_take(struct table_reader *reader, size_t bytes)
 {
 	size_t at = reader->at - reader->from;
 	uint64_t value = 0;
-	uint32_t word;
 
-	// Most numbers by far: the search in the sorted table.
-	if (bytes == sizeof word && !reader->failed && at < reader->held && reader->held - at >= sizeof word) {
-		memcpy(&word, &reader->window[at], sizeof word);
-		reader->at += sizeof word;
-		return word;
+	// Most by far are in the window, and so are eight bytes from there on.
+	if (LIKELY(at < reader->held && reader->held - at >= sizeof value)) {
+		memcpy(&value, &reader->window[at], sizeof value);
+		reader->at += bytes;
+		return value & ~0ull >> (64 - 8 * bytes);
 	}
 	for (size_t i = 0; i < bytes; i++)
 		value |= take_byte(reader) << 8 * i;
@@ -89,7 +88,8 @@ static uint64_t take_sevens(struct table_reader *reader, unsigned *bits, bool *s
 	uint64_t value = 0, byte = 0x80;
 
 	for (*bits = 0; byte & 0x80; *bits += 7) {
-		reader->failed = reader->failed || *bits == 7 * MOST_ULEB;
+		if (*bits == 7 * MOST_ULEB)
+			table_fail(reader);
 		byte = take_byte(reader);
 		value |= *bits < 64 ? (byte & 0x7f) << *bits : 0;
 	}
@@ -126,20 +126,20 @@ uintptr_t table_take_pointer(struct table_reader *reader, unsigned encoding)
 	case U4: value = table_take(reader, 4); break;
 	case S2: value = (uintptr_t)table_take_signed(reader, 2); break;
 	case S4: value = (uintptr_t)table_take_signed(reader, 4); break;
-	default: reader->failed = true; return 0;
+	default: table_fail(reader); return 0;
 	}
 	switch (encoding & 0xf0) {
 	case 0: return value;
 	case FROM_HERE: return here + value;
 	case FROM_TABLE: return reader->module.unwind_table + value;
-	default: reader->failed = true; return 0; // through another pointer, of which functions have none
+	default: table_fail(reader); return 0; // through another pointer, of which functions have none
 	}
 }
 
 void table_pass(struct table_reader *reader, uint64_t bytes)
 {
 	if (reader->at < reader->module.start || reader->at > reader->end || bytes > reader->end - reader->at)
-		reader->failed = true;
+		table_fail(reader);
 	else
 		reader->at += bytes;
 }
