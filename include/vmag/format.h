@@ -5,7 +5,7 @@
 // while it is read, so a reader checks what it follows and takes what does not fit for torn. `vmag explain` does it.
 //
 //   page_map[granule]    16 bits: arena + 1, class; 0: no object starts there. granule = address >> lg_granule
-//   run_tables[chunk]    a table of pointers to runs, one a granule of the chunk; chunk = address >> lg_chunk
+//   run_tables[chunk]    a table of pointers to runs, one a granule of the chunk; chunk = address >> lg_chunk, here and below: not the unit of import
 //   run                  a slab when it has a bin: its bitmap has a set bit for each free buffer; else a large object. A slab whose word names no class has
 //                        small objects that were sampled: behind the bitmap's whole words a uint32_t for each buffer, the number of the tally of
 //                        the object there; 0: there is none, UINT32_MAX: it has no tally

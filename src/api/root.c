@@ -38,7 +38,7 @@ static void tell_heap(struct vmag_root *root)
 		.version = VMAG_ROOT_VERSION,
 		.bytes = sizeof *root,
 		.lg_granule = LG_GRANULE,
-		.lg_chunk = LG_CHUNK,
+		.lg_chunk = LG_TABLE,
 		.classes = CLASSES,
 		.slab_classes = SLAB_CLASSES,
 		.page_map = address(&page_map),

@@ -137,7 +137,7 @@ static void empty(struct vmag_cache *cache)
 {
 	struct magazine *chain;
 
-	while ((chain = cache_fronts_collect(cache)) != NULL || (chain = depot_reap(&cache->depot, true)) != NULL)
+	while ((chain = cache_fronts_collect(cache)) != NULL || (chain = depot_reap(&cache->depot, true, NULL)) != NULL)
 		cache_drain_chain(cache, chain);
 }
 
@@ -167,7 +167,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 void cache_reap(struct vmag_cache *cache)
 {
 	cache_front_flush(cache);
-	cache_drain_chain(cache, depot_reap(&cache->depot, true));
+	cache_drain_chain(cache, depot_reap(&cache->depot, true, NULL));
 	bin_trim(&cache->bin, true);
 	atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);
 }

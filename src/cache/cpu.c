@@ -63,7 +63,7 @@ bool cache_cpu_refill(struct vmag_cache *cache)
 		return true;
 	}
 	hand = cache_outgrown(cache, hand);
-	full = depot_take_full(&cache->depot, hand);
+	full = depot_take_full(&cache->depot, hand, NULL);
 	if (full == NULL)
 		full = cache_is_plain(cache) ? fill(cache, hand, batch) : hand;
 	if (full == NULL)
@@ -85,7 +85,7 @@ bool cache_cpu_make_room(struct vmag_cache *cache)
 	if (found != FOUND_NOTHING)
 		return true;
 	if (hand != NULL)
-		empty = cache_outgrown(cache, depot_take_empty(&cache->depot, hand));
+		empty = cache_outgrown(cache, depot_take_empty(&cache->depot, hand, NULL));
 	if (empty == NULL)
 		empty = cache_new_magazine(cache);
 	if (empty == NULL)

@@ -163,7 +163,7 @@ static bool refill(struct vmag_cache *cache, struct cache_front *front)
 	}
 	loaded = cache_outgrown(cache, loaded);
 	keep_previous(front, cache_outgrown(cache, front->previous));
-	full = depot_take_full(&cache->depot, front->previous);
+	full = depot_take_full(&cache->depot, front->previous, NULL);
 	if (full != NULL) {
 		keep_previous(front, loaded);
 		load(cache, front, full);
@@ -195,7 +195,7 @@ static bool make_room(struct vmag_cache *cache, struct cache_front *front)
 		return true;
 	}
 	empty = loaded == NULL || previous == NULL ? cache_new_magazine(cache) :
-						     cache_outgrown(cache, depot_take_empty(&cache->depot, previous));
+						     cache_outgrown(cache, depot_take_empty(&cache->depot, previous, NULL));
 	if (previous != NULL && loaded != NULL) {
 		keep_previous(front, NULL); // it is in the depot
 		empty = empty != NULL ? empty : cache_new_magazine(cache);
@@ -227,12 +227,12 @@ void cache_leave_magazine(struct vmag_cache *cache, struct magazine *magazine)
 	struct magazine *other = NULL;
 
 	if (magazine->rounds > 0 && magazine->rounds < magazine->capacity)
-		other = depot_take_full(&cache->depot, NULL);
+		other = depot_take_full(&cache->depot, NULL, NULL);
 	if (other != NULL) {
 		pour(magazine, other);
-		depot_put(&cache->depot, other);
+		depot_put(&cache->depot, other, NULL);
 	}
-	depot_put(&cache->depot, magazine);
+	depot_put(&cache->depot, magazine, NULL);
 }
 
 static void leave_both(struct vmag_cache *cache, struct magazine *loaded, struct magazine *previous)

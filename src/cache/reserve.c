@@ -47,7 +47,7 @@ static struct magazine *filled_magazine(struct vmag_cache *cache, size_t count, 
 static bool stock(struct vmag_reserve *reserve, size_t *have, size_t count, int flags)
 {
 	while (*have < count) {
-		struct magazine *magazine = depot_take_full(&reserve->cache->depot, NULL);
+		struct magazine *magazine = depot_take_full(&reserve->cache->depot, NULL, NULL);
 
 		if (magazine == NULL)
 			magazine = filled_magazine(reserve->cache, count - *have, flags);

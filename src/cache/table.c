@@ -35,7 +35,6 @@ void caches_init(bool (*trim)(void), void (*expect)(size_t bytes), void (*moved)
 	heap_calls.trim = trim;
 	heap_calls.expect = expect;
 	heap_calls.moved = moved;
-	pages_init(&cache_pages, "caches");
 	cache_fronts_init();
 }
 
@@ -70,6 +69,8 @@ bool caches_enter(struct vmag_cache *cache)
 	unsigned id;
 
 	mutex_lock(&table.lock);
+	if (caches_end() == 0)
+		pages_init(&cache_pages, "caches"); // not before: few programs have caches
 	cache_fronts_open();
 	table.taken[(CACHE_FAST_IDS - 1) / 64] |= 1ull << (CACHE_FAST_IDS - 1) % 64;
 	id = lowest_free_id();
@@ -261,12 +262,14 @@ void caches_fork_lock_bins(void)
 
 void caches_fork_lock_pages(void)
 {
-	mutex_fork_lock(&cache_pages.runs.lock);
+	if (caches_end() > 0)
+		mutex_fork_lock(&cache_pages.runs.lock);
 }
 
 void caches_fork_done(bool child)
 {
-	mutex_fork_unlock(&cache_pages.runs.lock);
+	if (caches_end() > 0)
+		mutex_fork_unlock(&cache_pages.runs.lock);
 	each(unlock_both);
 	if (child) {
 		each(alone_in_child);

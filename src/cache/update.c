@@ -133,7 +133,7 @@ void cache_update(struct vmag_cache *cache, uint64_t now_ms)
 	if (!is_due(&cache->updated_at, now_ms, period, &elapsed))
 		return;
 	note_quiet(cache, (unsigned)min_size(elapsed / period, QUIET_UPDATES));
-	chain = depot_reap(&cache->depot, false);
+	chain = depot_reap(&cache->depot, false, NULL);
 	if (chain != NULL)
 		atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);
 	cache_drain_chain(cache, chain);

@@ -6,6 +6,7 @@
 
 #include "conf/options.h"
 #include "os/file.h"
+#include "util/bits.h"
 #include "util/format.h"
 
 #ifndef VMAG_MALLOC_CONF
@@ -289,7 +290,7 @@ const char *options_source(unsigned place)
 	return sources[place].string;
 }
 
-static void confirm_source(const struct source *source)
+static COLD void confirm_source(const struct source *source)
 {
 	char line[512];
 	struct text text = text_into(line, sizeof line - 1);
@@ -300,7 +301,7 @@ static void confirm_source(const struct source *source)
 }
 
 // Every setting that a source made, as it is now.
-static void confirm_settings(void)
+static COLD void confirm_settings(void)
 {
 	for (size_t i = 0; i < option_count; i++) {
 		char line[512];

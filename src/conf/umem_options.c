@@ -192,7 +192,7 @@ static const char *take_item(const struct item *items, const char *text, size_t 
 }
 
 // "default" stands for the three that the manual recommends.
-static const char *take_debug_item(const char *text, size_t length)
+static COLD const char *take_debug_item(const char *text, size_t length)
 {
 	const char *why;
 

@@ -55,13 +55,13 @@ static unsigned class_held_most(const struct arena *arena)
 }
 
 // Drains magazines, of a class until it has none, until that many bytes of objects are home: slabs become empty only when most of theirs are.
-static void reap_some(struct arena *arena, size_t bytes)
+static __attribute__((noinline)) void reap_some(struct arena *arena, size_t bytes)
 {
 	unsigned class = class_held_most(arena), next;
 	struct magazine *full;
 
 	for (size_t done = 0; done < bytes;) {
-		full = depot_take_full(&arena->depots[class], NULL);
+		full = depot_take_full(&arena->depots[class], NULL, &arena->depot_rounds[class]);
 		if (full != NULL) {
 			done += full->rounds * class_size(class);
 			full->next = NULL;
@@ -159,7 +159,7 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 }
 
 // A round that is not of the bin it came with: of another arena, as sized frees bring it, or misuse.
-static void drain_stray(unsigned class, void *object, enum bin_finding finding, const char *call)
+static COLD void drain_stray(unsigned class, void *object, enum bin_finding finding, const char *call)
 {
 	struct run *run = page_map_run(object);
 	size_t done;
@@ -257,17 +257,17 @@ bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t round
 
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full)
 {
-	return depot_take_empty(&arena->depots[class], full);
+	return depot_take_empty(&arena->depots[class], full, &arena->depot_rounds[class]);
 }
 
 struct magazine *arena_exchange_empty(struct arena *arena, unsigned class, struct magazine *empty)
 {
-	return depot_take_full(&arena->depots[class], empty);
+	return depot_take_full(&arena->depots[class], empty, &arena->depot_rounds[class]);
 }
 
 void arena_put(struct arena *arena, unsigned class, struct magazine *magazine)
 {
-	depot_put(&arena->depots[class], magazine);
+	depot_put(&arena->depots[class], magazine, &arena->depot_rounds[class]);
 }
 
 bool arena_reap(struct arena *arena, bool everything)
@@ -278,7 +278,7 @@ bool arena_reap(struct arena *arena, bool everything)
 		struct depot *depot = &arena->depots[class];
 
 		if (depot->full.length > 0 || depot->empty.length > 0)
-			reaped |= destroy_chain(arena, class, depot_reap(depot, everything));
+			reaped |= destroy_chain(arena, class, depot_reap(depot, everything, &arena->depot_rounds[class]));
 		if (class < SLAB_CLASSES)
 			bin_trim(&arena->bins[class], everything);
 	}

@@ -47,11 +47,11 @@ struct arena {
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
 	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
-	// Each with its lock.
+	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
+	// Each with its lock. The depots come late: most small programs leave no magazine in one, and touch none of their pages.
 	struct pages pages;
 	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
-	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
 	struct large_count large[LARGE_CLASSES + SLAB_CLASSES]; // by class − SLAB_CLASSES; then, by class, sampled ones of slab classes that are page runs
 };
 

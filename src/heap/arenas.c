@@ -63,10 +63,8 @@ static COLD struct arena *arena_create(unsigned id, bool is_explicit)
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
 			 (uint16_t)arena_word(id, class));
-	for (unsigned class = 1; class < CLASSES; class++) {
-		depot_init(&arena->depots[class]);
-		arena->depots[class].told = &arena->depot_rounds[class];
-	}
+	for (unsigned class = 1; class < CLASSES; class++)
+		depot_init_zeroed(&arena->depots[class]);
 	return arena;
 }
 

@@ -359,7 +359,7 @@ static struct magazine *give_full(struct front *front, unsigned class, struct ma
 }
 
 // Of the full one the half that was freed first goes to the depot or the slabs, the other is loaded.
-static bool give_half(struct front *front, unsigned class, struct magazine *loaded)
+static __attribute__((noinline)) bool give_half(struct front *front, unsigned class, struct magazine *loaded)
 {
 	void *kept[FIRST_CAPACITY / 2];
 	uint32_t keep = (uint32_t)min_size(loaded->rounds, front->capacity[class]) / 2;

@@ -11,6 +11,11 @@ void depot_init(struct depot *depot)
 	mutex_init(&depot->lock, RANK_DEPOT);
 }
 
+void depot_init_zeroed(struct depot *depot)
+{
+	mutex_init_zeroed(&depot->lock, RANK_DEPOT);
+}
+
 // By trylock first, so that contention can be counted (2001, §3.4).
 static void lock(struct depot *depot)
 {
@@ -21,10 +26,10 @@ static void lock(struct depot *depot)
 	COUNT(contentions);
 }
 
-static void unlock(struct depot *depot)
+static void unlock(struct depot *depot, _Atomic size_t *told)
 {
-	if (depot->told != NULL)
-		atomic_store_explicit(depot->told, depot->rounds, memory_order_relaxed);
+	if (told != NULL)
+		atomic_store_explicit(told, depot->rounds, memory_order_relaxed);
 	mutex_unlock(&depot->lock);
 }
 
@@ -71,7 +76,7 @@ static struct magazine *first(const struct magazine_list *list)
 	return magazine;
 }
 
-struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
+struct magazine *depot_take_full(struct depot *depot, struct magazine *empty, _Atomic size_t *told)
 {
 	struct magazine *full = first(&depot->full);
 
@@ -86,12 +91,12 @@ struct magazine *depot_take_full(struct depot *depot, struct magazine *empty)
 		if (empty != NULL)
 			put(depot, empty);
 	}
-	unlock(depot);
+	unlock(depot, told);
 	note_passing(full);
 	return full;
 }
 
-struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
+struct magazine *depot_take_empty(struct depot *depot, struct magazine *full, _Atomic size_t *told)
 {
 	struct magazine *empty;
 
@@ -101,18 +106,18 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full)
 	COUNT(exchanges);
 	put(depot, full);
 	empty = pop(&depot->empty);
-	unlock(depot);
+	unlock(depot, told);
 	note_passing(empty);
 	return empty;
 }
 
-void depot_put(struct depot *depot, struct magazine *magazine)
+void depot_put(struct depot *depot, struct magazine *magazine, _Atomic size_t *told)
 {
 	note_passing(magazine);
 	lock(depot);
 	COUNT(exchanges);
 	put(depot, magazine);
-	unlock(depot);
+	unlock(depot, told);
 }
 
 // Moves `count` magazines from the far end of the list, which were left longest ago, to a chain.
@@ -135,7 +140,7 @@ static struct magazine *cut_tail(struct magazine_list *list, uint32_t count, str
 	return chain;
 }
 
-struct magazine *depot_reap(struct depot *depot, int everything)
+struct magazine *depot_reap(struct depot *depot, int everything, _Atomic size_t *told)
 {
 	struct magazine *chain = NULL;
 
@@ -146,6 +151,6 @@ struct magazine *depot_reap(struct depot *depot, int everything)
 	chain = cut_tail(&depot->empty, everything ? depot->empty.length : depot->empty.least, chain);
 	depot->full.least = depot->full.length;
 	depot->empty.least = depot->empty.length;
-	unlock(depot);
+	unlock(depot, told);
 	return chain;
 }

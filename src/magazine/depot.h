@@ -24,21 +24,24 @@ struct depot {
 	struct magazine_list full, empty;
 	size_t rounds; // in all full magazines
 	uint64_t takes, puts; // of magazines with rounds
-	_Atomic size_t *told; // where rounds are told to readers without the lock; NULL: nowhere
 	uint64_t contentions; // times that somebody else had the lock (2001, §3.4)
 };
 
 void depot_init(struct depot *depot);
+// The same where all is zero already, of which no page is touched.
+void depot_init_zeroed(struct depot *depot);
+
+// In what follows, `told`: where the depot's rounds are told to readers without the lock, always the same place; NULL: nowhere.
 
 // Exchanges an empty magazine (or NULL) for a full one. NULL: there is none, and the empty one was not taken.
-struct magazine *depot_take_full(struct depot *depot, struct magazine *empty);
+struct magazine *depot_take_full(struct depot *depot, struct magazine *empty, _Atomic size_t *told);
 
 // Leaves a full magazine and gets an empty one, or NULL when there is none.
-struct magazine *depot_take_empty(struct depot *depot, struct magazine *full);
+struct magazine *depot_take_empty(struct depot *depot, struct magazine *full, _Atomic size_t *told);
 
 // Leaves magazines without taking any.
-void depot_put(struct depot *depot, struct magazine *magazine);
+void depot_put(struct depot *depot, struct magazine *magazine, _Atomic size_t *told);
 
 // Takes out all magazines, or only those that the last interval did not need; chained by `next`, full ones and empty ones
 // alike, to be drained and destroyed. Begins a new interval.
-struct magazine *depot_reap(struct depot *depot, int everything);
+struct magazine *depot_reap(struct depot *depot, int everything, _Atomic size_t *told);

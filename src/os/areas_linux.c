@@ -12,7 +12,8 @@ enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
 
 bool os_areas_begin(struct os_areas *areas)
 {
-	os_link_read("/proc/self/exe", areas->program, sizeof areas->program);
+	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0)
+		areas->program[0] = '\0';
 	areas->offset = 0;
 	areas->at = areas->length = 0;
 	areas->last_end = 0;

@@ -75,11 +75,13 @@ void os_word_wake_all(_Atomic uint32_t *word)
 uint64_t os_random(void)
 {
 	const void *bytes = (const void *)getauxval(AT_RANDOM);
-	uint64_t words[2] = { (uint64_t)getpid(), 0 };
+	uint64_t words[2] = { 0, 0 };
 	uint64_t mixed;
 
 	if (bytes != NULL)
 		memcpy(words, bytes, sizeof words); // it is not aligned
+	else
+		words[0] = (uint64_t)getpid();
 	mixed = words[0] ^ (words[1] << 32 | words[1] >> 32);
 
 	// The C library guards stacks and jump buffers with these bytes: let nobody compute them back.

@@ -10,7 +10,7 @@
 // Reads up to size - 1 bytes and ends them with a zero; the number read, or −1.
 ssize_t os_file_read(const char *path, char *text, size_t size);
 
-// The text of a symbolic link, ended with a zero and cut to size - 1 bytes; its length, or −1: there is no such link.
+// The text of a symbolic link, ended with a zero and cut to size - 1 bytes; its length, or −1, and nothing written: there is no such link.
 ssize_t os_link_read(const char *path, char *text, size_t size);
 
 // A file open for reading, −1 when there is none; and a part of it: the number of bytes read, 0 at its end, or −1.

@@ -46,7 +46,8 @@ ssize_t os_link_read(const char *path, char *text, size_t size)
 	ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, path, text, size - 1);
 
 	errno = saved;
-	text[length > 0 ? length : 0] = '\0';
+	if (length >= 0)
+		text[length] = '\0';
 	return length;
 }
 

@@ -10,7 +10,7 @@
 
 #include "util/bits.h"
 
-extern const char layout_larger[] HIDDEN, layout_threads[] HIDDEN, layout_seldom[] HIDDEN, layout_code_end[] HIDDEN; // layout/text.ld
+extern const char layout_soon[] HIDDEN, layout_larger[] HIDDEN, layout_threads[] HIDDEN, layout_seldom[] HIDDEN; // layout/text.ld
 
 static void set_apart(const char *from, const char *to)
 {
@@ -26,7 +26,7 @@ __attribute__((constructor(100))) static void end_windows(void)
 {
 	int saved = errno;
 
-	set_apart(layout_larger, layout_threads);
-	set_apart(layout_seldom, layout_code_end);
+	set_apart(layout_soon, layout_larger);
+	set_apart(layout_threads, layout_seldom);
 	errno = saved;
 }

@@ -77,6 +77,16 @@ static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
 	mutex_figures_forget(mutex);
 }
 
+// The same where all is zero already, of which no page is touched unless ranks are kept.
+static inline void mutex_init_zeroed(struct mutex *mutex, enum mutex_rank rank)
+{
+#if defined(VMAG_DEBUG) || defined(VMAG_COUNT)
+	mutex->rank = rank;
+#endif
+	(void)rank;
+	mutex_figures_forget(mutex);
+}
+
 // Under the lock, just taken.
 static inline void mutex_count(struct mutex *mutex)
 {

@@ -25,7 +25,7 @@ enum {
 	PLACES_TRIED = 4,
 };
 #define WHOLE_MAP_BYTES (sizeof(uint16_t) << (LG_ADDRESSES - LG_GRANULE))
-#define WHOLE_TABLES_BYTES (sizeof(run_table) << (LG_ADDRESSES - LG_CHUNK))
+#define WHOLE_TABLES_BYTES (sizeof(run_table) << (LG_ADDRESSES - LG_TABLE))
 
 uint16_t *page_map;
 size_t page_map_end;
@@ -77,8 +77,8 @@ static bool place_with_room(size_t granules)
 	for (int i = 0; i < PLACES_TRIED; i++) {
 		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (os_random() % (1u << LG_PLACES) << LG_APART);
 		run_table *tables = (run_table *)(place + WHOLE_MAP_BYTES);
-		uintptr_t start = round_down((uintptr_t)&tables[rest.first_chunk >> LG_CHUNK], os_page_size());
-		uintptr_t end = round_up((uintptr_t)&tables[granules >> (LG_CHUNK - LG_GRANULE)], os_page_size());
+		uintptr_t start = round_down((uintptr_t)&tables[rest.first_chunk >> LG_TABLE], os_page_size());
+		uintptr_t end = round_up((uintptr_t)&tables[granules >> (LG_TABLE - LG_GRANULE)], os_page_size());
 
 		if (!os_pages_reserve_at((void *)place, granules * sizeof *page_map))
 			continue;
@@ -97,8 +97,8 @@ static bool place_with_room(size_t granules)
 static bool place_anywhere(size_t granules)
 {
 	uint16_t *map = os_pages_reserve(granules * sizeof *map);
-	size_t first = rest.first_chunk >> LG_CHUNK;
-	run_table *tables = map == NULL ? NULL : base_alloc_pages(((granules >> (LG_CHUNK - LG_GRANULE)) - first) * sizeof *tables);
+	size_t first = rest.first_chunk >> LG_TABLE;
+	run_table *tables = map == NULL ? NULL : base_alloc_pages(((granules >> (LG_TABLE - LG_GRANULE)) - first) * sizeof *tables);
 
 	if (tables == NULL) {
 		if (map != NULL)
@@ -115,10 +115,8 @@ static bool region_make(unsigned lg_region)
 	size_t region = (size_t)1 << lg_region, granules = region >> LG_GRANULE;
 
 	rest.first_chunk = random_first_chunk(region);
-	if (!can_map(region - CHUNK_BYTES)) // what is below is known when that is
-		return false;
 	rest.may_grow = place_with_room(granules);
-	if (!rest.may_grow && !place_anywhere(granules))
+	if (!rest.may_grow && (!can_map(region - CHUNK_BYTES) || !place_anywhere(granules))) // what lies below a known address is known
 		return false;
 	rest.first_granule = rest.first_chunk >> LG_GRANULE;
 	rest.committed_end = round_down((uintptr_t)&page_map[rest.first_granule], os_page_size());
@@ -196,7 +194,7 @@ static bool reserve_between(const void *start, const void *end)
 // Makes the map cover all addresses, with zero pages. What was mapped when it did not work stays, and is in nobody's way.
 static bool grow_whole(void)
 {
-	size_t first = rest.first_chunk >> LG_CHUNK, end = rest.region_end >> (LG_CHUNK - LG_GRANULE);
+	size_t first = rest.first_chunk >> LG_TABLE, end = rest.region_end >> (LG_TABLE - LG_GRANULE);
 	char *whole_end = (char *)page_map + WHOLE_MAP_BYTES;
 
 	if (!rest.may_grow)
@@ -236,14 +234,14 @@ bool page_map_cover(uintptr_t start, size_t size)
 	mutex_lock(&rest.lock);
 	done = (rest.is_whole || grow_whole()) &&
 	       commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], COMMIT_STEP) &&
-	       commit_around(&page_map_tables[start >> LG_CHUNK], &page_map_tables[(start + size) >> LG_CHUNK], os_page_size());
+	       commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[(start + size) >> LG_TABLE], os_page_size());
 	mutex_unlock(&rest.lock);
 	return done;
 }
 
 static run_table *table_of(size_t granule)
 {
-	return &page_map_tables[granule >> (LG_CHUNK - LG_GRANULE)];
+	return &page_map_tables[granule >> (LG_TABLE - LG_GRANULE)];
 }
 
 static bool tables_ensure(size_t first, size_t last)
@@ -253,13 +251,13 @@ static bool tables_ensure(size_t first, size_t last)
 
 		if (atomic_load_explicit(table, memory_order_acquire) != NULL)
 			continue;
-		fresh = base_alloc(RUNS_A_CHUNK * sizeof *fresh);
+		fresh = base_alloc(RUNS_A_TABLE * sizeof *fresh);
 		if (fresh == NULL)
 			return false;
-		memset(fresh, 0, RUNS_A_CHUNK * sizeof *fresh);
+		memset(fresh, 0, RUNS_A_TABLE * sizeof *fresh);
 		if (!atomic_compare_exchange_strong_explicit(table, &none, fresh, memory_order_acq_rel,
 							     memory_order_acquire))
-			base_free(fresh, RUNS_A_CHUNK * sizeof *fresh);
+			base_free(fresh, RUNS_A_TABLE * sizeof *fresh);
 	}
 	return true;
 }
@@ -268,7 +266,7 @@ static void set_one(size_t granule, unsigned word, struct run *run)
 {
 	run_pointer *table = atomic_load_explicit(table_of(granule), memory_order_acquire);
 
-	atomic_store_explicit(&table[granule % RUNS_A_CHUNK], run, memory_order_release);
+	atomic_store_explicit(&table[granule % RUNS_A_TABLE], run, memory_order_release);
 	page_map[granule] = (uint16_t)word;
 }
 
@@ -299,7 +297,7 @@ struct run *page_map_run(const void *address)
 	if (granule >= page_map_end || granule < rest.first_granule)
 		return NULL;
 	table = atomic_load_explicit(table_of(granule), memory_order_acquire);
-	return table == NULL ? NULL : atomic_load_explicit(&table[granule % RUNS_A_CHUNK], memory_order_acquire);
+	return table == NULL ? NULL : atomic_load_explicit(&table[granule % RUNS_A_TABLE], memory_order_acquire);
 }
 
 void page_map_fork_prepare(void)

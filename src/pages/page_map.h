@@ -10,8 +10,8 @@
 // mapping: chunks are mapped when needed and unmapped when clean, so fork, core dumps and RLIMIT_AS see only what is used.
 // The map is read-only zero pages but for the part that covers chunks (docs/decisions/0001).
 //
-// Beside the map, one table a chunk leads from a granule to its run (the map at the beginning of each chunk in the 2006
-// paper, kept apart from user data).
+// Beside the map, tables lead from a granule to its run (the map at the beginning of each chunk in the 2006 paper, kept apart from
+// user data): one for each half MiB in use, for a small process has only the beginnings of two chunks.
 //
 // Words are written by who owns the run before an address in it is handed out, and read by who was handed one.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -55,7 +55,7 @@ bool page_map_commit(uintptr_t start, size_t size);
 bool page_map_commit_apart(uintptr_t start, size_t size);
 
 // The same for memory that hooks of the program gave, which may lie anywhere in the process. The first time outside the region
-// the map grows to cover all addresses: 129 GiB of address space, of which only what is used is memory. False: there was no
+// the map grows to cover all addresses: 132 GiB of address space, of which only what is used is memory. False: there was no
 // room for such a map (RLIMIT_AS; an emulator), or no memory.
 bool page_map_cover(uintptr_t start, size_t size);
 
@@ -92,17 +92,17 @@ static inline void page_map_put_word(const void *address, unsigned word)
 // The run of an address, NULL when there is none.
 struct run *page_map_run(const void *address);
 
-enum { RUNS_A_CHUNK = 1 << (LG_CHUNK - LG_GRANULE) };
+enum { LG_TABLE = 19, RUNS_A_TABLE = 1 << (LG_TABLE - LG_GRANULE) };
 typedef struct run *_Atomic run_pointer;
 typedef run_pointer *_Atomic run_table;
-extern run_table *page_map_tables HIDDEN; // by chunk number; those below the first chunk do not exist
+extern run_table *page_map_tables HIDDEN; // by address >> LG_TABLE; those below the first chunk do not exist
 
-// Where the run of an address is told whose chunk is in use.
+// Where the run of an address is told, of which a word or a run was set there once.
 static inline run_pointer *page_map_entry(const void *address)
 {
-	run_table *table = &page_map_tables[(uintptr_t)address >> LG_CHUNK];
+	run_table *table = &page_map_tables[(uintptr_t)address >> LG_TABLE];
 
-	return atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_CHUNK;
+	return atomic_load_explicit(table, memory_order_relaxed) + granule_of(address) % RUNS_A_TABLE;
 }
 
 // The run of an address whose word is not 0.

@@ -54,7 +54,7 @@ static __attribute__((noinline)) void become_partial(struct bin *bin, struct sla
 	bin->partial_slabs += times(slab);
 }
 
-static void leave_partial(struct bin *bin, struct slab *slab)
+static __attribute__((noinline)) void leave_partial(struct bin *bin, struct slab *slab)
 {
 	heap_remove(&bin->partial, &slab->run.node);
 	bin->partial_slabs -= times(slab);
@@ -467,7 +467,7 @@ static enum bin_finding put_back(struct bin *bin, void *const *rounds, size_t co
 	return finding;
 }
 
-static enum bin_finding put_back_to_source(struct bin *bin, void *const *rounds, size_t count, size_t *done, struct heap_node **emptied)
+static __attribute__((noinline)) enum bin_finding put_back_to_source(struct bin *bin, void *const *rounds, size_t count, size_t *done, struct heap_node **emptied)
 {
 	enum bin_finding finding = BIN_OK;
 

@@ -49,7 +49,6 @@ static struct {
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
 	bool stacks;
 	// Atomic.
-	_Atomic int file;         // or one of the three above
 	struct os_backing_identity identity; // of the file, once it is there
 	_Atomic uint32_t writers; // of those who may be using it
 	_Atomic uint32_t chunks;  // begun
@@ -63,7 +62,9 @@ static struct {
 	size_t ledger_bytes;
 	char ledger[TRACE_LEDGER_BYTES];
 	uint32_t stacks_sequence, names_sequence; // of the last chunk of stacks, and of that of the rest; NO_SEQUENCE
-} out = { .file = NO_FILE };
+} out;
+
+static _Atomic int out_file = NO_FILE; // or another of the three above
 
 #define NO_SEQUENCE UINT32_MAX
 
@@ -116,11 +117,11 @@ static int the_file(void)
 	_Atomic uint32_t never = 0;
 	int file = NO_FILE;
 
-	if (atomic_compare_exchange_strong(&out.file, &file, BEING_MADE)) {
+	if (atomic_compare_exchange_strong(&out_file, &file, BEING_MADE)) {
 		file = open_file();
-		atomic_store(&out.file, file);
+		atomic_store(&out_file, file);
 	}
-	while ((file = atomic_load(&out.file)) == BEING_MADE)
+	while ((file = atomic_load(&out_file)) == BEING_MADE)
 		os_word_wait(&never, 0, 1);
 	return file;
 }
@@ -407,7 +408,7 @@ void trace_file_settle(void)
 
 void trace_file_end(void)
 {
-	int file = atomic_exchange(&out.file, NO_FILE);
+	int file = atomic_exchange(&out_file, NO_FILE);
 
 	if (file < 0)
 		return;
@@ -423,7 +424,7 @@ void trace_file_ledger(const char *fields, size_t length)
 
 void trace_file_fork_child(void)
 {
-	close_file(atomic_exchange(&out.file, NO_FILE));
+	close_file(atomic_exchange(&out_file, NO_FILE));
 	atomic_store(&out.writers, 0);
 	atomic_store(&out.chunks, 0);
 	atomic_store(&out.facts_taken, false);

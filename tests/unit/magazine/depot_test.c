@@ -36,24 +36,24 @@ static void exchange(void) {
     struct magazine *empty = magazine_with(0), *full = magazine_with(CAPACITY), *part = magazine_with(5);
 
     depot_init(&depot);
-    CHECK(depot_take_full(&depot, NULL) == NULL);
-    CHECK(depot_take_full(&depot, empty) == NULL); // and the empty one was not taken:
+    CHECK(depot_take_full(&depot, NULL, NULL) == NULL);
+    CHECK(depot_take_full(&depot, empty, NULL) == NULL); // and the empty one was not taken:
     CHECK_EQ(depot.empty.length, 0);
-    CHECK(depot_take_empty(&depot, full) == NULL);
+    CHECK(depot_take_empty(&depot, full, NULL) == NULL);
     CHECK_EQ(depot.rounds, CAPACITY);
-    depot_put(&depot, part);
+    depot_put(&depot, part, NULL);
     CHECK_EQ(depot.rounds, CAPACITY + 5);
     CHECK_EQ(depot.full.length, 2);
-    CHECK(depot_take_full(&depot, empty) == part); // the one that was left last
+    CHECK(depot_take_full(&depot, empty, NULL) == part); // the one that was left last
     CHECK_EQ(depot.empty.length, 1);
-    CHECK(depot_take_empty(&depot, part) == empty);
+    CHECK(depot_take_empty(&depot, part, NULL) == empty);
     CHECK_EQ(depot.rounds, CAPACITY + 5);
-    CHECK(depot_take_full(&depot, NULL) == part && depot_take_full(&depot, NULL) == full);
-    CHECK(depot_take_full(&depot, NULL) == NULL);
+    CHECK(depot_take_full(&depot, NULL, NULL) == part && depot_take_full(&depot, NULL, NULL) == full);
+    CHECK(depot_take_full(&depot, NULL, NULL) == NULL);
     CHECK_EQ(depot.rounds, 0);
-    depot_put(&depot, empty); // empty ones go to the empty list
+    depot_put(&depot, empty, NULL); // empty ones go to the empty list
     CHECK(depot.empty.length == 1 && depot.full.length == 0);
-    CHECK(depot_reap(&depot, 1) == empty);
+    CHECK(depot_reap(&depot, 1, NULL) == empty);
     magazine_destroy(empty);
     magazine_destroy(full);
     magazine_destroy(part);
@@ -61,12 +61,12 @@ static void exchange(void) {
 
 static void put_full(struct depot *depot, unsigned count) {
     while (count-- > 0)
-        depot_put(depot, magazine_with(CAPACITY));
+        depot_put(depot, magazine_with(CAPACITY), NULL);
 }
 
 static void take_full(struct depot *depot, unsigned count) {
     while (count-- > 0)
-        magazine_destroy(depot_take_full(depot, NULL));
+        magazine_destroy(depot_take_full(depot, NULL, NULL));
 }
 
 // "If the number of full magazines varied from 37 to 47, the working set is 10; the other 37 are eligible for reaping."
@@ -75,17 +75,17 @@ static void working_set(void) {
 
     depot_init(&depot);
     put_full(&depot, 42);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 0); // came within this interval: not yet known to be superfluous
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 0); // came within this interval: not yet known to be superfluous
     put_full(&depot, 5);                              // 47
     take_full(&depot, 10);                            // 37
     put_full(&depot, 8);                              // 45
     take_full(&depot, 6);                             // 39
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 37);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 37);
     CHECK_EQ(depot.full.length, 2);
     CHECK_EQ(depot.rounds, 2 * CAPACITY);
     // A new interval: nothing moved, so nothing was needed.
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 2);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 0);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 2);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 0);
     CHECK_EQ(depot.rounds, 0);
 }
 
@@ -96,17 +96,17 @@ static void working_set_of_empties(void) {
 
     depot_init(&depot);
     for (int i = 0; i < 20; i++)
-        depot_put(&depot, magazine_with(0));
+        depot_put(&depot, magazine_with(0), NULL);
     put_full(&depot, 3);
-    CHECK(depot_reap(&depot, 0) == NULL);
+    CHECK(depot_reap(&depot, 0, NULL) == NULL);
     for (int i = 0; i < 6; i++) // full goes in, empty comes out
-        CHECK((taken[i] = depot_take_empty(&depot, magazine_with(CAPACITY))) != NULL);
+        CHECK((taken[i] = depot_take_empty(&depot, magazine_with(CAPACITY), NULL)) != NULL);
     for (int i = 0; i < 6; i++)
-        magazine_destroy(depot_take_full(&depot, taken[i]));
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 14 + 3);
+        magazine_destroy(depot_take_full(&depot, taken[i], NULL));
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 14 + 3);
     CHECK_EQ(depot.empty.length, 6);
     CHECK_EQ(depot.full.length, 0);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 1)), 6);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 1, NULL)), 6);
 }
 
 // What goes is what was left longest ago: its lines are cold.
@@ -116,12 +116,12 @@ static void oldest_go_first(void) {
 
     depot_init(&depot);
     put_full(&depot, 4);
-    CHECK(depot_reap(&depot, 0) == NULL);
+    CHECK(depot_reap(&depot, 0, NULL) == NULL);
     for (int i = 0; i < 3; i++)
-        depot_put(&depot, kept[i] = magazine_with(CAPACITY));
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0)), 4);
+        depot_put(&depot, kept[i] = magazine_with(CAPACITY), NULL);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 4);
     for (int i = 2; i >= 0; i--)
-        CHECK(depot_take_full(&depot, NULL) == kept[i]);
+        CHECK(depot_take_full(&depot, NULL, NULL) == kept[i]);
     for (int i = 0; i < 3; i++)
         magazine_destroy(kept[i]);
 }
@@ -142,9 +142,9 @@ static void random_run(void) {
             full += magazine->rounds > 0;
             empty += magazine->rounds == 0;
             rounds += magazine->rounds;
-            depot_put(&depot, magazine);
+            depot_put(&depot, magazine, NULL);
         } else if (action < 650) {
-            struct magazine *magazine = depot_take_full(&depot, NULL);
+            struct magazine *magazine = depot_take_full(&depot, NULL, NULL);
 
             CHECK_EQ(magazine != NULL, full > 0);
             if (magazine == NULL)
@@ -153,7 +153,7 @@ static void random_run(void) {
             rounds -= magazine->rounds;
             magazine_destroy(magazine);
         } else if (action < 990) {
-            struct magazine *magazine = depot_take_empty(&depot, magazine_with(1));
+            struct magazine *magazine = depot_take_empty(&depot, magazine_with(1), NULL);
 
             CHECK_EQ(magazine != NULL, empty > 0);
             full++;
@@ -164,7 +164,7 @@ static void random_run(void) {
             empty--;
             magazine_destroy(magazine);
         } else {
-            struct magazine *chain = depot_reap(&depot, action == 999);
+            struct magazine *chain = depot_reap(&depot, action == 999, NULL);
             size_t full_reaped = action == 999 ? full : least_full, empty_reaped = action == 999 ? empty : least_empty;
 
             for (const struct magazine *m = chain; m != NULL; m = m->next)
@@ -177,7 +177,7 @@ static void random_run(void) {
         least_empty = empty < least_empty ? empty : least_empty;
         CHECK(depot.full.length == full && depot.empty.length == empty && depot.rounds == rounds);
     }
-    destroy_chain(depot_reap(&depot, 1));
+    destroy_chain(depot_reap(&depot, 1, NULL));
 }
 
 static struct depot shared;
@@ -185,14 +185,14 @@ static struct depot shared;
 static void *swap_magazines(void *ignored) {
     (void)ignored;
     for (int i = 0; i < 100000; i++) {
-        struct magazine *full = depot_take_full(&shared, NULL);
+        struct magazine *full = depot_take_full(&shared, NULL, NULL);
 
         if (full == NULL)
             continue;
         full->round[full->rounds - 1] = (char *)full->round[full->rounds - 1] + 1; // ours alone, or a count is lost
-        struct magazine *empty = depot_take_empty(&shared, full);
+        struct magazine *empty = depot_take_empty(&shared, full, NULL);
         if (empty != NULL)
-            depot_put(&shared, empty);
+            depot_put(&shared, empty, NULL);
     }
     return NULL;
 }
@@ -207,8 +207,8 @@ static void threads(void) {
         struct magazine *magazine = magazine_with(1);
 
         magazine->round[0] = NULL;
-        depot_put(&shared, magazine);
-        depot_put(&shared, magazine_with(0));
+        depot_put(&shared, magazine, NULL);
+        depot_put(&shared, magazine_with(0), NULL);
     }
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&ids[i], NULL, swap_magazines, NULL), 0);
@@ -220,7 +220,7 @@ static void threads(void) {
     say("%zu exchanges by %d threads", count, THREADS);
     CHECK_LE(count, THREADS * 100000);
     CHECK_GT(count, 100000 / 2);
-    destroy_chain(depot_reap(&shared, 1));
+    destroy_chain(depot_reap(&shared, 1, NULL));
 }
 
 // What two processors write lies on lines of its own (2001, §3.6).

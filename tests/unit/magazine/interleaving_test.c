@@ -49,7 +49,7 @@ static void drain_rounds(struct magazine *magazine) {
 }
 
 static void take_full(struct thread *thread) {
-    struct magazine *full = depot_take_full(&world.depot, thread->previous);
+    struct magazine *full = depot_take_full(&world.depot, thread->previous, NULL);
 
     thread->moving = full;
     if (full == NULL)
@@ -86,23 +86,23 @@ static void count_given(struct thread *thread) {
 static void take_empty(struct thread *thread) {
     if (thread->loaded == NULL || thread->loaded->rounds == 0)
         return;
-    thread->loaded = depot_take_empty(&world.depot, thread->loaded);
+    thread->loaded = depot_take_empty(&world.depot, thread->loaded, NULL);
     CHECK(thread->loaded == NULL || thread->loaded->rounds == 0);
 }
 
 // The outbound magazine of another arena's thread: handed over whole, and nothing comes back.
 static void hand_over(struct thread *thread) {
     if (thread->loaded != NULL)
-        depot_put(&world.depot, thread->loaded);
+        depot_put(&world.depot, thread->loaded, NULL);
     thread->loaded = NULL;
 }
 
 static void reap_unneeded(struct thread *thread) {
-    thread->chain = depot_reap(&world.depot, 0);
+    thread->chain = depot_reap(&world.depot, 0, NULL);
 }
 
 static void reap_all(struct thread *thread) {
-    thread->chain = depot_reap(&world.depot, 1);
+    thread->chain = depot_reap(&world.depot, 1, NULL);
 }
 
 static void drain_chain(struct thread *thread) {
@@ -223,9 +223,9 @@ static void world_make(const struct scenario *scenario) {
     magazine_count = thread_count = 0;
     depot_init(&world.depot);
     for (unsigned i = 0; i < scenario->full; i++)
-        depot_put(&world.depot, magazine_again(CAPACITY - i % 2));
+        depot_put(&world.depot, magazine_again(CAPACITY - i % 2), NULL);
     for (unsigned i = 0; i < scenario->empty; i++)
-        depot_put(&world.depot, magazine_again(0));
+        depot_put(&world.depot, magazine_again(0), NULL);
     world.counted = world.depot.rounds;
     for (; thread_count < THREADS_MOST && scenario->scripts[thread_count] != NULL; thread_count++) {
         struct thread *thread = &threads[thread_count];

@@ -87,7 +87,7 @@ int main(void) {
     check_granules(0, GRANULES, 0, NULL);
     for (size_t count = 1; count <= 1024; count *= 2) {
         set_and_clear(0, count);
-        set_and_clear(RUNS_A_CHUNK - 1, count); // over the border of two chunks
+        set_and_clear(RUNS_A_TABLE - 1, count); // over the border of two tables
         set_and_clear(GRANULES - count, count);
     }
     set_and_clear(0, GRANULES);
