@@ -61,6 +61,7 @@ static __attribute__((noinline)) void free_slow(void *object)
 		return;
 	words.caller = __builtin_return_address(0);
 	heap_free(object, "free");
+	words.caller = NULL;
 }
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)

@@ -30,6 +30,7 @@ static __attribute__((noinline)) void dallocx_slow(void *object)
 {
 	words.caller = __builtin_return_address(0);
 	heap_dallocx(object, 0, "dallocx");
+	words.caller = NULL;
 }
 
 CPU_FAST void dallocx_miss(void *object)

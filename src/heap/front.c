@@ -113,10 +113,19 @@ static struct arena *arena_for_front(void)
 	return arena != NULL && arena_bind(arena) ? arena : NULL;
 }
 
+bool (*front_is_of_c_library)(const void *caller);
+
+// A thread that has no front and for which the C library frees may be past its hooks: one that never allocated, and takes down its own stack or
+// those of others. What is freed goes to its slab.
+static bool may_have_ended(void)
+{
+	return words.ended || (words.caller != NULL && front_is_of_c_library != NULL && front_is_of_c_library(words.caller));
+}
+
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
 static COLD struct front *front_create(void)
 {
-	struct arena *arena = heap_ready() && !words.ended ? arena_for_front() : NULL;
+	struct arena *arena = heap_ready() && !may_have_ended() ? arena_for_front() : NULL;
 	struct front *front = arena == NULL ? NULL : front_create_cache(arena);
 
 	if (front == NULL) {

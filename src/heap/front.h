@@ -28,7 +28,7 @@ struct front_words {
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for fronts of processors alone (heap/cpu_fast.h): the tops of its
 		      // processor, or of the one it was on last; else 0
-	const void *caller; // of the free that missed last; NULL: of an allocation
+	const void *caller; // of the free that misses; NULL: none does
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
 };
@@ -140,6 +140,9 @@ extern void *const front_closed_magazine[3] HIDDEN;
 
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);
+
+// Whether the C library's code is there, which also frees what it keeps of a thread after the thread's hooks have run. NULL: not known.
+extern bool (*front_is_of_c_library)(const void *caller) HIDDEN;
 
 // A front that is no thread's, for an arena; and its end. NULL: no memory.
 struct front *front_create_cache(struct arena *arena);

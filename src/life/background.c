@@ -18,11 +18,12 @@
 
 #include "cache/table.h"
 #include "conf/options.h"
+#include "heap/front.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
-enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 5000 };
+enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
@@ -201,6 +202,7 @@ static bool start(const void *caller)
 void background_allow(void)
 {
 	find_c_library();
+	front_is_of_c_library = in_c_library;
 	process = getpid();
 	reclaim_start_thread = start;
 }
@@ -208,5 +210,6 @@ void background_allow(void)
 void background_fork_child(void)
 {
 	process = getpid();
+	look.ends = 0;
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }

@@ -82,7 +82,7 @@ static bool place_with_room(size_t granules)
 
 		if (!os_pages_reserve_at((void *)place, granules * sizeof *page_map))
 			continue;
-		if (os_pages_map_at((void *)start, end - start)) {
+		if (os_pages_reserve_at((void *)start, end - start)) {
 			os_pages_note((void *)start, end - start);
 			page_map = (uint16_t *)place;
 			page_map_tables = tables;
@@ -154,11 +154,28 @@ size_t page_map_chunk_bytes(void)
 	return (rest.region_end << LG_GRANULE) - rest.first_chunk;
 }
 
+static uintptr_t address_at(uintptr_t place_in_map)
+{
+	return (place_in_map - (uintptr_t)page_map) / sizeof *page_map << LG_GRANULE;
+}
+
 uintptr_t page_map_last_chunk_end(void)
 {
-	size_t granules = (rest.committed_end - (uintptr_t)page_map) / sizeof *page_map;
+	return max_size(address_at(rest.committed_end), rest.first_chunk);
+}
 
-	return max_size(granules << LG_GRANULE, rest.first_chunk);
+static bool commit_around(const void *start, const void *end, size_t step)
+{
+	uintptr_t first = round_down((uintptr_t)start, step), last = round_up((uintptr_t)end, step);
+
+	return os_pages_commit((void *)first, last - first);
+}
+
+// There are none below the first chunk.
+static bool commit_tables(uintptr_t start, uintptr_t end)
+{
+	start = max_size(start, rest.first_chunk);
+	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
 }
 
 bool page_map_commit(uintptr_t start, size_t size)
@@ -170,7 +187,8 @@ bool page_map_commit(uintptr_t start, size_t size)
 	// The one lock that is held across a system call: once for 128 MiB of heap.
 	mutex_lock(&rest.lock);
 	if (end > rest.committed_end) {
-		done = os_pages_commit((void *)rest.committed_end, end - rest.committed_end);
+		done = os_pages_commit((void *)rest.committed_end, end - rest.committed_end) &&
+		       commit_tables(address_at(rest.committed_end), address_at(end));
 		if (done)
 			rest.committed_end = end;
 	}
@@ -211,16 +229,10 @@ static bool grow_whole(void)
 	return true;
 }
 
-static bool commit_around(const void *start, const void *end, size_t step)
-{
-	uintptr_t first = round_down((uintptr_t)start, step), last = round_up((uintptr_t)end, step);
-
-	return os_pages_commit((void *)first, last - first);
-}
-
 bool page_map_commit_apart(uintptr_t start, size_t size)
 {
-	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size());
+	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size()) &&
+	       commit_tables(start, start + size);
 }
 
 bool page_map_cover(uintptr_t start, size_t size)

@@ -269,28 +269,41 @@ static size_t growth(struct pages *pages, uint64_t steps)
 	return active > before ? min_size((active - before) / steps, CHUNK_BYTES) : 0;
 }
 
-static uint64_t step_ms(const struct pages *pages)
+static uint64_t step_ms(ssize_t decay_ms)
 {
-	return max_size((size_t)pages_decay_ms(pages) / DECAY_STEPS, 1);
+	return max_size((size_t)decay_ms / DECAY_STEPS, 1);
 }
 
 bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms)
 {
 	uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed);
+	ssize_t decay_ms = pages_decay_ms(pages);
 
-	return pages_decay_ms(pages) >= 0 && (int64_t)past >= (int64_t)step_ms(pages);
+	return decay_ms >= 0 && (int64_t)past >= (int64_t)step_ms(decay_ms);
+}
+
+// Of the time now, that of a step is read once: it may be set by another thread meanwhile. False: it is not due.
+static bool take_step(struct pages *pages, uint64_t now_ms, uint64_t *steps)
+{
+	ssize_t decay_ms = pages_decay_ms(pages);
+	uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed), step = step_ms(decay_ms);
+
+	if (decay_ms < 0 || (int64_t)past < (int64_t)step)
+		return false;
+	*steps = past / step;
+	atomic_store_explicit(&pages->step_at, now_ms - past % step, memory_order_relaxed); // the rest counts for the next
+	return true;
 }
 
 void pages_decay(struct pages *pages, uint64_t now_ms)
 {
+	uint64_t steps;
+
 	if (!pages_decay_is_due(pages, now_ms) || atomic_exchange_explicit(&pages->decaying, true, memory_order_acquire))
 		return;
-	if (pages_decay_is_due(pages, now_ms)) { // nobody else took the step meanwhile
-		uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed);
-
-		backlog_step(pages, past / step_ms(pages));
-		atomic_store_explicit(&pages->step_at, now_ms - past % step_ms(pages), memory_order_relaxed); // the rest counts for the next
-		pages_purge(pages, max_size(backlog_limit(pages), growth(pages, past / step_ms(pages))));
+	if (take_step(pages, now_ms, &steps)) { // nobody else took it meanwhile
+		backlog_step(pages, steps);
+		pages_purge(pages, max_size(backlog_limit(pages), growth(pages, steps)));
 		pages->dirty_before = pages_dirty_bytes(pages);
 	}
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
