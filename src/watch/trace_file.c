@@ -48,8 +48,8 @@ static struct {
 	uint32_t places;      // for chunks, in ring mode of events
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
 	bool stacks;
-	// Atomic.
 	struct os_backing_identity identity; // of the file, once it is there
+	// Atomic.
 	_Atomic uint32_t writers; // of those who may be using it
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one

@@ -9,7 +9,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { THREADS = 40, LOOKS = 400 };
+enum { THREADS = 40, STACK_BYTES = 8 << 20, LOOKS = 400 }; // more than the C library keeps
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
@@ -56,12 +56,14 @@ static unsigned threads_there(void) {
 int main(void) {
     void *volatile object = malloc(100);
     unsigned counted = threads_counted(), there = threads_there(), looks = 0;
+    pthread_attr_t attributes;
     pthread_t thread;
 
-    for (int i = 0; i < THREADS; i++) {
-        CHECK_EQ(pthread_create(&thread, NULL, idle, NULL), 0);
-        CHECK_EQ(pthread_detach(thread), 0);
-    }
+    CHECK_EQ(pthread_attr_init(&attributes), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, STACK_BYTES), 0);
+    CHECK_EQ(pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&thread, &attributes, idle, NULL), 0);
     while (threads_there() > there && looks++ < LOOKS)
         pause_ms(50);
     CHECK_EQ(threads_there(), there);
