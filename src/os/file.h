@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Reads up to size - 1 bytes and ends them with a zero; the number read, or −1.
+// Reads up to size - 1 bytes and ends them with a zero; the number read, or −1. errno stays.
 ssize_t os_file_read(const char *path, char *text, size_t size);
 
 // The text of a symbolic link, ended with a zero and cut to size - 1 bytes; its length, or −1, and nothing written: there is no such link.

@@ -27,17 +27,18 @@ void os_file_close(int fd)
 
 ssize_t os_file_read(const char *path, char *text, size_t size)
 {
-	int fd = file_open(path, O_RDONLY);
+	int saved = errno, fd = file_open(path, O_RDONLY);
 	size_t length = 0;
 	ssize_t got;
 
-	if (fd < 0)
-		return -1;
-	while (length < size - 1 && (got = os_file_read_some(fd, text + length, size - 1 - length)) > 0)
-		length += (size_t)got;
-	os_file_close(fd);
-	text[length] = '\0';
-	return (ssize_t)length;
+	if (fd >= 0) {
+		while (length < size - 1 && (got = os_file_read_some(fd, text + length, size - 1 - length)) > 0)
+			length += (size_t)got;
+		os_file_close(fd);
+		text[length] = '\0';
+	}
+	errno = saved; // malloc asks for what may not be there
+	return fd >= 0 ? (ssize_t)length : -1;
 }
 
 ssize_t os_link_read(const char *path, char *text, size_t size)

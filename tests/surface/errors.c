@@ -1,8 +1,12 @@
 // errno: kept by free, ENOMEM from impossible requests, PTRDIFF_MAX and above refused, success leaves it alone.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include "../check.h"
 #include "../support/family.h"
 #include "../support/sizes.h"
+
+#include <pthread.h>
+#include <sched.h>
 
 static void check_impossible(size_t size) {
     errno = 0;
@@ -54,7 +58,34 @@ static void check_success_keeps(size_t size) {
     free(block);
 }
 
+// When threads become several, and when one comes to another processor, malloc may count processors, in files that may not be there.
+static void *allocate_first(void *unused) {
+    errno = 4711;
+    free(malloc(100));
+    CHECK_EQ(errno, 4711);
+    return unused;
+}
+
+static void check_everywhere(void) {
+    cpu_set_t all, one;
+    pthread_t thread;
+
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+        allocate_first(NULL);
+    }
+    CHECK_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, allocate_first, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 int main(void) {
+    check_everywhere();
     check_impossible(SIZE_MAX);
     check_impossible(SIZE_MAX - 1);
     check_impossible(SIZE_MAX - 15);
