@@ -163,12 +163,13 @@ class Bench:
             variables = self.environment(side, **variables) | {"LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": os.path.join(folder, "bindings")}
             subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
                            preexec_fn=lambda: prepare_child(os.sched_getaffinity(0)))
-            found = set()
+            bound = set()
             for path in pathlib.Path(folder).iterdir():
-                found |= set(re.findall(r" to (\S+) \[\d+\]: normal symbol `(?:malloc|realloc|_Znwm)'", path.read_text(errors="replace")))
-        found -= {command[0], program, find(program)}  # where a program takes malloc's address, the loader names the program's own table of jumps
+                bound |= set(re.findall(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(?:malloc|realloc)'", path.read_text(errors="replace")))
+        # Where a program takes malloc's address, the loader names the program's own table of jumps.
+        found = {giver for _, giver in bound} - {taker for taker, _ in bound if ".so" not in os.path.basename(taker)}
         wanted = self.library(side)
-        right = found == {wanted} if wanted else found and all(re.search(r"/lib(c|stdc\+\+)\.so", file) for file in found)
+        right = found == {wanted} if wanted else found and all(re.search(r"/libc\.so", file) for file in found)
         if not right:
             raise RuntimeError(f"{program} on {side}: malloc came from {', '.join(sorted(found)) or 'nowhere that the loader knows'}")
         self.proofs[side, program] = min(found)
