@@ -5,7 +5,7 @@
 // while it is read, so a reader checks what it follows and takes what does not fit for torn. `vmag explain` does it.
 //
 //   page_map[granule]    16 bits: arena + 1, class; 0: no object starts there. granule = address >> lg_granule
-//   run_tables[chunk]    a table of pointers to runs, one a granule of the chunk; chunk = address >> lg_chunk, here and below: not the unit of import
+//   run_tables[number]   a table of pointers to runs, one a granule of what the table covers; number = address >> lg_table
 //   run                  a slab when it has a bin: its bitmap has a set bit for each free buffer; else a large object. A slab whose word names no class has
 //                        small objects that were sampled: behind the bitmap's whole words a uint32_t for each buffer, the number of the tally of
 //                        the object there; 0: there is none, UINT32_MAX: it has no tally
@@ -31,7 +31,7 @@ enum { VMAG_ROOT_VERSION = 2 };
 struct vmag_root {
 	char magic[8]; // written last
 	uint32_t version, bytes;
-	uint32_t lg_granule, lg_chunk;
+	uint32_t lg_granule, lg_table;
 	uint32_t classes, slab_classes; // classes from slab_classes on are page runs kept in magazines; class 0 is not kept
 	// Addresses of variables.
 	uint64_t page_map;       // pointer

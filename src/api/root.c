@@ -38,7 +38,7 @@ static void tell_heap(struct vmag_root *root)
 		.version = VMAG_ROOT_VERSION,
 		.bytes = sizeof *root,
 		.lg_granule = LG_GRANULE,
-		.lg_chunk = LG_TABLE,
+		.lg_table = LG_TABLE,
 		.classes = CLASSES,
 		.slab_classes = SLAB_CLASSES,
 		.page_map = address(&page_map),
@@ -64,14 +64,16 @@ static void tell_heap(struct vmag_root *root)
 		.options = address(&options),
 		.options_bytes = sizeof options,
 		.option_sources = address(option_sources),
+		.publish = address(&options.publish),
+		.base_mapped = address(base_bytes_at()),
+		.magazine_pages = address(magazines_pages_at()),
+		.run_sample = offsetof(struct run, sample),
+		.request = address(&request_word),
 	};
 }
 
-static void tell_counters(struct vmag_root *root)
+static void tell_arenas(struct vmag_root *root)
 {
-	root->publish = address(&options.publish);
-	root->base_mapped = address(base_bytes_at());
-	root->magazine_pages = address(magazines_pages_at());
 	root->pages_mapped = offsetof(struct pages, runs.total_bytes);
 	root->pages_free = offsetof(struct pages, runs.bytes);
 	root->pages_dirty = offsetof(struct pages, runs.dirty_bytes);
@@ -91,19 +93,22 @@ static void tell_counters(struct vmag_root *root)
 	root->bin_drained = offsetof(struct bin, drained);
 	root->depot_bytes = sizeof(struct depot);
 	root->depot_rounds = offsetof(struct depot, rounds);
+	root->pages_kept = offsetof(struct pages, kept_bytes);
+	arenas_tell(root);
+}
+
+static void tell_fronts(struct vmag_root *root)
+{
 	root->front_next = offsetof(struct front, next);
 	root->front_arena = offsetof(struct front, arena);
 	root->front_loaded = offsetof(struct front, loaded);
 	root->front_previous = offsetof(struct front, previous);
 	root->front_common = offsetof(struct front, common);
 	root->common_classes = LINE_CLASSES;
-	root->pages_kept = offsetof(struct pages, kept_bytes);
 	root->front_words = offsetof(struct front, words);
 	root->words_ahead = offsetof(struct front_words, ahead);
 	root->ahead_classes = SMALL_CLASSES;
-	arenas_tell(root);
 	fronts_tell(root);
-	caches_tell(root);
 	root->processors_word = address(&cpu_word);
 	root->processor_object_slots = CPU_SLOTS;
 	processors_tell(root);
@@ -116,10 +121,10 @@ void root_publish(void)
 	if (getauxval(AT_SECURE) != 0)
 		return;
 	tell_heap(&root);
-	tell_counters(&root);
+	tell_arenas(&root);
+	tell_fronts(&root);
+	caches_tell(&root);
 	profile_tell(&root);
-	root.run_sample = offsetof(struct run, sample);
-	root.request = address(&request_word);
 	vmag_root = root;
 	atomic_thread_fence(memory_order_release);
 	memcpy(vmag_root.magic, VMAG_ROOT_MAGIC, sizeof vmag_root.magic);

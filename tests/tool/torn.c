@@ -39,8 +39,8 @@ static uint64_t word_at(uint64_t address) {
 
 static uint64_t run_of(const struct vmag_root *root, const void *object) {
     uint64_t address = (uint64_t)(uintptr_t)object, tables = word_at(root->run_tables);
-    uint64_t table = word_at(tables + (address >> root->lg_chunk) * 8);
-    return word_at(table + (address >> root->lg_granule) % (1u << (root->lg_chunk - root->lg_granule)) * 8);
+    uint64_t table = word_at(tables + (address >> root->lg_table) * 8);
+    return word_at(table + (address >> root->lg_granule) % (1u << (root->lg_table - root->lg_granule)) * 8);
 }
 
 static void spoil_root(struct vmag_root *root) {

@@ -151,11 +151,8 @@ impl Process {
         let in_heap = |area: &&Area| area.start >= first && area.end <= end && area.writable;
         for (start, end) in joined(areas.iter().filter(in_heap)) {
             heap.mapped_end = end;
-            let mut at = start;
-            while at < end {
-                let next = (((at >> root.lg_chunk) + 1) << root.lg_chunk).min(end);
-                self.walk_chunk(&mut heap, page_map, tables, at, next, &mut large_end);
-                at = next;
+            for (start, end) in root.table_pieces(start, end) {
+                self.walk_part(&mut heap, page_map, tables, start, end, &mut large_end);
             }
         }
         heap.large.sort();
@@ -163,13 +160,14 @@ impl Process {
         Some(heap)
     }
 
-    fn walk_chunk(&self, heap: &mut Heap, page_map: u64, tables: u64, start: u64, end: u64, large_end: &mut u64) {
+    /// Of what one table of runs covers at most.
+    fn walk_part(&self, heap: &mut Heap, page_map: u64, tables: u64, start: u64, end: u64, large_end: &mut u64) {
         let root = &self.root;
         let granule_bytes = 1u64 << root.lg_granule;
         let count = ((end - start) / granule_bytes) as usize;
-        let first = (start >> root.lg_granule) % (1 << (root.lg_chunk - root.lg_granule));
+        let first = (start >> root.lg_granule) % (1 << (root.lg_table - root.lg_granule));
         let words = self.memory.bytes(page_map + (start >> root.lg_granule) * 2, count * 2);
-        let table = self.memory.u64(tables + (start >> root.lg_chunk) * 8).unwrap_or(0);
+        let table = self.memory.u64(tables + (start >> root.lg_table) * 8).unwrap_or(0);
         let runs = (table != 0)
             .then(|| self.memory.u64s(table + first * 8, count))
             .flatten();

@@ -215,17 +215,13 @@ impl Heap {
 
     /// Every resident granule of an area of the heap under its row.
     pub fn count(&mut self, area: &Area, residency: &Residency, counted: &mut Counted) {
-        let chunk_bytes = 1u64 << self.root.lg_chunk;
-        let mut start = area.start;
-        while start < area.end {
-            let end = ((start & !(chunk_bytes - 1)) + chunk_bytes).min(area.end);
+        for (start, end) in self.root.table_pieces(area.start, area.end) {
             let pages = residency.pages(start, end);
             self.count_part(start, end, &pages, residency.page_bytes, counted);
-            start = end;
         }
     }
 
-    /// Of one chunk at most.
+    /// Of what one table of runs covers at most.
     fn count_part(&mut self, start: u64, end: u64, pages: &[Page], page_bytes: u64, counted: &mut Counted) {
         let granule_bytes = 1u64 << self.root.lg_granule;
         let count = ((end - start) / granule_bytes) as usize;
@@ -285,10 +281,10 @@ impl Heap {
     fn runs(&self, start: u64, count: usize) -> Vec<u64> {
         let table = self
             .memory
-            .u64(self.run_tables + (start >> self.root.lg_chunk) * 8)
+            .u64(self.run_tables + (start >> self.root.lg_table) * 8)
             .unwrap_or(0);
-        let granules_a_chunk = 1 << (self.root.lg_chunk - self.root.lg_granule);
-        let first = (start >> self.root.lg_granule) % granules_a_chunk;
+        let granules_a_table = 1 << (self.root.lg_table - self.root.lg_granule);
+        let first = (start >> self.root.lg_granule) % granules_a_table;
         if table == 0 {
             return Vec::new();
         }

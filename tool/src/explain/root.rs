@@ -19,7 +19,8 @@ const LIBRARY_VERSION_BYTES: usize = 16;
 #[derive(Debug)]
 pub struct Root {
     pub lg_granule: u32,
-    pub lg_chunk: u32,
+    /// Of the bytes that a table of runs covers.
+    pub lg_table: u32,
     pub classes: usize,
     pub slab_classes: usize,
     pub page_map: u64,
@@ -57,6 +58,13 @@ pub struct Root {
 }
 
 impl Root {
+    /// The pieces of [start, end) that one table of runs each covers.
+    pub fn table_pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let lg_table = self.lg_table;
+        let piece = move |at: u64| (at < end).then(|| (at, (((at >> lg_table) + 1) << lg_table).min(end)));
+        std::iter::successors(piece(start), move |(_, at)| piece(*at))
+    }
+
     /// Of a slab, of which the fixed part is given: 2^ this times as large as its bin says.
     pub fn slab_lg_times(&self, run: &[u8]) -> u32 {
         let lg_times = self.slab_lg_times.and_then(|at| run.get(at)).copied().unwrap_or(0);
@@ -246,7 +254,7 @@ pub fn read(pid: i32, address: u64) -> Found {
 
 fn is_sound(root: &Root) -> bool {
     (9..=16).contains(&root.lg_granule)
-        && (root.lg_granule..=30).contains(&root.lg_chunk)
+        && (root.lg_granule..=30).contains(&root.lg_table)
         && root.slab_classes <= root.classes
         && root.classes <= 256
 }
@@ -290,7 +298,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
     let f = &mut fields;
     Some(Root {
         lg_granule: f.u32()?,
-        lg_chunk: f.u32()?,
+        lg_table: f.u32()?,
         classes: f.offset()?,
         slab_classes: f.offset()?,
         page_map: f.address()?,

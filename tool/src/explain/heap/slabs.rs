@@ -137,10 +137,8 @@ impl Heap {
 
     /// Each run once, in the order of addresses.
     fn runs_of(&self, area: &Area) -> Vec<Found> {
-        let chunk_bytes = 1u64 << self.root.lg_chunk;
-        let (mut all, mut start, mut last) = (Vec::new(), area.start, 0);
-        while start < area.end {
-            let end = ((start & !(chunk_bytes - 1)) + chunk_bytes).min(area.end);
+        let (mut all, mut last) = (Vec::new(), 0);
+        for (start, end) in self.root.table_pieces(area.start, area.end) {
             let count = ((end - start) >> self.root.lg_granule) as usize;
             let pairs = self.words(start, count).unwrap_or_default();
             for (index, run) in self.runs(start, count).into_iter().enumerate() {
@@ -150,7 +148,6 @@ impl Heap {
                     last = run;
                 }
             }
-            start = end;
         }
         all
     }
