@@ -64,7 +64,7 @@ static COLD struct arena *arena_create(unsigned id, bool is_explicit)
 		bin_init(&arena->bins[class], slab_shape_for(class_size(class)), &arena->pages, (uint16_t)id,
 			 (uint16_t)arena_word(id, class));
 	for (unsigned class = 1; class < CLASSES; class++)
-		depot_init_zeroed(&arena->depots[class]);
+		depot_init(&arena->depots[class]);
 	return arena;
 }
 
@@ -383,13 +383,13 @@ static void for_each_arena(void (*act)(struct arena *))
 			act(arena_of(i));
 }
 
-// All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
 void arenas_tell(struct vmag_root *root)
 {
 	root->arenas = (uintptr_t)arenas.by_id;
 	root->arenas_end = (uintptr_t)&arenas.end;
 }
 
+// All locks of all arenas, of the object caches and of the magazines, in the order of their ranks.
 void arenas_fork_prepare(void)
 {
 	mutex_fork_lock(&arenas.lock);

@@ -3,17 +3,10 @@
 #include "magazine/depot.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 void depot_init(struct depot *depot)
 {
-	memset(depot, 0, sizeof *depot);
 	mutex_init(&depot->lock, RANK_DEPOT);
-}
-
-void depot_init_zeroed(struct depot *depot)
-{
-	mutex_init_zeroed(&depot->lock, RANK_DEPOT);
 }
 
 // By trylock first, so that contention can be counted (2001, §3.4).

@@ -27,9 +27,8 @@ struct depot {
 	uint64_t contentions; // times that somebody else had the lock (2001, §3.4)
 };
 
+// Of one that is all zero, of which no page is touched.
 void depot_init(struct depot *depot);
-// The same where all is zero already, of which no page is touched.
-void depot_init_zeroed(struct depot *depot);
 
 // In what follows, `told`: where the depot's rounds are told to readers without the lock, always the same place; NULL: nowhere.
 

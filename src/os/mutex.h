@@ -70,15 +70,8 @@ void mutex_ops_run_over(const struct mutex *mutex);
 #define MUTEX_INIT(rank) { 0, 0 }
 #endif
 
+// Of one that is all zero: no page is touched unless ranks are kept.
 static inline void mutex_init(struct mutex *mutex, enum mutex_rank rank)
-{
-	*mutex = (struct mutex)MUTEX_INIT(rank);
-	(void)rank;
-	mutex_figures_forget(mutex);
-}
-
-// The same where all is zero already, of which no page is touched unless ranks are kept.
-static inline void mutex_init_zeroed(struct mutex *mutex, enum mutex_rank rank)
 {
 #if defined(VMAG_DEBUG) || defined(VMAG_COUNT)
 	mutex->rank = rank;

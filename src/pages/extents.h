@@ -37,6 +37,7 @@ struct extents {
 	size_t kept_bytes;
 };
 
+// Of one that is all zero.
 void extents_init(struct extents *extents);
 
 static inline bool extents_are_ours(const struct extents *extents)

@@ -32,7 +32,7 @@ static size_t destroy_chain(struct magazine *chain) {
 }
 
 static void exchange(void) {
-    struct depot depot;
+    struct depot depot = {0};
     struct magazine *empty = magazine_with(0), *full = magazine_with(CAPACITY), *part = magazine_with(5);
 
     depot_init(&depot);
@@ -71,7 +71,7 @@ static void take_full(struct depot *depot, unsigned count) {
 
 // "If the number of full magazines varied from 37 to 47, the working set is 10; the other 37 are eligible for reaping."
 static void working_set(void) {
-    struct depot depot;
+    struct depot depot = {0};
 
     depot_init(&depot);
     put_full(&depot, 42);
@@ -91,7 +91,7 @@ static void working_set(void) {
 
 // The empty list has a working set of its own; the two are reaped in one chain.
 static void working_set_of_empties(void) {
-    struct depot depot;
+    struct depot depot = {0};
     struct magazine *taken[6];
 
     depot_init(&depot);
@@ -111,7 +111,7 @@ static void working_set_of_empties(void) {
 
 // What goes is what was left longest ago: its lines are cold.
 static void oldest_go_first(void) {
-    struct depot depot;
+    struct depot depot = {0};
     struct magazine *kept[3];
 
     depot_init(&depot);
@@ -129,7 +129,7 @@ static void oldest_go_first(void) {
 // Random steps against counts of our own.
 static void random_run(void) {
     struct random random = { 37 };
-    struct depot depot;
+    struct depot depot = {0};
     size_t full = 0, empty = 0, rounds = 0, least_full = 0, least_empty = 0;
 
     depot_init(&depot);
