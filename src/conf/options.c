@@ -8,30 +8,12 @@
 
 struct options options = {
 #define OPTION(name, type, value, least, most, meaning) .name = value,
-#define CLIPPED(name, type, value, least, most, meaning) .name = value,
-#define WORDS(name, value, words, meaning) .name = value,
-#define RATIO(name, value, most, meaning) .name = value,
-#define TEXT(name, value, bytes, meaning) .name = value,
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 };
 
 static const struct options presets = {
 #define OPTION(name, type, value, least, most, meaning) .name = value,
-#define CLIPPED(name, type, value, least, most, meaning) .name = value,
-#define WORDS(name, value, words, meaning) .name = value,
-#define RATIO(name, value, most, meaning) .name = value,
-#define TEXT(name, value, bytes, meaning) .name = value,
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 };
 
 #define KIND(type)                                                                                                \
@@ -48,27 +30,13 @@ const struct option option_table[] = {
 #define RATIO(n, value, high, say) { #n, "ratio", "", 0, high, PLACE(n), .kind = OPTION_RATIO },
 #define TEXT(n, value, bytes, say) { #n, "text", "", 0, (bytes) - 1, PLACE(n), .kind = OPTION_TEXT },
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 };
 
 const size_t option_count = sizeof option_table / sizeof option_table[0];
 
 const char option_meanings[] =
 #define OPTION(name, type, value, least, most, meaning) meaning "\0"
-#define CLIPPED(name, type, value, least, most, meaning) meaning "\0"
-#define WORDS(name, value, words, meaning) meaning "\0"
-#define RATIO(name, value, most, meaning) meaning "\0"
-#define TEXT(name, value, bytes, meaning) meaning "\0"
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 	"";
 
 static bool piece_is(struct piece piece, const char *word)

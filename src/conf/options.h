@@ -15,16 +15,8 @@
 
 struct options {
 #define OPTION(name, type, value, least, most, meaning) type name;
-#define CLIPPED(name, type, value, least, most, meaning) type name;
-#define WORDS(name, value, words, meaning) unsigned name;
-#define RATIO(name, value, most, meaning) uint32_t name;
 #define TEXT(name, value, bytes, meaning) char name[bytes];
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 };
 
 extern struct options options;

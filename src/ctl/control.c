@@ -13,16 +13,7 @@
 // The number of an option's row.
 enum {
 #define OPTION(name, type, value, least, most, meaning) number_of_##name,
-#define CLIPPED(name, type, value, least, most, meaning) number_of_##name,
-#define WORDS(name, value, words, meaning) number_of_##name,
-#define RATIO(name, value, most, meaning) number_of_##name,
-#define TEXT(name, value, bytes, meaning) number_of_##name,
 #include "conf/options.def"
-#undef OPTION
-#undef CLIPPED
-#undef WORDS
-#undef RATIO
-#undef TEXT
 };
 
 #define NUMBER(name) number_of_##name
@@ -41,7 +32,6 @@ enum { VOID = CONTROL_VOID, BOOL = CONTROL_BOOL, UNSIGNED = CONTROL_UNSIGNED, U3
 const struct control control_rows[] = {
 #define CONTROL(name, type, access, handler, argument, meaning) { name, type, CONTROL_##access, argument },
 #include "ctl/controls.def"
-#undef CONTROL
 };
 
 const size_t control_count = sizeof control_rows / sizeof control_rows[0];
@@ -49,7 +39,6 @@ const size_t control_count = sizeof control_rows / sizeof control_rows[0];
 static const char meanings[] =
 #define CONTROL(name, type, access, handler, argument, meaning) meaning "\0"
 #include "ctl/controls.def"
-#undef CONTROL
 	"";
 
 enum { FIRST_ROW = __COUNTER__ + 1 };
@@ -61,7 +50,6 @@ static int handle(const struct control *row, struct control_call *call)
 	case __COUNTER__ - FIRST_ROW:                          \
 		return handler(call);
 #include "ctl/controls.def"
-#undef CONTROL
 	}
 	return ENOENT;
 }

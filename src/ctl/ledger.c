@@ -24,7 +24,6 @@
 enum row {
 #define ROW(name, meaning) ROW_##name,
 #include "ctl/ledger.def"
-#undef ROW
 	ROWS
 };
 
@@ -278,7 +277,6 @@ static void hand_over(const struct walk *walk, struct vmag_ledger *ledger)
 	ledger->resident = sum_of(walk->rows);
 #define ROW(name, meaning) ledger->name = walk->rows[ROW_##name];
 #include "ctl/ledger.def"
-#undef ROW
 	ledger->proportional = walk->proportional;
 	ledger->swapped = walk->swapped;
 	ledger->heap_pss = walk->heap_pss;
@@ -315,7 +313,6 @@ void ledger_json(struct text *text, const struct vmag_ledger *ledger)
 	text_add(text, "%s\"" #name "_bytes\":%zu", comma, ledger->name); \
 	comma = ",";
 #include "ctl/ledger.def"
-#undef ROW
 	text_add(text, "},\"proportional_bytes\":%zu,\"heap_proportional_bytes\":%zu,\"swapped_bytes\":%zu,", ledger->proportional,
 		 ledger->heap_pss, ledger->swapped);
 	text_add(text, "\"cgroup_bytes\":%zu,\"cgroup_limit_bytes\":%zu", ledger->cgroup_current, ledger->cgroup_limit);
@@ -335,7 +332,6 @@ void ledger_lines(struct text *text, const struct vmag_ledger *ledger)
 	if (ledger->name > 0) \
 		line(text, meaning, ledger->name, ledger->resident);
 #include "ctl/ledger.def"
-#undef ROW
 	line(text, "resident", ledger->resident, ledger->resident);
 	text_add(text, "  proportional %zu, swapped %zu", ledger->proportional, ledger->swapped);
 	if (ledger->cgroup_current > 0)
