@@ -7,6 +7,7 @@
 
 #include "os/file.h"
 #include "os/pages.h"
+#include "util/number.h"
 
 enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
 
@@ -55,19 +56,6 @@ static bool next_line(struct os_areas *areas, char line[LINE])
 	return byte >= 0;
 }
 
-static size_t number(const char **at, unsigned base)
-{
-	size_t value = 0;
-
-	for (;; (*at)++) {
-		unsigned digit = (unsigned)(**at >= 'a' ? **at - 'a' + 10 : **at - '0');
-
-		if (digit >= base)
-			return value;
-		value = value * base + digit;
-	}
-}
-
 // "Rss:  123 kB": the bytes, when the line has that key.
 static bool field(const char *line, const char *key, size_t *bytes)
 {
@@ -77,7 +65,7 @@ static bool field(const char *line, const char *key, size_t *bytes)
 		return false;
 	for (line += length; *line == ' ';)
 		line++;
-	*bytes = number(&line, 10) * 1024;
+	*bytes = number_take(&line, 10) * 1024;
 	return true;
 }
 
@@ -118,10 +106,10 @@ static bool parse_head(struct os_areas *areas, const char *line, struct os_area 
 	bool inaccessible;
 	const char *path;
 
-	area->start = number(&line, 16);
+	area->start = number_take(&line, 16);
 	if (*line++ != '-')
 		return false;
-	area->end = number(&line, 16);
+	area->end = number_take(&line, 16);
 	inaccessible = starts_with(line, " ---");
 	area->writable = starts_with(line, " rw");
 	path = line;
@@ -192,7 +180,7 @@ static size_t group_number(const char *group, size_t length, const char *name)
 	memcpy(path, root, sizeof root - 1);
 	memcpy(path + sizeof root - 1, group, length);
 	memcpy(path + sizeof root - 1 + length, name, strlen(name) + 1);
-	return os_file_read(path, text, sizeof text) > 0 && *at >= '0' && *at <= '9' ? number(&at, 10) : 0;
+	return os_file_read(path, text, sizeof text) > 0 && *at >= '0' && *at <= '9' ? number_take(&at, 10) : 0;
 }
 
 static size_t lower_limit(size_t one, size_t other)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "util/number.h"
 
 enum { PATH_BYTES = 512 };
 
@@ -35,8 +36,7 @@ static bool next_number(const char **at, uint64_t *value)
 		(*at)++;
 	if (**at < '0' || **at > '9')
 		return false;
-	for (*value = 0; **at >= '0' && **at <= '9'; (*at)++)
-		*value = *value * 10 + (uint64_t)(**at - '0');
+	*value = number_take(at, 10);
 	return true;
 }
 

@@ -72,10 +72,11 @@ int os_file_create_new(const char *path)
 	return file_open(path, O_WRONLY | O_CREAT | O_EXCL);
 }
 
-bool os_file_write_at(int fd, const char *bytes, size_t length, uint64_t offset)
+// Offset −1: where the last one ended.
+static bool write_all(int fd, const char *bytes, size_t length, int64_t offset)
 {
 	while (length > 0) {
-		ssize_t written = syscall(SYS_pwrite64, fd, bytes, length, offset);
+		ssize_t written = offset < 0 ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -83,24 +84,19 @@ bool os_file_write_at(int fd, const char *bytes, size_t length, uint64_t offset)
 			return false;
 		bytes += written;
 		length -= (size_t)written;
-		offset += (uint64_t)written;
+		offset += offset < 0 ? 0 : written;
 	}
 	return true;
 }
 
+bool os_file_write_at(int fd, const char *bytes, size_t length, uint64_t offset)
+{
+	return write_all(fd, bytes, length, (int64_t)offset);
+}
+
 bool os_file_write(int fd, const char *bytes, size_t length)
 {
-	while (length > 0) {
-		ssize_t written = syscall(SYS_write, fd, bytes, length);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		bytes += written;
-		length -= (size_t)written;
-	}
-	return true;
+	return write_all(fd, bytes, length, -1);
 }
 
 void os_file_append(const char *path, const char *text, size_t length)

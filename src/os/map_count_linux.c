@@ -9,19 +9,16 @@
 
 #include "os/file.h"
 #include "os/pages.h"
+#include "util/number.h"
 
 enum { BYTES_A_READ = 4096, ALLOWED_BY_DEFAULT = 65530 };
 
 static size_t allowed(void)
 {
 	char text[32];
-	size_t number = 0;
+	const char *at = text;
 
-	if (os_file_read("/proc/sys/vm/max_map_count", text, sizeof text) <= 0)
-		return ALLOWED_BY_DEFAULT;
-	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
-		number = number * 10 + (size_t)(*at - '0');
-	return number;
+	return os_file_read("/proc/sys/vm/max_map_count", text, sizeof text) > 0 ? number_take(&at, 10) : ALLOWED_BY_DEFAULT;
 }
 
 static size_t lines(int file)

@@ -17,6 +17,7 @@
 #include "os/map_count.h"
 #include "util/assert.h"
 #include "util/bits.h"
+#include "util/number.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -291,16 +292,11 @@ size_t os_peak_resident_bytes(void)
 size_t os_resident_bytes(void)
 {
 	char text[128];
-	const char *s = text;
-	size_t pages = 0;
+	const char *at = text;
 
 	if (os_file_read("/proc/self/statm", text, sizeof text) <= 0)
 		return 0;
-	while (*s >= '0' && *s <= '9')
-		s++;
-	while (*s == ' ')
-		s++;
-	for (; *s >= '0' && *s <= '9'; s++)
-		pages = pages * 10 + (size_t)(*s - '0');
-	return pages * os_page_size();
+	number_take(&at, 10); // of address space; then resident
+	at += *at == ' ';
+	return number_take(&at, 10) * os_page_size();
 }

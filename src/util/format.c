@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// What stands between '%' and a conversion's letter.
 struct field {
 	unsigned width;
 	bool left;
 	char pad;
+	bool wide; // an argument of 64 bits
 };
 
 static void add_char(struct text *text, char c)
@@ -54,24 +56,31 @@ static void add_signed(struct text *text, int64_t value, struct field field)
 		add_number(text, (uint64_t)value, 10, "", field);
 }
 
+// Returns where the letter is.
+static const char *read_field(const char *at, struct field *field)
+{
+	*field = (struct field){ .pad = ' ' };
+	for (; *at == '-' || *at == '0'; at++) {
+		field->left |= *at == '-';
+		field->pad = *at == '0' ? '0' : ' ';
+	}
+	for (; *at >= '0' && *at <= '9'; at++)
+		field->width = field->width * 10 + (unsigned)(*at - '0');
+	for (; *at == 'l' || *at == 'z'; at++)
+		field->wide = true;
+	return at;
+}
+
 void text_add_list(struct text *text, const char *format, va_list list)
 {
 	for (const char *f = format; *f != '\0'; f++) {
-		struct field field = { 0, false, ' ' };
-		bool wide = false;
+		struct field field;
 
 		if (*f != '%') {
 			add_char(text, *f);
 			continue;
 		}
-		for (f++; *f == '-' || *f == '0'; f++) {
-			field.left |= *f == '-';
-			field.pad = *f == '0' ? '0' : ' ';
-		}
-		for (; *f >= '0' && *f <= '9'; f++)
-			field.width = field.width * 10 + (unsigned)(*f - '0');
-		for (; *f == 'l' || *f == 'z'; f++)
-			wide = true;
+		f = read_field(f + 1, &field);
 		switch (*f) {
 		case 's': {
 			const char *s = va_arg(list, const char *);
@@ -82,13 +91,13 @@ void text_add_list(struct text *text, const char *format, va_list list)
 			add_field(text, &(char){ (char)va_arg(list, int) }, 1, field);
 			break;
 		case 'd':
-			add_signed(text, wide ? va_arg(list, long) : va_arg(list, int), field);
+			add_signed(text, field.wide ? va_arg(list, long) : va_arg(list, int), field);
 			break;
 		case 'u':
-			add_number(text, wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 10, "", field);
+			add_number(text, field.wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 10, "", field);
 			break;
 		case 'x':
-			add_number(text, wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 16, "", field);
+			add_number(text, field.wide ? va_arg(list, unsigned long) : va_arg(list, unsigned), 16, "", field);
 			break;
 		case 'p':
 			add_number(text, (uintptr_t)va_arg(list, void *), 16, "0x", field);

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-// Where text goes: `put` is called with pieces that are not zero-terminated.
+// Where text goes; no zero is put behind it.
 struct text {
 	char *at;  // next byte to write
 	char *end; // one past the last usable byte; the text is cut there
