@@ -136,13 +136,6 @@ static void grow_capacity(struct processor *processor, unsigned slot)
 	processor->slots[slot].capacity = (uint8_t)min_size(more, front_grown_rounds(class_of(slot)));
 }
 
-// In magazines that leave, empty slots hold what those of threads' fronts hold.
-static void clear_slots(struct magazine *magazine, uintptr_t word)
-{
-	for (uint32_t i = magazine->rounds; i < magazine->capacity; i++)
-		magazine->round[i] = (void *)word;
-}
-
 // Every now and then somebody has to look at the clock. May call malloc and free.
 static void look(struct arena *arena, uint32_t misses)
 {
@@ -193,8 +186,8 @@ static struct magazine *fetch_full(struct arena *arena, unsigned class, struct m
 {
 	struct magazine *full;
 
-	if (empty != NULL)
-		clear_slots(empty, arena_word(arena->id, class));
+	if (empty != NULL) // it leaves: empty slots hold what those of threads' fronts hold
+		magazine_clear_rest(empty, arena_word(arena->id, class));
 	full = arena_exchange_empty(arena, class, empty);
 	if (full == NULL)
 		full = fill(arena, class, empty, wanted);

@@ -171,10 +171,10 @@ static bool commit_around(const void *start, const void *end, size_t step)
 	return os_pages_commit((void *)first, last - first);
 }
 
-// There are none below the first chunk.
+// There are none below the first granule that has one.
 static bool commit_tables(uintptr_t start, uintptr_t end)
 {
-	start = max_size(start, rest.first_chunk);
+	start = max_size(start, rest.first_granule << LG_GRANULE);
 	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
 }
 
@@ -246,7 +246,7 @@ bool page_map_cover(uintptr_t start, size_t size)
 	mutex_lock(&rest.lock);
 	done = (rest.is_whole || grow_whole()) &&
 	       commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], COMMIT_STEP) &&
-	       commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[(start + size) >> LG_TABLE], os_page_size());
+	       commit_tables(start, start + size);
 	mutex_unlock(&rest.lock);
 	return done;
 }

@@ -213,7 +213,7 @@ struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsi
 	return vmem_segment_alloc(arena, size);
 }
 
-// The same without a choice, for the heap: what can be imported is not searched for at length.
+// Without a choice, for the heap: what can be imported is not searched for at length.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 {
 	struct vmem_piece piece;
