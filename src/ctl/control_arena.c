@@ -1,4 +1,4 @@
-// Controls of arenas: arena.<i>.*, arenas.*, and looking at addresses.
+// Controls of arenas: arena.<i>.*, and making them.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 #include <string.h>
@@ -7,14 +7,11 @@
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
-#include "heap/extended.h"
-#include "heap/inspect.h"
 #include "jemalloc/jemalloc.h"
 #include "os/pages.h"
-#include "pages/page_map.h"
 #include "util/format.h"
 
-enum { QUANTUM = 16, ARENA_NAME_BYTES = 32 };
+enum { ARENA_NAME_BYTES = 32 };
 
 // Kept and told, for jemalloc's arenas have them.
 static _Atomic size_t oversize[ARENAS_MOST], grow_limit[ARENAS_MOST];
@@ -218,91 +215,9 @@ int read_active_now(struct control_call *call)
 	return 0;
 }
 
-int read_hugepage(struct control_call *call)
-{
-	call->value.size = CHUNK_BYTES;
-	return 0;
-}
-
 int read_narenas(struct control_call *call)
 {
 	call->value.number = control_arenas();
-	return 0;
-}
-
-int read_quantum(struct control_call *call)
-{
-	call->value.size = QUANTUM;
-	return 0;
-}
-
-int read_page(struct control_call *call)
-{
-	call->value.size = os_page_size();
-	return 0;
-}
-
-static size_t largest_kept(void)
-{
-	return min_size(class_round(options.tcache_max), MAGAZINE_MOST);
-}
-
-int read_tcache_max(struct control_call *call)
-{
-	call->value.size = largest_kept();
-	return 0;
-}
-
-int read_nbins(struct control_call *call)
-{
-	call->value.number = BINS;
-	return 0;
-}
-
-int read_nhbins(struct control_call *call)
-{
-	call->value.number = size_class(largest_kept());
-	return 0;
-}
-
-static struct slab_shape bin_shape(const struct control_call *call)
-{
-	return slab_shape_for(class_size(call->index[0] + 1));
-}
-
-int read_bin_size(struct control_call *call)
-{
-	call->value.size = class_size(call->index[0] + 1);
-	return 0;
-}
-
-int read_bin_nregs(struct control_call *call)
-{
-	call->value.number = bin_shape(call).buffers;
-	return 0;
-}
-
-int read_bin_slab_size(struct control_call *call)
-{
-	call->value.size = bin_shape(call).slab_bytes;
-	return 0;
-}
-
-int read_bin_nshards(struct control_call *call)
-{
-	call->value.number = 1;
-	return 0;
-}
-
-int read_nlextents(struct control_call *call)
-{
-	call->value.number = LARGE_CLASSES;
-	return 0;
-}
-
-int read_lextent_size(struct control_call *call)
-{
-	call->value.size = class_size(call->index[0] + SLAB_CLASSES);
 	return 0;
 }
 
@@ -348,69 +263,4 @@ int own_arenas_create_ext(struct control_call *call)
 	if (failure == 0 && call->newp != NULL)
 		failure = control_take(call, &configuration, sizeof configuration);
 	return failure != 0 ? failure : create(call, configuration.hooks);
-}
-
-int own_arenas_lookup(struct control_call *call)
-{
-	void *address;
-	unsigned id;
-	int failure = control_take(call, &address, sizeof address);
-
-	if (failure == 0)
-		failure = heap_arena_of(address, &id);
-	return failure != 0 ? failure : control_put(call, &id, sizeof id);
-}
-
-int own_utilization_query(struct control_call *call)
-{
-	struct utilization utilization;
-	void *address;
-
-	if (call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof utilization ||
-	    control_take(call, &address, sizeof address) != 0)
-		return EINVAL;
-	heap_utilization(address, &utilization);
-	return control_put(call, &utilization, sizeof utilization);
-}
-
-// Of each address: free objects, objects, bytes of its slab.
-int own_utilization_batch_query(struct control_call *call)
-{
-	size_t count = call->newlen / sizeof(void *), *to = call->oldp;
-	void *const *addresses = call->newp;
-
-	if (call->oldp == NULL || call->oldlenp == NULL || call->newp == NULL || count == 0 ||
-	    call->newlen != count * sizeof(void *) || *call->oldlenp != count * 3 * sizeof(size_t))
-		return EINVAL;
-	for (size_t i = 0; i < count; i++, to += 3) {
-		struct utilization utilization;
-
-		heap_utilization(addresses[i], &utilization);
-		to[0] = utilization.free_count;
-		to[1] = utilization.count;
-		to[2] = utilization.bytes;
-	}
-	return 0;
-}
-
-// jemalloc's batch_alloc_packet_t.
-struct batch {
-	void **objects;
-	size_t count, size;
-	int flags;
-};
-
-int own_batch_alloc(struct control_call *call)
-{
-	struct batch batch;
-	size_t made = 0;
-	int failure = call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof made ? EINVAL : 0;
-
-	if (failure == 0)
-		failure = control_take(call, &batch, sizeof batch);
-	if (failure != 0)
-		return failure;
-	while (made < batch.count && (batch.objects[made] = heap_mallocx(batch.size, batch.flags)) != NULL)
-		made++;
-	return control_put(call, &made, sizeof made);
 }

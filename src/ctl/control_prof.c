@@ -137,8 +137,8 @@ int read_prof_stats(struct control_call *call)
 	size_t size = class_size(call->index[0] + (call->argument & OF_LARGE ? SLAB_CLASSES : 1));
 	uint64_t count = 0;
 
-	for (uint32_t number = 1; number <= profile_tallies(); number++) {
-		struct tally *tally = profile_tally(number);
+	for (uint32_t number = 1; number <= tallies_last(); number++) {
+		struct tally *tally = tally_of(number);
 
 		if (tally_is_told(tally) && tally->size == size && !tally->retired)
 			count += atomic_load_explicit(call->argument & TOTAL ? &tally->total : &tally->live, memory_order_relaxed);

@@ -260,9 +260,9 @@ void *heap_alloc_sampled(struct arena *arena, size_t bytes, size_t align, bool *
 		object = marked ? marked_for_sample(size_class(bytes), tally) : run_for_sample(arena, bytes, align, tally, zeroed);
 
 	if (object != NULL) {
-		os_probe_alloc(object, bytes, profile_weighted_bytes(tally, bytes));
+		os_probe_alloc(object, bytes, tally_weighted_bytes(tally, bytes));
 	} else if (tally != 0)
-		profile_cancel(tally);
+		tally_cancel(tally);
 	profile_look(self, chunks_mapped_bytes());
 	return object;
 }

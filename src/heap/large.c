@@ -131,7 +131,7 @@ void large_note_freed(const struct run *run)
 	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
 	if (UNLIKELY(run->sample != 0)) {
 		os_probe_free((void *)run_start(run));
-		profile_freed(run->sample);
+		tally_freed(run->sample);
 		if (run->size_class == 0) // large_mark makes none
 			check_fence(run, "free");
 	}
@@ -297,7 +297,7 @@ unsigned large_unmark(void *object, const char *call)
 	if (UNLIKELY(tally == 0))
 		take(NULL, object, call);
 	os_probe_free(object);
-	profile_freed(tally);
+	tally_freed(tally);
 	word = (unsigned)arena_word(run->arena, run->size_class);
 	page_map_put_word(object, word);
 	return word;

@@ -49,7 +49,7 @@ static void *realloc_copy(void *object, size_t old_size, size_t size)
 static void resized(void *object, size_t new_size, uint32_t tally, bool done)
 {
 	if (done && tally != 0)
-		profile_freed(tally);
+		tally_freed(tally);
 	if (!done)
 		large_set_sample(object, tally);
 	else if (heap_is_sampled(new_size))

@@ -133,7 +133,7 @@ void *samples_alloc(struct arena *arena, unsigned class, uint32_t tally)
 static void tell_freed(uint32_t note)
 {
 	if (note != NO_TALLY)
-		profile_freed(note);
+		tally_freed(note);
 }
 
 // An explicit arena's objects all go home at once, lest a reset miss one.

@@ -66,8 +66,8 @@ void sampling_object(const struct vmag_cache *cache, const void *object)
 	self = &words.front->profile;
 	tally = profile_record(self, cache->object_bytes, VMAG_ARENA_CACHES + cache->id);
 	if (tally != 0 && !sampled_objects_add(object, tally))
-		profile_cancel(tally);
-	os_probe_alloc(object, cache->object_bytes, profile_weighted_bytes(tally, cache->object_bytes));
+		tally_cancel(tally);
+	os_probe_alloc(object, cache->object_bytes, tally_weighted_bytes(tally, cache->object_bytes));
 	profile_look(self, chunks_mapped_bytes());
 }
 
@@ -78,7 +78,7 @@ void sampling_object_freed(const void *object)
 	if (LIKELY(tally == 0))
 		return;
 	os_probe_free(object);
-	profile_freed(tally);
+	tally_freed(tally);
 }
 
 void sampling_object_moved(const void *from, const void *to)
@@ -88,12 +88,12 @@ void sampling_object_moved(const void *from, const void *to)
 
 	if (LIKELY(tally == 0))
 		return;
-	bytes = profile_tally(tally)->size;
+	bytes = tally_of(tally)->size;
 	os_probe_free(from);
 	if (to != NULL && sampled_objects_add(to, tally))
-		os_probe_alloc(to, bytes, profile_weighted_bytes(tally, bytes));
+		os_probe_alloc(to, bytes, tally_weighted_bytes(tally, bytes));
 	else
-		profile_freed(tally);
+		tally_freed(tally);
 }
 
 void tracing_stop(void)

@@ -26,7 +26,7 @@ static struct {
 	// Constant while there is a box.
 	int pid;
 	char path[PATH_BYTES];
-	// Under the profile's lock.
+	// Under the tallies' lock.
 	uint64_t stacks_end; // in the file
 	// Of whoever looks.
 	_Atomic bool looking;
@@ -148,7 +148,7 @@ static uint64_t add_stack(struct vmag_box *box, const struct stack *stack)
 	return offset;
 }
 
-static struct vmag_box_tally *tally_of(struct vmag_box *box, uint32_t number)
+static struct vmag_box_tally *entry_of(struct vmag_box *box, uint32_t number)
 {
 	return box != NULL && number <= box->tallies_most ? (struct vmag_box_tally *)at(box, box->tallies) + (number - 1) : NULL;
 }
@@ -156,7 +156,7 @@ static struct vmag_box_tally *tally_of(struct vmag_box *box, uint32_t number)
 void black_box_add(uint32_t number, struct stack *stack, const struct vmag_box_tally *tally)
 {
 	struct vmag_box *box = mine();
-	struct vmag_box_tally *entry = tally_of(box, number);
+	struct vmag_box_tally *entry = entry_of(box, number);
 
 	if (box == NULL)
 		return;
@@ -172,7 +172,7 @@ void black_box_add(uint32_t number, struct stack *stack, const struct vmag_box_t
 
 void black_box_count(uint32_t number, int live, int total)
 {
-	struct vmag_box_tally *entry = tally_of(mine(), number);
+	struct vmag_box_tally *entry = entry_of(mine(), number);
 
 	if (entry == NULL)
 		return;
@@ -183,7 +183,7 @@ void black_box_count(uint32_t number, int live, int total)
 
 void black_box_forget(uint32_t number)
 {
-	struct vmag_box_tally *entry = tally_of(mine(), number);
+	struct vmag_box_tally *entry = entry_of(mine(), number);
 
 	if (entry != NULL)
 		__atomic_store_n(&entry->stack, 0, __ATOMIC_RELEASE);

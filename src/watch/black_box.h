@@ -1,7 +1,7 @@
 // Black box: a shared mapping of a file in which counters and samples are written a second time (include/vmag/format.h).
 //
 // What the profile knows is private memory, which a fork copies exactly and cheaply; this is its mirror. Stacks and tallies are
-// added by whoever samples, under the profile's lock; counts follow each sampled allocation and free. The rest is written by
+// added by whoever samples, under the tallies' lock; counts follow each sampled allocation and free. The rest is written by
 // whoever comes by, four times a second. A child never writes into its parent's box, but makes one of its own when it has
 // allocated a little. A process that ends by exit() removes its box.
 //
@@ -23,7 +23,7 @@ bool black_box_begin(void);
 
 extern struct vmag_box *_Atomic black_box; // NULL: none
 
-// Adds a tally, or changes its counts, or forgets it. Under the profile's lock, but for the counts.
+// Adds a tally, or changes its counts, or forgets it. Under the tallies' lock, but for the counts.
 void black_box_add(uint32_t number, struct stack *stack, const struct vmag_box_tally *tally);
 void black_box_count(uint32_t number, int live, int total);
 void black_box_forget(uint32_t number);

@@ -14,6 +14,7 @@
 #include "util/real.h"
 #include "vmag/format.h"
 #include "watch/profile.h"
+#include "watch/sampled_threads.h"
 
 enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768 };
 
@@ -88,17 +89,17 @@ static bool is_something(const struct estimate *sum)
 
 static void write_threads(struct writer *out)
 {
-	for (uint32_t thread = 1; thread <= profile_threads(); thread++) {
+	for (uint32_t thread = 1; thread <= sampled_threads_last(); thread++) {
 		struct estimate sum = { 0 };
 
-		for (uint32_t number = 1; number <= profile_tallies(); number++)
-			if (tally_is_told(profile_tally(number)) && profile_tally(number)->thread == thread)
-				estimate_add(&sum, profile_tally(number));
+		for (uint32_t number = 1; number <= tallies_last(); number++)
+			if (tally_is_told(tally_of(number)) && tally_of(number)->thread == thread)
+				estimate_add(&sum, tally_of(number));
 		if (!is_something(&sum))
 			continue;
 		text_add(line(out), "  t%u: ", thread);
 		add_counts(line(out), &sum);
-		text_add(line(out), " %s\n", profile_thread_name(thread));
+		text_add(line(out), " %s\n", sampled_thread_name(thread));
 	}
 }
 
@@ -106,8 +107,8 @@ static void write_head(struct writer *out)
 {
 	struct estimate sum = { 0 };
 
-	for (uint32_t number = 1; number <= profile_tallies(); number++)
-		estimate_add(&sum, profile_tally(number));
+	for (uint32_t number = 1; number <= tallies_last(); number++)
+		estimate_add(&sum, tally_of(number));
 	text_add(line(out), "heap_v2/1\n  t*: ");
 	add_counts(line(out), &sum);
 	text_add(line(out), "\n");
@@ -117,10 +118,10 @@ static void write_head(struct writer *out)
 // The stack's tallies of one thread, which are neighbours; returns the first of the next thread.
 static uint32_t sum_of_thread(uint32_t number, struct estimate *sum)
 {
-	uint32_t thread = profile_tally(number)->thread;
+	uint32_t thread = tally_of(number)->thread;
 
-	for (; number != 0 && profile_tally(number)->thread == thread; number = profile_tally(number)->next_of_stack)
-		estimate_add(sum, profile_tally(number));
+	for (; number != 0 && tally_of(number)->thread == thread; number = tally_of(number)->next_of_stack)
+		estimate_add(sum, tally_of(number));
 	return number;
 }
 
@@ -128,8 +129,8 @@ static struct estimate sum_of_stack(const struct stack *stack)
 {
 	struct estimate sum = { 0 };
 
-	for (uint32_t number = stack->first_tally; number != 0; number = profile_tally(number)->next_of_stack)
-		estimate_add(&sum, profile_tally(number));
+	for (uint32_t number = stack->first_tally; number != 0; number = tally_of(number)->next_of_stack)
+		estimate_add(&sum, tally_of(number));
 	return sum;
 }
 
@@ -143,7 +144,7 @@ static void write_stack(struct writer *out, const struct stack *stack, const str
 	text_add(line(out), "\n");
 	for (uint32_t number = stack->first_tally; number != 0;) {
 		struct estimate part = { 0 };
-		uint32_t thread = profile_tally(number)->thread;
+		uint32_t thread = tally_of(number)->thread;
 
 		number = sum_of_thread(number, &part);
 		if (!is_something(&part))
@@ -189,8 +190,8 @@ static void write_caches(struct writer *out)
 {
 	uint64_t seen[CACHES_MOST / 64] = { 0 };
 
-	for (uint32_t number = 1; number <= profile_tallies(); number++) {
-		const struct tally *tally = profile_tally(number);
+	for (uint32_t number = 1; number <= tallies_last(); number++) {
+		const struct tally *tally = tally_of(number);
 		unsigned id = tally_is_told(tally) ? tally->arena - (unsigned)VMAG_ARENA_CACHES : CACHES_MOST;
 
 		if (id >= CACHES_MOST || (seen[id / 64] >> id % 64 & 1) != 0)
@@ -214,8 +215,8 @@ static void write_samples(struct writer *out, struct stack *newest, uint32_t dum
 		if (stack->dump != dump)
 			continue;
 		place++;
-		for (uint32_t number = stack->first_tally; number != 0; number = profile_tally(number)->next_of_stack) {
-			const struct tally *tally = profile_tally(number);
+		for (uint32_t number = stack->first_tally; number != 0; number = tally_of(number)->next_of_stack) {
+			const struct tally *tally = tally_of(number);
 
 			text_add(line(out), "%u %u %u %zu %u %zu %zu\n", place, tally->thread, tally->arena, (size_t)tally->size,
 				 tally->lg_sample, (size_t)atomic_load(&tally->live), (size_t)atomic_load(&tally->total));

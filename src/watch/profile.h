@@ -1,13 +1,12 @@
-// Profile: which allocations are sampled, and what is known of them.
+// Profile: which allocations are sampled, and with which stack.
 //
 // Bytes are a line on which points are thrown at random, R = 2^lg_sample bytes apart on average (a Poisson process). An
 // allocation of S bytes is sampled when a point falls into it: with probability p = 1 − e^(−S/R), whatever came before.
 // So n sampled allocations of S bytes stand for n/p allocations and n·S/p bytes, with variances n·(1−p)/p² and S² times
-// that. Kept are integers, n by (stack, size, thread, arena, rate): a tally. Weights are applied when they are written
+// that. Kept are integers, n by (stack, size, thread, arena, rate): a tally (watch/tally.h). Weights are applied when they are written
 // (docs/decisions/0010-sampling.md).
 //
-// A thread counts its bytes while sampling is on (heap/sampled.h). A tally is never freed while one of
-// its objects lives; the object's run holds its number.
+// A thread counts its bytes while sampling is on (heap/sampled.h).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -19,8 +18,9 @@
 #include "os/stack.h"
 #include "util/bits.h"
 #include "watch/stacks.h"
+#include "watch/tally.h"
 
-enum { PROFILE_NAME_BYTES = 32, PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 62 };
+enum { PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 62 };
 
 // Read by anyone, changed by the functions below or before a second thread exists.
 struct profile_settings {
@@ -67,13 +67,6 @@ static inline bool profile_is_hit(struct profile_thread *self, int64_t until[PRO
 // Takes locks, may call the operating system.
 uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned arena);
 
-// What an object of that tally stands for, in bytes; of `bytes` itself when it is 0.
-uint64_t profile_weighted_bytes(uint32_t tally, size_t bytes);
-
-// The object was freed; or it never came into being.
-void profile_freed(uint32_t tally);
-void profile_cancel(uint32_t tally);
-
 // Dumps that are due now: by interval, or because `mapped` bytes are a new peak. No lock is held.
 void profile_look(struct profile_thread *self, size_t mapped);
 
@@ -85,11 +78,11 @@ void profile_reset(unsigned lg_sample);
 // The thread ends.
 void profile_thread_end(struct profile_thread *self);
 
-// The thread's name for dumps, copied and cut to PROFILE_NAME_BYTES − 1; "" when it has none.
+// The thread's name for dumps, copied and cut to THREAD_NAME_BYTES − 1; "" when it has none.
 void profile_name(struct profile_thread *self, const char *name);
 const char *profile_name_of(const struct profile_thread *self);
 
-// Writes heap_v2 text (watch/heap_v2.h) into a new file of that name; NULL: <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
+// Writes heap_v2 text (watch/dump.h) into a new file of that name; NULL: <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
 int profile_dump(const char *path);
 
 // Called in place of our unwinder, with room for `most` return addresses, innermost first; and after a dump, with its path.
@@ -101,35 +94,6 @@ extern profile_dumped *_Atomic profile_dumped_hook;       // NULL: none
 // At exit: the final dump <prefix>.<pid>.<n>.f.heap and the line about leaks, where they were asked for. Whether that line was told.
 bool profile_final(void);
 
-// What was recorded, for the writers.
-struct tally {
-	// Constant while it is in use. Each has a cache line of its own, for they are threads' own.
-	_Alignas(CACHE_LINE) struct stack *stack;
-	uint64_t size; // bytes that the program may use
-	uint32_t thread;
-	uint16_t arena;
-	uint8_t lg_sample;
-	bool retired; // forgotten, but objects of it live
-	uint64_t weighted; // bytes that one stands for
-	uint32_t next;     // of the same hash
-	// Atomic; the first is written under the lock, after all else of the tally that it leads to.
-	_Atomic uint32_t next_of_stack; // those of a thread one after the other
-	_Atomic uint64_t live, total;
-};
-
-// What tallies stand for.
-struct estimate {
-	double live_objects, live_bytes, total_objects, total_bytes;
-};
-
-uint32_t profile_tallies(void);      // their numbers are 1 … this
-struct tally *profile_tally(uint32_t number);
-
-// Whether anything was counted in it. Before that, what else it has may just be written, for it is used again after a reset.
-bool tally_is_told(const struct tally *tally);
-void estimate_add(struct estimate *sum, const struct tally *tally);
-uint32_t profile_threads(void);
-const char *profile_thread_name(uint32_t thread);
 uint64_t profile_lost(void); // samples for which there was no memory
 
 // Tells a black box that was just made what is known. What other threads free meanwhile may be counted once too often.
@@ -138,10 +102,6 @@ void profile_tell_box(void);
 // Tells readers in other processes where all this is.
 struct vmag_root;
 void profile_tell(struct vmag_root *root);
-
-// For its figures.
-struct mutex;
-struct mutex *profile_mutex(void);
 
 void profile_fork_prepare(void);
 void profile_fork_done(bool child);

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "os/mutex.h"
-#include "watch/profile.h"
+#include "watch/tally.h"
 
 enum { LG_LISTS = 12 };
 
@@ -124,7 +124,7 @@ bool sampled_objects_add(const void *object, uint32_t tally)
 		return false;
 	before = sampled_objects_take(object);
 	if (before != 0)
-		profile_freed(before);
+		tally_freed(before);
 	*sampled = (struct sampled){ NULL, object, tally };
 	add(sampled);
 	return true;
@@ -138,7 +138,7 @@ static uint32_t take_of_arena(list *from, unsigned arena)
 
 	mutex_lock(&table.lock);
 	sampled = atomic_load_explicit(from, memory_order_relaxed);
-	for (; sampled != NULL && profile_tally(sampled->tally)->arena != arena; sampled = sampled->next)
+	for (; sampled != NULL && tally_of(sampled->tally)->arena != arena; sampled = sampled->next)
 		before = sampled;
 	if (sampled != NULL)
 		sampled = take_after(from, before);
@@ -155,7 +155,7 @@ void sampled_objects_end(unsigned arena)
 		return;
 	for (size_t i = 0; i < (size_t)1 << LG_LISTS; i++)
 		while (atomic_load_explicit(&lists[i], memory_order_relaxed) != NULL && (tally = take_of_arena(&lists[i], arena)) != 0)
-			profile_freed(tally);
+			tally_freed(tally);
 }
 
 void sampled_objects_fork_prepare(void)

@@ -19,7 +19,7 @@ struct stack {
 	uint64_t hash;
 	uint32_t number; // 1, 2, 3 …; 0: the stack without frames
 	uint32_t depth;
-	// Of the profile, under its lock; the first may be read without.
+	// Of the tallies, under their lock; the first may be read without.
 	_Atomic uint32_t first_tally;
 	uint32_t boxed; // where it is in the black box; 0: not there
 	// Of whoever has the right to dump.

@@ -42,7 +42,7 @@ __attribute__((noinline)) static void work_once(struct worker *worker, unsigned 
 
     known_stacks_find(worker->stacks, (uintptr_t)__builtin_frame_address(0), at % 2 ? OS_UNWIND_TABLES : OS_UNWIND_FRAMES);
     if (worker->kept[at] != 0) {
-        profile_freed(worker->kept[at]);
+        tally_freed(worker->kept[at]);
         trace_freed(&worker->tracer, worker->objects[at]);
         sampled_objects_take(worker->objects[at]);
     }
@@ -89,8 +89,8 @@ static void look(unsigned round) {
     pthread_rwlock_unlock(&no_events);
     snprintf(path, sizeof path, "%s.heap", folder);
     CHECK_EQ(profile_dump(path), 0);
-    for (uint32_t number = 1; number <= profile_tallies(); number++)
-        estimate_add(&sum, profile_tally(number));
+    for (uint32_t number = 1; number <= tallies_last(); number++)
+        estimate_add(&sum, tally_of(number));
     opened = dlopen("libresolv.so.2", RTLD_NOW);
     os_modules_change();
     if (opened != NULL)

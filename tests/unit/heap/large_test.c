@@ -119,7 +119,7 @@ static void marked_without_fence(struct arena *arena) {
     CHECK(object != NULL && tally != 0);
     large_mark(object, tally);
     large_note_freed(page_map_run(object)); // as when its arena is reset
-    CHECK_EQ(atomic_load(&profile_tally(tally)->live), 0);
+    CHECK_EQ(atomic_load(&tally_of(tally)->live), 0);
     page_map_run(object)->sample = 0;
     large_free(object, "free");
 }

@@ -6,6 +6,7 @@
 
 #include "unit.h"
 #include "watch/profile.h"
+#include "watch/sampled_threads.h"
 
 static struct profile_thread self;
 static int64_t until[PROFILE_LINES];
@@ -51,13 +52,13 @@ static void tallies_are_by_key(void) {
         again = first, first = profile_record(&self, 48, 0);
     CHECK_NE(first, 0);
     CHECK_EQ(first, again);
-    CHECK_EQ(profile_tally(first)->live, 2);
+    CHECK_EQ(tally_of(first)->live, 2);
     other = profile_record(&self, 64, 0);
     CHECK_NE(other, first);
-    profile_freed(first);
-    CHECK_EQ(profile_tally(first)->live, 1);
-    CHECK_EQ(profile_tally(first)->total, 2);
-    CHECK_GT(profile_tally(first)->stack->depth, 1);
+    tally_freed(first);
+    CHECK_EQ(tally_of(first)->live, 1);
+    CHECK_EQ(tally_of(first)->total, 2);
+    CHECK_GT(tally_of(first)->stack->depth, 1);
 }
 
 static void estimates_are_weighted(void) {
@@ -75,18 +76,18 @@ static void reset_forgets(void) {
     struct estimate sum = { 0 };
 
     profile_reset(19);
-    estimate_add(&sum, profile_tally(held));
+    estimate_add(&sum, tally_of(held));
     CHECK(sum.total_objects == 0);
     CHECK_EQ(profile_settings.lg_sample, 19);
     after = profile_record(&self, 96, 0);
     CHECK_NE(after, held);
-    profile_freed(held);
-    profile_freed(after);
-    uint32_t known = profile_tallies();
+    tally_freed(held);
+    tally_freed(after);
+    uint32_t known = tallies_last();
     profile_reset(19);
     for (uint32_t i = 0; i < known; i++)
         CHECK_NE(profile_record(&self, 1024 + 16 * i, 1), 0);
-    CHECK_LE(profile_tallies(), known + 3); // the retired ones of the test before live for ever
+    CHECK_LE(tallies_last(), known + 3); // the retired ones of the test before live for ever
 }
 
 static _Atomic bool stop;
@@ -101,13 +102,13 @@ static void *samples_and_frees(void *argument) {
         uint32_t *at = &held[turn % 8];
 
         if (*at != 0)
-            profile_freed(*at);
+            tally_freed(*at);
         *at = turn % 3 == 0 ? 0 : profile_record(&own, 16 + turn % 5 * 16, 0);
-        CHECK(*at == 0 || (profile_tally(*at)->size == 16 + turn % 5 * 16 && profile_tally(*at)->thread == own.thread));
+        CHECK(*at == 0 || (tally_of(*at)->size == 16 + turn % 5 * 16 && tally_of(*at)->thread == own.thread));
     }
     for (int i = 0; i < 8; i++)
         if (held[i] != 0)
-            profile_freed(held[i]);
+            tally_freed(held[i]);
     profile_thread_end(&own);
     return NULL;
 }
@@ -118,8 +119,8 @@ static void counts_survive_resets(void) {
     uint64_t before = 0, after = 0;
 
     profile_reset(19);
-    for (uint32_t number = 1; number <= profile_tallies(); number++)
-        before += profile_tally(number)->live;
+    for (uint32_t number = 1; number <= tallies_last(); number++)
+        before += tally_of(number)->live;
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, samples_and_frees, NULL);
     for (int i = 0; i < 20000; i++)
@@ -127,14 +128,14 @@ static void counts_survive_resets(void) {
     stop = true;
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    for (uint32_t number = 1; number <= profile_tallies(); number++)
-        after += profile_tally(number)->live;
+    for (uint32_t number = 1; number <= tallies_last(); number++)
+        after += tally_of(number)->live;
     CHECK_EQ(before, after);
 }
 
 static void names_are_cut(void) {
     profile_name(&self, "a name that is much longer than there is room for in the table");
-    CHECK_EQ(strlen(profile_name_of(&self)), PROFILE_NAME_BYTES - 1);
+    CHECK_EQ(strlen(profile_name_of(&self)), THREAD_NAME_BYTES - 1);
 }
 
 int main(void) {
