@@ -8,24 +8,9 @@
 #include <vmag/vmem.h>
 
 #include "../nomem/window.h"
-#include "check.h"
+#include "../support/balanced.h"
 
 enum { OBJECTS = 400 };
-
-static int balance;
-
-static int construct(void *object, void *argument, int flags) {
-    (void)argument, (void)flags;
-    *(void **)object = object;
-    balance++;
-    return 0;
-}
-
-static void destruct(void *object, void *argument) {
-    (void)argument;
-    CHECK(*(void **)object == object);
-    balance--;
-}
 
 static void *objects[OBJECTS];
 

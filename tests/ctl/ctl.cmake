@@ -1,7 +1,7 @@
 # ctl.*: jemalloc's controls and its report.
 # SPDX-License-Identifier: BSD-2-Clause
 foreach(kind shared static)
-  vmag_test_program(ctl_values_${kind} ctl/values.c LIBRARIES vmag$<$<STREQUAL:${kind},static>:_static>)
+  vmag_test_program(ctl_values_${kind} ctl/values.c ctl/values_statistics.c ctl/values_made.c ctl/values_profiler.c LIBRARIES vmag$<$<STREQUAL:${kind},static>:_static>)
   target_include_directories(ctl_values_${kind} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   vmag_test(ctl.values.${kind} quick 60 ctl_values_${kind})
 endforeach()

@@ -3,26 +3,20 @@
 // once, belongs to one thread at a time and is in no other cache; destroying finds what all processors hold; and hundreds of
 // threads hold no more than the processors do.
 // SPDX-License-Identifier: BSD-2-Clause
-#include "../check.h"
+#include "interruptions.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <vmag/cache.h>
 
-#ifndef sigev_notify_thread_id // glibc has the field, not the name
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
-enum { SECONDS = 2, THREADS = 4, HELD = 40, HOP_EVERY = 3000, NANOSECONDS_A_SIGNAL = 20000, SHORT_CACHES = 100, WAITING = 512 };
+enum { SECONDS = 2, THREADS = 4, HELD = 40, HOP_EVERY = 3000, SHORT_CACHES = 100, WAITING = 512 };
 
 struct object {
     _Atomic int owned; // changed not atomically, lest most signals come there
@@ -75,25 +69,6 @@ static void put_back(struct object *object) {
 static void on_signal(int number) {
     (void)number;
     atomic_fetch_add_explicit(&signals_seen, 1, memory_order_relaxed);
-}
-
-static timer_t storm_begin(void) {
-    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
-    struct itimerspec period = { { 0, NANOSECONDS_A_SIGNAL }, { 0, NANOSECONDS_A_SIGNAL } };
-    timer_t timer;
-
-    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    CHECK_EQ(timer_settime(timer, 0, &period, NULL), 0);
-    return timer;
-}
-
-static void hop(unsigned to) {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(to, &set);
-    sched_setaffinity(0, sizeof set, &set); // refused where the processor is not ours
 }
 
 static void churn(unsigned long step) {

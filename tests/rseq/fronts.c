@@ -5,13 +5,12 @@
 // after malloc_trim, nothing when nobody did anything for a while, and hundreds of threads that wait hold no more than the
 // processors' fronts do, a quarter of what fronts of threads hold at most.
 // SPDX-License-Identifier: BSD-2-Clause
-#include "../check.h"
 #include "../support/pattern.h"
+#include "interruptions.h"
 
 #include <jemalloc/jemalloc.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,14 +58,6 @@ static void drop(struct object *object) {
         return;
     pattern_verify(object->bytes, object->size, (uintptr_t)object);
     free(object);
-}
-
-static void hop(unsigned to) {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(to, &set);
-    sched_setaffinity(0, sizeof set, &set);
 }
 
 static void churn(uint64_t *state) {

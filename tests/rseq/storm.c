@@ -9,6 +9,7 @@
 // a doubled object is noticed when it is taken or in the count at the end, a lost one in the count. Control: the same with an area
 // that the kernel does not know, where nothing is restarted, must go wrong.
 // SPDX-License-Identifier: BSD-2-Clause
+#include "interruptions.h"
 #include "os/rseq.h"
 #include "unit.h"
 
@@ -17,17 +18,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#ifndef sigev_notify_thread_id // glibc has the field, not the name
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
 enum { SECONDS = 1, ATTEMPTS = 8, THREADS = 4, STACKS_MOST = 64, SLOTS = 64, OBJECTS_EACH = 32, CARRIED = 8 };
 enum { OWN = 1, HOMEWARD, STACKS };
-enum { NANOSECONDS_A_SIGNAL = 20000, HOP_EVERY = 5000 };
+enum { HOP_EVERY = 5000 };
 
 struct processor {
     int64_t number; // before the tops
@@ -132,27 +128,12 @@ static void on_signal(int number) {
     errno = saved;
 }
 
-static timer_t storm_begin(void) {
-    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
-    struct itimerspec period = { { 0, NANOSECONDS_A_SIGNAL }, { 0, NANOSECONDS_A_SIGNAL } };
-    timer_t timer;
-
-    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    CHECK_EQ(timer_settime(timer, 0, &period, NULL), 0);
-    return timer;
-}
-
 // An area that nobody registered: the number is true in it, but no sequence is restarted.
 static __thread uint32_t unknown_area[8] __attribute__((aligned(32)));
 static bool unknown;
 
-static void hop(unsigned to) {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(to, &set);
-    sched_setaffinity(0, sizeof set, &set); // refused where the processor is not ours
+static void hop_known(unsigned to) {
+    hop(to);
     if (unknown)
         unknown_area[RSEQ_CPU_ID / 4] = (uint32_t)sched_getcpu();
 }
@@ -164,7 +145,7 @@ static void hop_with_some(unsigned to) {
 
     while (count < CARRIED && take(HOMEWARD, &carried[count]))
         count++;
-    hop(to);
+    hop_known(to);
     while (count > 0)
         put_back(carried[--count]);
 }
@@ -174,7 +155,7 @@ static void *work(void *argument) {
     timer_t timer;
     long done = 0;
 
-    hop(self % cpus);
+    hop_known(self % cpus);
     timer = storm_begin();
 
     for (; !over; done++) {

@@ -6,6 +6,7 @@
 #include <vmag/cache.h>
 #include <vmag/vmem.h>
 
+#include "support/balanced.h"
 #include "unit.h"
 
 enum { OBJECTS = 300, CACHES = 40 };
@@ -30,21 +31,6 @@ void *__wrap_base_alloc(size_t size) {
 
 void *__wrap_base_alloc_table(size_t size) {
     return fails() ? NULL : __real_base_alloc_table(size);
-}
-
-static _Atomic int balance;
-
-static int construct(void *object, void *argument, int flags) {
-    (void)argument, (void)flags;
-    *(void **)object = object;
-    balance++;
-    return 0;
-}
-
-static void destruct(void *object, void *argument) {
-    (void)argument;
-    CHECK(*(void **)object == object);
-    balance--;
 }
 
 static enum vmag_move_answer move(void *from, void *to, size_t size, void *argument) {
