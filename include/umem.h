@@ -1,6 +1,7 @@
 /* umem.h: libumem's interface, served by vmag. Programs written for libumem compile and run unchanged.
  *
- * What is the same, better and absent: docs/umem.md. Link with -lvmag, or with -lumem against the alias.
+ * What is the same, better and absent: docs/umem.md, umem_alloc(3). Link with -lvmag, or with -lumem against the alias. Sizes are bytes. All
+ * functions may be called by any thread. Object caches are those of "Magazines and Vmem" (USENIX 2001), section 2.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef _UMEM_H
 #define _UMEM_H
@@ -46,15 +47,21 @@ typedef int umem_constructor_t(void *object, void *argument, int flags); /* 0: c
 typedef void umem_destructor_t(void *object, void *argument);
 typedef void umem_reclaim_t(void *argument);
 
-/* NULL and errno: EINVAL an argument, ENOMEM sizes that overflow, EAGAIN no memory. `source` NULL: the heap. */
+/*
+ * Objects of `size` bytes at multiples of `align` (0: 8, or 16 from 16 bytes on), kept constructed between uses. Slabs come from `source`, NULL: the
+ * heap. The functions may be NULL and get `argument`; the name is copied.
+ * NULL and errno: EINVAL an argument, ENOMEM sizes that overflow, EAGAIN no memory.
+ */
 extern umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, umem_constructor_t *constructor,
 				       umem_destructor_t *destructor, umem_reclaim_t *reclaim, void *argument,
 				       vmem_t *source, int flags);
+/* Destructs what is cached, and ends the cache, which nobody uses any more. Objects that were not freed are told on stderr. */
 extern void umem_cache_destroy(umem_cache_t *cache);
+/* A constructed object, the caller's until it is freed in that state. No memory: NULL, or what UMEM_NOFAIL says. NULL may be freed. */
 extern void *umem_cache_alloc(umem_cache_t *cache, int flags);
 extern void umem_cache_free(umem_cache_t *cache, void *object);
 
-/* Gives back what caches do not need. */
+/* Gives back what caches do not need, at most once in UMEM_OPTIONS=reap_interval seconds (10). */
 extern void umem_reap(void);
 
 /* While debugging: about one allocation in `mean` fails from now on; 1: all, 0: none. */

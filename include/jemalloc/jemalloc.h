@@ -81,16 +81,22 @@ JEMALLOC_EXPORT void *memalign(size_t alignment, size_t size) JEMALLOC_CXX_THROW
 JEMALLOC_EXPORT void *valloc(size_t size) JEMALLOC_CXX_THROW JEMALLOC_ATTR(malloc);
 JEMALLOC_EXPORT size_t malloc_usable_size(void *object) JEMALLOC_CXX_THROW;
 
-/* size 0 is taken as 1. NULL: no memory. A flag that names no arena or cache ends the process with a report. */
+/*
+ * Bytes, alignment and zeroes as the flags say, of the arena and through the cache that they name; a flag that names none ends the process with a report.
+ * Size 0 is taken as 1. NULL, errno ENOMEM: no memory; rallocx then leaves the object as it was.
+ */
 JEMALLOC_EXPORT void *mallocx(size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(malloc) JEMALLOC_ALLOC_SIZE(1);
 JEMALLOC_EXPORT void *rallocx(void *object, size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ALLOC_SIZE(2);
+/* In place only, to size + extra or as near as it goes; returns the bytes that can be used now. */
 JEMALLOC_EXPORT size_t xallocx(void *object, size_t size, size_t extra, int flags) JEMALLOC_NOTHROW;
+/* The bytes that can be used, of an object; of one that mallocx would return, 0: there can be none. */
 JEMALLOC_EXPORT size_t sallocx(const void *object, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(pure);
+JEMALLOC_EXPORT size_t nallocx(size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(pure);
+/* `size`: from what was asked for to what can be used; another one ends the process with a report. */
 JEMALLOC_EXPORT void dallocx(void *object, int flags) JEMALLOC_NOTHROW;
 JEMALLOC_EXPORT void sdallocx(void *object, size_t size, int flags) JEMALLOC_NOTHROW;
-JEMALLOC_EXPORT size_t nallocx(size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(pure);
 
-/* Controls (vmag-controls(7)) and the report. */
+/* Controls (vmag-controls(7)) and the report. 0, or ENOENT, EPERM, EINVAL, EFAULT, EAGAIN as jemalloc has it; errno is kept. */
 JEMALLOC_EXPORT int mallctl(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen) JEMALLOC_NOTHROW;
 JEMALLOC_EXPORT int mallctlnametomib(const char *name, size_t *mibp, size_t *miblenp) JEMALLOC_NOTHROW;
 JEMALLOC_EXPORT int mallctlbymib(const size_t *mib, size_t miblen, void *oldp, size_t *oldlenp, void *newp,

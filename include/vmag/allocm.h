@@ -24,14 +24,18 @@ extern "C" {
 #define ALLOCM_ERR_NOT_MOVED 2
 
 /*
- * `*usable`, where `usable` is not NULL, becomes the bytes that can be used.
- * rallocm: to `size + extra` bytes if that can be done in place, else to at least `size`; with ALLOCM_NO_MOVE in place or
- * not at all (ALLOCM_ERR_NOT_MOVED). On failure the object is as before.
+ * Sizes are bytes. `*usable`, where `usable` is not NULL, becomes those that can be used. The result is ALLOCM_SUCCESS, or why not; on failure all is as
+ * before. An object is the caller's until dallocm, free or dallocx.
  */
-int allocm(void **object, size_t *usable, size_t size, int flags);
+int allocm(void **object, size_t *usable, size_t size, int flags); /* ALLOCM_ERR_OOM */
+
+/* To `size + extra` bytes if that can be done in place, else to at least `size`; with ALLOCM_NO_MOVE in place or not at all (ALLOCM_ERR_NOT_MOVED). */
 int rallocm(void **object, size_t *usable, size_t size, size_t extra, int flags);
-int sallocm(const void *object, size_t *usable, int flags);
-int dallocm(void *object, int flags);
+
+int sallocm(const void *object, size_t *usable, int flags); /* always succeeds */
+int dallocm(void *object, int flags);                       /* likewise */
+
+/* What allocm with that size and these flags could be used for, allocating nothing; ALLOCM_ERR_OOM: there can be no such object. */
 int nallocm(size_t *usable, size_t size, int flags);
 
 #ifdef __cplusplus

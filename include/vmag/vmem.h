@@ -1,4 +1,4 @@
-// vmem arenas: sets of integers (addresses, ports, ids, file offsets) from which segments are allocated.
+// vmem arenas: sets of integers (addresses, ports, ids, file offsets) from which segments are allocated (2001, §4).
 //
 // The interface is that of Bonwick and Adams, "Magazines and Vmem" (USENIX 2001), Figure 4.3; man 3 vmem explains it. An
 // arena begins as a span [base, base + size), or empty; spans are added by the program or imported from a source on demand.
