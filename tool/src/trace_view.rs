@@ -4,17 +4,19 @@
 //! addresses are used and by whom, the second draws (trace_map.rs).
 //! SPDX-License-Identifier: BSD-2-Clause
 
+mod sums;
+
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
-use crate::live::{Live, LiveTable};
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, callers};
-use crate::trace::{Event, Kind, Named, Trace};
-use crate::trace_map::{Blocks, Drawing};
+use crate::trace::Trace;
+use crate::trace_map::Drawing;
 pub use crate::trace_map::{Map, OTHER_SITES};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+pub use sums::HeapCaches;
+use sums::{StackSum, Sums};
 
 /// Columns of the time line and of the picture.
 pub const COLUMNS: usize = 800;
@@ -172,18 +174,6 @@ pub fn column_of(time: u64, duration: u64) -> usize {
     ((u128::from(time) * COLUMNS as u128 / u128::from(duration)) as usize).min(COLUMNS - 1)
 }
 
-/// What the allocations of one stack came to.
-#[derive(Debug, Clone, Default)]
-struct StackSum {
-    number: u32,
-    live_bytes: u64,
-    live_objects: u64,
-    all_bytes: u64,
-    all_objects: u64,
-    /// Live bytes at the end of each column, added up: who holds much for long.
-    weight: f64,
-}
-
 fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
     let exact = |objects: u64, bytes: u64| Estimate {
         objects: objects as f64,
@@ -246,245 +236,6 @@ pub fn chief_sites(heap: &HeapView, weights: &[f64]) -> (Vec<Vec<Frame>>, Vec<u8
         .map(|(_, (_, index, _))| heap.named.stacks[*index].clone())
         .collect();
     (sites, (0..weights.len()).map(place).collect())
-}
-
-/// Which event of a cache stands for memory of the heap: as if malloc and free had been called.
-pub struct HeapCaches(FxHashMap<u32, bool>);
-
-impl HeapCaches {
-    pub fn new(trace: &Trace) -> HeapCaches {
-        HeapCaches(
-            trace
-                .facts
-                .caches
-                .iter()
-                .map(|(number, cache)| (*number, cache.bytes != 0))
-                .collect(),
-        )
-    }
-
-    pub fn has(&self, number: u32) -> bool {
-        self.0.get(&number).copied().unwrap_or(false)
-    }
-}
-
-/// The first pass.
-struct Sums {
-    duration: u64,
-    live: LiveTable,
-    live_bytes: u64,
-    classes: FxHashMap<u64, SizeClass>,
-    blocks: Blocks,
-    heap_caches: HeapCaches,
-    caches: FxHashMap<u32, Source>,
-    arenas: FxHashMap<u32, Source>,
-    /// By number.
-    stacks: Vec<StackSum>,
-    column: usize,
-    summary: Summary,
-}
-
-impl Sums {
-    fn new(trace: &Trace) -> Sums {
-        Sums {
-            duration: trace.duration_ns,
-            live: LiveTable::new(trace.duration_ns),
-            live_bytes: 0,
-            classes: FxHashMap::default(),
-            blocks: Blocks::default(),
-            heap_caches: HeapCaches::new(trace),
-            caches: FxHashMap::default(),
-            arenas: FxHashMap::default(),
-            stacks: Vec::new(),
-            column: 0,
-            summary: Summary {
-                lifetimes: vec![0; LIFETIMES],
-                event_line: vec![0; COLUMNS],
-                ..Summary::default()
-            },
-        }
-    }
-
-    fn take(&mut self, event: &Event) {
-        let column = column_of(event.time, self.duration);
-        while self.column < column {
-            self.end_column();
-        }
-        self.summary.event_line[column] += 1;
-        match event.kind {
-            Kind::Alloc => {
-                self.summary.allocations += 1;
-                self.allocated(event, false);
-            }
-            Kind::Free => self.freed(event),
-            Kind::Resize => {
-                self.summary.resizes += 1;
-                if let Some(old) = self.live.remove(event.address) {
-                    self.gone(&old);
-                }
-                self.allocated(event, false);
-            }
-            Kind::CacheAlloc | Kind::ArenaAlloc => self.source_event(event, true),
-            Kind::CacheFree | Kind::ArenaFree => self.source_event(event, false),
-        }
-        if self.live_bytes > self.summary.peak_live_bytes {
-            self.summary.peak_live_bytes = self.live_bytes;
-            self.summary.peak_seconds = event.time as f64 / 1e9;
-        }
-    }
-
-    fn source_event(&mut self, event: &Event, allocates: bool) {
-        let is_cache = matches!(event.kind, Kind::CacheAlloc | Kind::CacheFree);
-        let sources = if is_cache { &mut self.caches } else { &mut self.arenas };
-        let source = sources.entry(event.number).or_default();
-        let amount = if is_cache { 1 } else { event.size as i64 };
-        if allocates {
-            source.allocations += 1;
-            source.live += amount;
-            source.peak_live = source.peak_live.max(source.live);
-        } else {
-            source.frees += 1;
-            source.live -= amount;
-        }
-        if !is_cache || !self.heap_caches.has(event.number) {
-            return;
-        }
-        if allocates {
-            self.allocated(event, true);
-        } else if let Some(old) = self.live.remove(event.address) {
-            self.gone(&old);
-        }
-    }
-
-    fn end_column(&mut self) {
-        self.summary.live_line.push(self.live_bytes);
-        self.column += 1;
-        for stack in &mut self.stacks {
-            stack.weight += stack.live_bytes as f64;
-        }
-    }
-
-    fn stack(&mut self, number: u32) -> Option<&mut StackSum> {
-        const MOST: usize = 1 << 21;
-        let index = number as usize;
-        if number == 0 || index >= MOST {
-            return None;
-        }
-        if self.stacks.len() <= index {
-            self.stacks.resize(index + 1, StackSum::default());
-        }
-        Some(&mut self.stacks[index])
-    }
-
-    fn allocated(&mut self, event: &Event, of_cache: bool) {
-        let object = Live {
-            size: event.size,
-            born: event.time,
-            stack: event.stack,
-            of_cache,
-        };
-        // An address that is handed out again was freed while nobody looked.
-        if let Some(old) = self.live.insert(event.address, &object) {
-            self.gone(&old);
-        }
-        self.live_bytes += event.size;
-        self.blocks.add(event.address, event.size);
-        if let Some(stack) = self.stack(event.stack) {
-            stack.live_bytes += event.size;
-            stack.live_objects += 1;
-            stack.all_bytes += event.size;
-            stack.all_objects += 1;
-        }
-        if of_cache {
-            return;
-        }
-        self.summary.allocated_bytes += event.size;
-        let class = self.classes.entry(event.size).or_default();
-        class.allocations += 1;
-        class.live_at_end += 1;
-        class.peak_live = class.peak_live.max(class.live_at_end);
-    }
-
-    fn gone(&mut self, object: &Live) {
-        self.live_bytes -= object.size;
-        if let Some(stack) = self.stack(object.stack) {
-            stack.live_bytes -= object.size;
-            stack.live_objects -= 1;
-        }
-        if object.of_cache {
-            return;
-        }
-        let class = self.classes.entry(object.size).or_default();
-        class.frees += 1;
-        class.live_at_end -= 1;
-    }
-
-    fn freed(&mut self, event: &Event) {
-        self.summary.frees += 1;
-        let Some(object) = self.live.remove(event.address) else {
-            self.summary.unknown_frees += 1;
-            return;
-        };
-        self.gone(&object);
-        let lifetime = event.time.saturating_sub(object.born).max(1).ilog2() as usize;
-        self.summary.lifetimes[lifetime.min(LIFETIMES - 1)] += 1;
-    }
-
-    fn finish(mut self, trace: &Trace) -> (Summary, Vec<StackSum>) {
-        while self.column < COLUMNS {
-            self.end_column();
-        }
-        let mut classes: Vec<SizeClass> = self
-            .classes
-            .into_iter()
-            .map(|(bytes, class)| SizeClass { bytes, ..class })
-            .collect();
-        classes.sort_by_key(|class| class.bytes);
-        let summary = Summary {
-            pid: trace.pid,
-            file_bytes: trace.bytes,
-            seconds: trace.duration_ns as f64 / 1e9,
-            events: self.summary.event_line.iter().sum(),
-            threads: trace.threads,
-            live_bytes_at_end: self.live_bytes,
-            live_objects_at_end: self.live.len() as u64,
-            oldest_events_missing: trace.is_cut,
-            has_stacks: trace.has_stacks,
-            classes,
-            caches: named(self.caches, &trace.facts.caches, "cache"),
-            arenas: named(self.arenas, &trace.facts.arenas, "arena"),
-            ..self.summary
-        };
-        let number = |(number, sum): (usize, StackSum)| StackSum {
-            number: number as u32,
-            ..sum
-        };
-        let stacks = self
-            .stacks
-            .into_iter()
-            .enumerate()
-            .map(number)
-            .filter(|sum| sum.all_objects > 0);
-        (summary, stacks.collect())
-    }
-}
-
-fn named(sources: FxHashMap<u32, Source>, names: &HashMap<u32, Named>, kind: &str) -> Vec<Source> {
-    let name = |number: u32| {
-        names
-            .get(&number)
-            .map_or(format!("{kind} {number}"), |named| named.name.clone())
-    };
-    let mut all: Vec<Source> = sources
-        .into_iter()
-        .map(|(number, source)| Source {
-            number,
-            name: name(number),
-            ..source
-        })
-        .collect();
-    all.sort_by_key(|source| source.number);
-    all
 }
 
 #[cfg(test)]

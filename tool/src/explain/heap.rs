@@ -136,17 +136,27 @@ impl Heap {
             .extend(used.map(|entry| (entry[0], entry[0] + entry[1], Row::Base)));
     }
 
-    /// The rounds of all magazines of a slab, whoever holds them.
-    fn count_rounds(&mut self, run: u64) {
-        let Some(slab) = self.slab(run) else { return };
+    /// The rounds of each magazine of a slab of magazines, whoever holds it.
+    fn magazines_in(&mut self, run: u64) -> Vec<Vec<u64>> {
+        let Some(slab) = self.slab(run) else {
+            return Vec::new();
+        };
         let Some(bytes) = self.memory.bytes(slab.start, slab.shape.slab_bytes as usize) else {
-            return;
+            return Vec::new();
         };
         let size = slab.shape.size as usize;
-        for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
+        let rounds = |index: u64| {
             let magazine = &bytes[index as usize * size..][..size];
-            let address = slab.start + index * slab.shape.size;
-            let rounds: Vec<u64> = self.magazines.rounds(address, magazine).collect();
+            self.magazines
+                .rounds(slab.start + index * slab.shape.size, magazine)
+                .collect()
+        };
+        let used = (0..slab.shape.buffers).filter(|index| !slab.is_free(*index));
+        used.map(rounds).collect()
+    }
+
+    fn count_rounds(&mut self, run: u64) {
+        for rounds in self.magazines_in(run) {
             if let Some(first) = rounds.first() {
                 self.enter_round(*first, rounds.len() as u64);
             }

@@ -117,7 +117,7 @@ impl Heap {
         let mut rounds: HashSet<u64> = self.ahead().into_iter().collect();
         for magazines in found.iter().filter(|found| found.word == 0) {
             if self.owner(magazines.run) == Row::Magazines {
-                self.add_rounds(magazines.run, &mut rounds);
+                rounds.extend(self.magazines_in(magazines.run).into_iter().flatten());
             }
         }
         let slabs = found.iter().filter(|found| self.is_slab_word(found.word));
@@ -150,19 +150,6 @@ impl Heap {
             }
         }
         all
-    }
-
-    /// The objects in all magazines of a slab of magazines.
-    fn add_rounds(&mut self, run: u64, rounds: &mut HashSet<u64>) {
-        let Some(slab) = self.slab(run) else { return };
-        let Some(bytes) = self.memory.bytes(slab.start, slab.shape.slab_bytes as usize) else {
-            return;
-        };
-        let size = slab.shape.size as usize;
-        for index in (0..slab.shape.buffers).filter(|index| !slab.is_free(*index)) {
-            let magazine = &bytes[index as usize * size..][..size];
-            rounds.extend(self.magazines.rounds(slab.start + index * slab.shape.size, magazine));
-        }
     }
 }
 
