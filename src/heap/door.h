@@ -16,13 +16,13 @@
 #include "heap/front.h"
 
 enum door {
-	DOOR_COUNT = 1,   // exact counters of the thread
-	DOOR_TRACE = 4,   // the event trace
-	DOOR_CPU = 8,     // fronts of processors serve
-	DOOR_GUARD = 16,  // debugging of every object
+	DOOR_COUNT = 1,    // exact counters of the thread
+	DOOR_TRACE = 4,    // the event trace
+	DOOR_CPU = 8,      // fronts of processors serve
+	DOOR_GUARD = 16,   // debugging of every object
 	DOOR_NOCACHE = 32, // the thread wants no magazines
-	DOOR_PEAK = 128,  // the most that the counters differed by
-	DOOR_FILL = 64,   // objects are filled: options junk, zero
+	DOOR_FILL = 64,    // objects are filled: options junk, zero
+	DOOR_PEAK = 128,   // the most that the counters differed by
 };
 
 // Of this thread, from its next operation on.

@@ -12,12 +12,13 @@
 #include "heap/own_runs.h"
 
 enum {
-	SAMPLES = 8,               // rounds looked at of a full magazine
-	FREES_OF_A_RUN = 3,        // visits to the depot to free, none to allocate, that tell that a heap is being taken down
+	SAMPLES = 8,        // rounds looked at of a full magazine
+	MISSES_A_GIFT = 48, // at least between two times that a front gives all away: each class in use has then come back for what it needs
+	// A heap that is being taken down.
+	FREES_OF_A_RUN = 3,         // visits to the depot to free, none to allocate, that tell
 	LEAST_TAKEN_DOWN = 4 << 20, // bytes of a heap of which it matters
-	MISSES_A_GIFT = 48,        // at least between two times that a front gives all away: each class in use has then come back for what it needs
-	LEAST_AFTER_A_RUN = 8,     // rounds of a magazine that is smaller then
-	LG_LEFT_PROPORTION = 3,    // and of the objects that are left
+	LEAST_AFTER_A_RUN = 8,      // rounds of the next magazine at least,
+	LG_LEFT_PROPORTION = 3,     // and as many as this part of the objects that are left
 };
 
 // Objects that nobody has touched lately are on their way to the cache before the program writes to them.
