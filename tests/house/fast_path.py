@@ -1,6 +1,7 @@
 # Counts the instructions of one hit of malloc, free, free_sized and realloc of NULL with callgrind, and reads which they are with objdump.
 # `fast_path.py PROGRAM LIBRARY GOLDEN [--update]`.  The difference of a run with 2000 calls and one with 1000 leaves hits only:
-# neither start-up nor misses.  Counts must not pass the bars nor the golden file's (written by --update when they fall).
+# neither start-up nor misses.  Counts must not pass the bars nor the golden file's (written by --update when they fall).  malloc asks for the next
+# object's line in order to write: who asks to read it fetches it twice where another processor had it.
 # SPDX-License-Identifier: BSD-2-Clause
 import collections
 import os
@@ -16,6 +17,7 @@ CALLS = 1000
 SIZES = (16, 64, 512, 1024)
 BARS = {"malloc": 15, "free": 15, "free_sized": 12, "realloc": 17}
 PAIRS = (("malloc", "free"), ("malloc", "free_sized"), ("realloc", "free"))  # as fast_path.c numbers them
+ASKED = {"malloc": ["prefetchw"], "realloc": ["prefetchw"]}
 FORBIDDEN = re.compile(r"^(call|lock|div|idiv|push|pop|enter|leave|xchg|mfence)|%rsp")
 
 
@@ -97,6 +99,9 @@ def measure(program, library, folder):
                 counts[name, size] = sum(executed[name].values()) // CALLS
                 faults += [f"{name}({size}): {address:x}: {text[address]}" for address in sorted(executed[name])
                            if FORBIDDEN.search(text.get(address, "call of unknown"))]
+                asked = [text[address].split()[0] for address in sorted(executed[name]) if text[address].startswith("prefetch")]
+                if asked != ASKED.get(name, []):
+                    faults.append(f"{name}({size}) asks for lines by {asked}, {ASKED.get(name, [])} expected")
     return counts, faults
 
 
