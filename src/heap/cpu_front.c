@@ -175,12 +175,6 @@ static struct magazine *fill(struct arena *arena, unsigned class, struct magazin
 	return empty;
 }
 
-static void prefetch_objects(const struct magazine *magazine)
-{
-	for (uint32_t i = magazine->rounds; i-- > 0;)
-		__builtin_prefetch(magazine->round[i], 1);
-}
-
 // A magazine with rounds for an empty one or NULL, from the depot or else from the slabs.
 static struct magazine *fetch_full(struct arena *arena, unsigned class, struct magazine *empty, struct wanted wanted)
 {
@@ -192,7 +186,7 @@ static struct magazine *fetch_full(struct arena *arena, unsigned class, struct m
 	if (full == NULL)
 		full = fill(arena, class, empty, wanted);
 	if (full != NULL)
-		prefetch_objects(full);
+		front_prefetch(arena, class, full);
 	return full;
 }
 

@@ -288,4 +288,5 @@ unsigned front_grown_rounds(unsigned class);
 unsigned front_first_batch(unsigned class);
 unsigned front_next_batch(unsigned batch, unsigned capacity);
 bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
+void front_prefetch(const struct arena *arena, unsigned class, const struct magazine *full); // objects that nobody has touched lately, before the program writes to them
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do

@@ -13,6 +13,7 @@
 enum {
 	LG_SLABS_A_DOUBLING = 5, // a slab is at most a 32nd of what its bin has, or as small as can be
 	NEIGHBOURS = 8,          // buffers that fill a cache line at least, whose bits are a byte of the bitmap
+	STRETCH = 8,             // buffers side by side that are taken as one
 };
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
@@ -73,33 +74,35 @@ static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr
 	slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
 }
 
-// Nobody has touched it lately: it is on its way to the cache before the program writes to it.
-static inline void *on_its_way(uintptr_t buffer)
+// Takes up to `count` of the buffers of one word of the bitmap, those of the bits from `from` to `to`, which are all it has. The first of the word lies at `first`.
+// The processor fetches them as they are used.
+static inline size_t take_stretch(uint64_t *word, unsigned from, unsigned to, uintptr_t first, size_t size, void **end, size_t count)
 {
-	__builtin_prefetch((void *)buffer, 1);
-	return (void *)buffer;
+	uintptr_t buffer = first + from * size;
+	size_t got = 0;
+
+	count = min_size(count, to - from);
+#pragma GCC unroll 4
+	for (; got < count; buffer += size)
+		end[-++got] = (void *)buffer;
+	*word = got == to - from ? 0 : *word >> (from + got) << (from + got);
+	return got;
 }
 
-// Takes up to `count` of the buffers that one word of the bitmap tells, the first of which lies at `first`. Where the free ones lie side by
-// side, as in a slab that was not used yet, their addresses are counted up and not looked for bit by bit. Returns how many.
+// The same of any bits. Where many free ones lie side by side, as in a slab that was not used yet, their addresses are counted up and not looked for bit by
+// bit. Others, which nobody has touched lately, are on their way to the cache before the program writes to them. Returns how many.
 static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, void **end, size_t count)
 {
 	uint64_t bits = *word, behind = bits + (bits & -bits);
+	unsigned from = bits == 0 ? 0 : first_bit(bits), to = behind == 0 ? 64 : first_bit(behind);
 	size_t got = 0;
 
-	if ((bits & behind) == 0 && bits != 0) {
-		unsigned from = first_bit(bits), to = behind == 0 ? 64 : first_bit(behind);
-		uintptr_t buffer = first + from * size;
-
-		count = min_size(count, to - from);
-#pragma GCC unroll 4
-		for (; got < count; buffer += size)
-			end[-++got] = on_its_way(buffer);
-		*word = got == to - from ? 0 : bits >> (from + got) << (from + got);
-		return got;
+	if ((bits & behind) == 0 && bits != 0 && to - from >= STRETCH)
+		return take_stretch(word, from, to, first, size, end, count);
+	for (; bits != 0 && got < count; bits &= bits - 1) {
+		end[-++got] = (void *)(first + first_bit(bits) * size);
+		__builtin_prefetch(end[-got], 1);
 	}
-	for (; bits != 0 && got < count; bits &= bits - 1)
-		end[-++got] = on_its_way(first + first_bit(bits) * size);
 	*word = bits;
 	return got;
 }
