@@ -12,7 +12,8 @@
 #include "util/bits.h"
 
 enum {
-	CHUNKS_A_LOOK = 32,                // chunks of objects until one is left to small pages again, to be looked at
+	CHUNKS_A_LOOK = 64,                // chunks of objects until one is left to small pages again, to be looked at; first
+	FIRST_LOOK = 31,                   // this one
 	DENSE_BYTES = CHUNK_BYTES / 8 * 5, // resident in it: from there on huge pages make little more resident
 	HUGE_LEAST = 4 * 1024 * 1024,      // active bytes from which on new chunks of a heap that grows fast will surely be filled
 	HUGE_SURE = 40 * 1024 * 1024,      // and of any: what is not used yet of a chunk is beyond notice
@@ -21,7 +22,7 @@ enum {
 };
 
 // Whether objects of a kind are written to all over, so that huge pages do not make more resident than small ones: as they were in the last chunk that
-// was left to small pages. One in 32 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
+// was left to small pages. One in 64 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
 static enum density density_of(struct looks *looks, uintptr_t start)
 {
 	uintptr_t before = atomic_exchange_explicit(&looks->at, 0, memory_order_relaxed);
@@ -32,7 +33,7 @@ static enum density density_of(struct looks *looks, uintptr_t start)
 		atomic_store_explicit(&looks->density, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES ? DENSE : SPARSE,
 				      memory_order_relaxed);
 	density = atomic_load_explicit(&looks->density, memory_order_relaxed);
-	if (density == DENSE && chunk % CHUNKS_A_LOOK != CHUNKS_A_LOOK - 1)
+	if (density == DENSE && chunk % CHUNKS_A_LOOK != FIRST_LOOK)
 		return DENSE;
 	atomic_store_explicit(&looks->at, start, memory_order_relaxed);
 	return density == DENSE ? DENSITY_UNKNOWN : density;
