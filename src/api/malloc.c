@@ -42,26 +42,19 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 		object = exchanged_malloc(size);
 	if (object == NULL)
 		object = traced_malloc(size);
-	if (object != NULL)
-		return object;
-	words.caller = NULL;
-	return heap_malloc(size);
-}
-
-static __attribute__((noinline)) void *malloc_hit(size_t size)
-{
-	words.caller = NULL;
-	return heap_malloc(size);
+	return object != NULL ? object : heap_malloc(size);
 }
 
 // Reached by a jump: the return address is that of the program's call.
 static __attribute__((noinline)) void free_slow(void *object)
 {
-	if (object == NULL || medium_keep(object) || front_free_outbound(object) || exchanged_free(object) || traced_free(object))
+	const void *outer;
+
+	if (object == NULL || medium_keep(object, __builtin_return_address(0)) || front_free_outbound(object) || exchanged_free(object) || traced_free(object))
 		return;
-	words.caller = __builtin_return_address(0);
+	outer = front_free_begins(__builtin_return_address(0));
 	heap_free(object, "free");
-	words.caller = NULL;
+	front_free_ends(outer);
 }
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
@@ -72,7 +65,7 @@ static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)
 
 CPU_FAST void *malloc_sampled(size_t size)
 {
-	return sampled_malloc(size, malloc_slow, malloc_hit);
+	return sampled_malloc(size, malloc_slow, heap_malloc);
 }
 
 CPU_FAST void *malloc_miss(size_t size)

@@ -8,12 +8,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static __attribute__((noinline)) void *mallocx_slow(size_t size)
-{
-	words.caller = NULL;
-	return heap_malloc(size);
-}
-
 CPU_FAST void *mallocx_miss(size_t size)
 {
 	void *object = NULL;
@@ -23,14 +17,15 @@ CPU_FAST void *mallocx_miss(size_t size)
 
 		object = counted_leads(top[-1]) ? counted_pop_last(size_class_small[size]) : NULL;
 	}
-	return LIKELY(object != NULL) ? object : mallocx_slow(size);
+	return LIKELY(object != NULL) ? object : heap_malloc(size);
 }
 
 static __attribute__((noinline)) void dallocx_slow(void *object)
 {
-	words.caller = __builtin_return_address(0);
+	const void *outer = front_free_begins(__builtin_return_address(0));
+
 	heap_dallocx(object, 0, "dallocx");
-	words.caller = NULL;
+	front_free_ends(outer);
 }
 
 CPU_FAST void dallocx_miss(void *object)

@@ -50,11 +50,13 @@ void door_open(enum door why)
 
 void doors_close(enum door why)
 {
+	fronts_end_gone();
 	fronts_close_words((uint8_t)why, 0);
 }
 
 void doors_open(enum door why)
 {
+	fronts_end_gone();
 	fronts_close_words(0, (uint8_t)why);
 }
 

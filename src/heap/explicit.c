@@ -105,6 +105,7 @@ static struct arena *begin_reset(unsigned id, unsigned threads)
 {
 	struct arena *arena = arena_of(id);
 
+	fronts_end_gone();
 	if (arena == NULL || !arena->is_explicit || fronts_hold(arena) || !arena_close(arena, threads))
 		return NULL;
 	if (words.front != NULL && words.front->arena == arena)

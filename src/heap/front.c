@@ -119,7 +119,7 @@ bool (*front_is_of_c_library)(const void *caller);
 // those of others. What is freed goes to its slab.
 static bool may_have_ended(void)
 {
-	return words.ended || (words.caller != NULL && front_is_of_c_library != NULL && front_is_of_c_library(words.caller));
+	return words.ended || (words.caller != NULL && front_may_be_c_library(words.caller));
 }
 
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
@@ -134,6 +134,7 @@ static COLD struct front *front_create(void)
 		return NULL;
 	}
 	front->words = &words;
+	front->thread = os_thread_in_process();
 	front->top = words.top;
 	front_move(front, arena, cpu_nowhere == NULL ? arena_common(arena) : arena);
 	fronts_join(front);
@@ -258,6 +259,17 @@ void front_look(struct front *front)
 		reclaim_look(front->common, now);
 }
 
+// Of one that is in no list any more and holds nothing.
+static void end(struct front *front)
+{
+	front_forget_capacities(front);
+	trace_thread_end(&front->tracer);
+	profile_thread_end(&front->profile);
+	count_guest(front, -1u);
+	arena_unbind(front->arena);
+	base_free(front, sizeof *front);
+}
+
 // The hook at a thread's end.
 void front_end(void *value)
 {
@@ -270,22 +282,32 @@ void front_end(void *value)
 	common = front->common;
 	front_enter(front);
 	front_flush(front);
-	front_forget_capacities(front);
 	front_close_words(front);
-	trace_thread_end(&front->tracer);
-	profile_thread_end(&front->profile);
 	words.ended = true;
 	words.door = 0;
 	words.way = 0;
 	words.front = NULL;
 	fronts_leave(front);
-	count_guest(front, -1u);
-	arena_unbind(arena);
-	base_free(front, sizeof *front);
+	end(front);
 	if (common != arena)
 		reclaim_expect(common, 0);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
 	reclaim_thread_ended(os_thread_is_first());
+}
+
+// Such a thread made its front in the last round of its hooks, or ended by the system's call alone. The rounds that were ahead are gone with its
+// words; of one that was ended in the middle of its slow path nobody knows what its magazines hold.
+void fronts_end_gone(void)
+{
+	struct front *front;
+
+	while ((front = fronts_take_gone()) != NULL) {
+		front->words = NULL;
+		front->top = front->kept;
+		if (front->inside == 0)
+			front_flush(front);
+		end(front);
+	}
 }
 
 void front_destroy_cache(struct front *front)

@@ -28,7 +28,7 @@ struct front_words {
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for fronts of processors alone (heap/cpu_fast.h): the tops of its
 		      // processor, or of the one it was on last; else 0
-	const void *caller; // of the free that misses; NULL: none does
+	const void *caller; // of the free that misses; NULL: none does (front_free_begins)
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open
 };
@@ -96,6 +96,7 @@ struct front {
 	struct arena *common; // of all other classes, perhaps with all threads
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
+	int thread; // its number (os_thread_is_gone)
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts
 	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
@@ -141,8 +142,32 @@ extern void *const front_closed_magazine[3] HIDDEN;
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);
 
-// Whether the C library's code is there, which also frees what it keeps of a thread after the thread's hooks have run. NULL: not known.
+// Whether the C library's code is there, which also frees what it keeps of a thread after the thread's hooks have run. NULL: not known yet.
 extern bool (*front_is_of_c_library)(const void *caller) HIDDEN;
+
+static inline bool front_may_be_c_library(const void *caller)
+{
+	return front_is_of_c_library == NULL || front_is_of_c_library(caller);
+}
+
+// Around what a free does when it misses: who called. Where one free lies within another, as when a hook of the program's frees, the C library's
+// caller stays, whichever it is: all that goes on within may be at the thread's end, or under the C library's locks. Returns who was there before.
+static inline const void *front_free_begins(const void *caller)
+{
+	const void *outer = words.caller;
+
+	if (LIKELY(outer == NULL) || !front_may_be_c_library(outer))
+		words.caller = caller;
+	return outer;
+}
+
+static inline void front_free_ends(const void *outer)
+{
+	words.caller = outer;
+}
+
+// Ends the fronts of threads that are gone and did not come by front_end, before anybody reaches for their words, which went with their stacks.
+void fronts_end_gone(void);
 
 // A front that is no thread's, for an arena; and its end. NULL: no memory.
 struct front *front_create_cache(struct arena *arena);

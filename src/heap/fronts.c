@@ -8,6 +8,7 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "os/mutex.h"
+#include "os/thread.h"
 #include "util/thread.h"
 #include "vmag/format.h"
 #include "watch/profile.h"
@@ -34,9 +35,9 @@ void fronts_join(struct front *front)
 	mutex_unlock(&fronts.lock);
 }
 
-void fronts_leave(struct front *front)
+// Under the lock.
+static void take_out(struct front *front)
 {
-	mutex_lock(&fronts.lock);
 	if (front->prev != NULL)
 		front->prev->next = front->next;
 	else
@@ -44,7 +45,28 @@ void fronts_leave(struct front *front)
 	if (front->next != NULL)
 		front->next->prev = front->prev;
 	fronts.count--;
+}
+
+void fronts_leave(struct front *front)
+{
+	mutex_lock(&fronts.lock);
+	take_out(front);
 	mutex_unlock(&fronts.lock);
+}
+
+// In a child that was made without fork's handlers all other threads are gone, but nobody knows what they were at.
+struct front *fronts_take_gone(void)
+{
+	struct front *front;
+
+	mutex_lock(&fronts.lock);
+	front = os_process_is_own() ? fronts.first : NULL;
+	while (front != NULL && !os_thread_is_gone(front->thread))
+		front = front->next;
+	if (front != NULL)
+		take_out(front);
+	mutex_unlock(&fronts.lock);
+	return front;
 }
 
 bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument)
@@ -224,10 +246,12 @@ void fronts_fork_done(bool child)
 	struct front *own = words.front;
 
 	if (child) {
+		os_process_begins();
 		fronts.first = own;
 		fronts.count = own != NULL;
 		if (own != NULL) {
 			own->next = own->prev = NULL;
+			own->thread = os_thread_in_process();
 			atomic_store(&own->arena->threads, 1);
 			atomic_store(&own->common->guests, own->common != own->arena);
 			atomic_store(&own->common->front_bytes, 0);

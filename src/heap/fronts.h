@@ -16,6 +16,9 @@ struct vmag_root;
 void fronts_join(struct front *front);
 void fronts_leave(struct front *front);
 
+// Takes out one whose thread is gone and never came by front_end. NULL: there is none.
+struct front *fronts_take_gone(void);
+
 // Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.
 bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument);
 

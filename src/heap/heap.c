@@ -76,6 +76,7 @@ static COLD bool make_ready(void)
 		return false;
 	magazines_init();
 	caches_init(heap_trim, reclaim_expect_bytes, sampling_object_moved);
+	os_process_begins();
 	os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 	take_umem_options();
 	if (options.heap_source[0] != '\0')

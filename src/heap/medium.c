@@ -67,8 +67,9 @@ void *medium_at_hand(size_t size)
 }
 
 // It counts as a miss, but costs less, and looks are rarer.
-static __attribute__((noinline)) void look(struct front *front)
+static __attribute__((noinline)) void look(struct front *front, const void *caller)
 {
+	const void *outer = front_free_begins(caller);
 	int saved = errno;
 
 	if (front->own_again != 0 && !kept_may(front->arena)) // as of now
@@ -77,14 +78,15 @@ static __attribute__((noinline)) void look(struct front *front)
 		own_runs_tell(front);
 	front_look(front);
 	errno = saved;
+	front_free_ends(outer);
 }
 
-static inline bool note_kept(struct front *front)
+static inline bool note_kept(struct front *front, const void *caller)
 {
 	enum { KEPT_A_LOOK = 64 };
 
 	if (UNLIKELY(++front->misses % KEPT_A_LOOK == 0))
-		look(front);
+		look(front, caller);
 	return true;
 }
 
@@ -105,8 +107,9 @@ static inline bool push_marked(struct front *front, void *object)
 }
 
 // By the arena, where the front has no room for it; or it is a sample.
-static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object)
+static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object, const void *caller)
 {
+	const void *outer = front_free_begins(caller);
 	struct run *run = page_map_known_run(object);
 	int saved = errno;
 	bool kept = true;
@@ -116,18 +119,19 @@ static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *o
 	else if (!push_marked(front, object)) {
 		kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
 		if (kept)
-			note_kept(front);
+			note_kept(front, caller);
 	}
 	errno = saved;
+	front_free_ends(outer);
 	return kept;
 }
 
-static inline __attribute__((always_inline)) bool keep(struct front *front, void *object)
+static inline __attribute__((always_inline)) bool keep(struct front *front, void *object, const void *caller)
 {
-	return LIKELY(own_runs_free(front, object)) ? note_kept(front) : keep_in_arena(front, object);
+	return LIKELY(own_runs_free(front, object)) ? note_kept(front, caller) : keep_in_arena(front, object, caller);
 }
 
-static __attribute__((noinline)) bool keep_counted(struct front *front, void *object)
+static __attribute__((noinline)) bool keep_counted(struct front *front, void *object, const void *caller)
 {
 	const struct run *run = page_map_known_run(object);
 	size_t bytes;
@@ -135,17 +139,17 @@ static __attribute__((noinline)) bool keep_counted(struct front *front, void *ob
 	if (!only_counts(front) || !own_runs_fits(run, object))
 		return false;
 	bytes = run->bytes;
-	if (!keep(front, object))
+	if (!keep(front, object, caller))
 		return false;
 	front->freed += bytes;
 	return true;
 }
 
-bool medium_keep_own(void *object)
+bool medium_keep_own(void *object, const void *caller)
 {
 	struct front *front = words.front;
 
 	if (UNLIKELY(door_is_closed(front)))
-		return keep_counted(front, object);
-	return keep(front, object);
+		return keep_counted(front, object, caller);
+	return keep(front, object, caller);
 }

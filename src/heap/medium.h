@@ -11,13 +11,12 @@
 void *medium_at_hand(size_t size);
 
 // The other way round: a large object of this thread's arena. False: it is another one, or the slow path is to do it.
-bool medium_keep_own(void *object);
-static inline __attribute__((always_inline)) bool medium_keep(void *object)
+bool medium_keep_own(void *object, const void *caller);
+static inline __attribute__((always_inline)) bool medium_keep(void *object, const void *caller)
 {
 	if (LIKELY(page_map_word(object) != words.word) || UNLIKELY(words.front == NULL))
 		return false;
-	words.caller = __builtin_return_address(0); // always inline: of the caller
-	return medium_keep_own(object);
+	return medium_keep_own(object, caller);
 }
 
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.

@@ -264,6 +264,7 @@ bool sleepers_step(uint64_t now_ms)
 	if (now_ms - looked_at < LOOK_MS) // whoever has worked since then is seen at the next look
 		return true;
 	looked_at = now_ms;
+	fronts_end_gone();
 	pass.now_ms = now_ms;
 	pass.waits = false;
 	while (fronts_find(look, &pass))

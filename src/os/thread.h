@@ -15,6 +15,15 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 // unnoticed, so nothing that must not outlive the thread may be left to it.
 bool os_thread_exit_value(enum os_thread_end who, void *value);
 
+// The process in which the heap began, or its child by fork: as of now. Whether this is still that one: not in a child that shares its memory (vfork)
+// or was made without fork's handlers.
+void os_process_begins(void);
+bool os_process_is_own(void);
+
+// This thread's number there, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.
+int os_thread_in_process(void);
+bool os_thread_is_gone(int number);
+
 // Whether this is the thread in which the process began, or forked; and whether that one has ended, and all others but this one.
 bool os_thread_is_first(void);
 bool os_thread_is_last(void);

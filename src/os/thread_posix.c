@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "os/thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -26,6 +27,33 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value))
 bool os_thread_exit_value(enum os_thread_end who, void *value)
 {
 	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
+}
+
+static pid_t process;
+
+void os_process_begins(void)
+{
+	process = getpid();
+}
+
+bool os_process_is_own(void)
+{
+	return getpid() == process;
+}
+
+int os_thread_in_process(void)
+{
+	return os_process_is_own() ? (int)syscall(SYS_gettid) : 0;
+}
+
+// A signal of none: the system only looks whether it could be sent.
+bool os_thread_is_gone(int number)
+{
+	int saved = errno;
+	bool gone = number != 0 && syscall(SYS_tgkill, process, number, 0) != 0 && errno == ESRCH;
+
+	errno = saved;
+	return gone;
 }
 
 bool os_thread_is_first(void)

@@ -60,6 +60,12 @@ vmag_test(life.thread_memory quick 60 life_thread_memory)
 vmag_test(life.thread_memory.sampled quick 60 life_thread_memory)
 set_tests_properties(life.thread_memory.sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:12,prof_final:false")
 
+vmag_test_program(life_unseen_ends life/unseen_ends.c LIBRARIES vmag)
+foreach(background true false)
+  vmag_test(life.unseen_ends.background_${background} quick 60 life_unseen_ends ${CMAKE_CURRENT_BINARY_DIR}/unseen_${background})
+  set_tests_properties(life.unseen_ends.background_${background} PROPERTIES ENVIRONMENT "VMAG_CONF=background_thread:${background}")
+endforeach()
+
 vmag_test_program(life_no_keys life/no_keys.c)
 vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 
