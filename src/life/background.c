@@ -21,6 +21,7 @@
 #include "heap/front.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
+#include "os/pages.h"
 #include "os/thread.h"
 
 enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000 };
@@ -28,8 +29,10 @@ enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000 };
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
 static struct {
-	uintptr_t start, end;
+	uintptr_t inside, start, end;
 } c_library[2];
+
+static size_t thread_local_bytes; // of all objects at load, which the C library takes from a thread's stack
 
 static sigset_t programs_mask; // of a thread that started the background thread
 
@@ -44,32 +47,6 @@ static bool in_c_library(const void *caller)
 	return false;
 }
 
-struct search {
-	uintptr_t inside;
-	int index;
-};
-
-static int find_object(struct dl_phdr_info *info, size_t size, void *argument)
-{
-	struct search *search = argument;
-	uintptr_t start = UINTPTR_MAX, end = 0;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-
-		if (header->p_type != PT_LOAD)
-			continue;
-		start = info->dlpi_addr + header->p_vaddr < start ? info->dlpi_addr + header->p_vaddr : start;
-		end = info->dlpi_addr + header->p_vaddr + header->p_memsz > end ? info->dlpi_addr + header->p_vaddr + header->p_memsz : end;
-	}
-	if (search->inside < start || search->inside >= end)
-		return 0;
-	c_library[search->index].start = start;
-	c_library[search->index].end = end;
-	return 1;
-}
-
 extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 
 // By a function that no program has one of its own of, as some have of pthread_create.
@@ -79,13 +56,35 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 #define IN_C_LIBRARY pthread_create
 #endif
 
-static void find_c_library(void)
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
-	struct search library = { (uintptr_t)IN_C_LIBRARY, 0 }, loader = { (uintptr_t)&__libc_stack_end, 1 };
+	uintptr_t start = UINTPTR_MAX, end = 0;
 
-	dl_iterate_phdr(find_object, &library);
-	if (loader.inside != 0)
-		dl_iterate_phdr(find_object, &loader);
+	(void)size, (void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t first = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type == PT_TLS)
+			thread_local_bytes += header->p_memsz + header->p_align;
+		if (header->p_type != PT_LOAD)
+			continue;
+		start = first < start ? first : start;
+		end = first + header->p_memsz > end ? first + header->p_memsz : end;
+	}
+	for (int i = 0; i < 2; i++)
+		if (c_library[i].inside >= start && c_library[i].inside < end) {
+			c_library[i].start = start;
+			c_library[i].end = end;
+		}
+	return 0;
+}
+
+static void look_at_objects(void)
+{
+	c_library[0].inside = (uintptr_t)IN_C_LIBRARY;
+	c_library[1].inside = (uintptr_t)&__libc_stack_end; // 0: there is none
+	dl_iterate_phdr(look_at_object, NULL);
 }
 
 // When to look next whether the program has a thread: soon after one of them ended, ever more rarely then. This thread's own.
@@ -180,6 +179,7 @@ static bool start(const void *caller)
 	pthread_attr_t attributes;
 	pthread_t thread;
 	sigset_t all, before;
+	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
 	if (in_c_library(caller) || getpid() != process)
@@ -189,8 +189,8 @@ static bool start(const void *caller)
 	programs_mask = before;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0)
-		pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + STACK_BYTES);
+	if (pthread_attr_setstacksize(&attributes, stack_bytes) != 0)
+		pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + stack_bytes);
 	failure = pthread_create(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -201,7 +201,7 @@ static bool start(const void *caller)
 
 void background_allow(void)
 {
-	find_c_library();
+	look_at_objects();
 	front_is_of_c_library = in_c_library;
 	process = getpid();
 	reclaim_start_thread = start;

@@ -66,6 +66,13 @@ foreach(background true false)
   set_tests_properties(life.unseen_ends.background_${background} PROPERTIES ENVIRONMENT "VMAG_CONF=background_thread:${background}")
 endforeach()
 
+foreach(kib 230 246 300)
+  vmag_test_program(life_stack_of_background_${kib} life/stack_of_background.c LIBRARIES vmag)
+  target_compile_definitions(life_stack_of_background_${kib} PRIVATE MEMORY_BYTES=${kib}*1024)
+  vmag_test(life.stack_of_background.${kib} quick 60 life_stack_of_background_${kib})
+  set_tests_properties(life.stack_of_background.${kib} PROPERTIES ENVIRONMENT "VMAG_CONF=sleeper_ms:100")
+endforeach()
+
 vmag_test_program(life_no_keys life/no_keys.c)
 vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 
