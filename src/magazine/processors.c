@@ -134,7 +134,7 @@ static struct processor *processor_here(void)
 	int number = rseq_number();
 	struct processor *processor;
 
-	if (UNLIKELY(number < 0))
+	if (UNLIKELY((unsigned)number >= processors.numbers)) // none, or one that the system did not tell of (containers show what they like)
 		return NULL;
 	processor = processor_of((unsigned)number);
 	return LIKELY(processor != NULL) ? processor : make((unsigned)number);
