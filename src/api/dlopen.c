@@ -13,6 +13,7 @@
 
 #include "conf/options.h"
 #include "heap/heap.h"
+#include "life/background.h"
 #include "os/module.h"
 #include "os/stack.h"
 
@@ -37,16 +38,20 @@ static void *real(void *_Atomic *found, const char *name)
 }
 
 // Where there is none, the program shall not find the error of who looked.
+static void *look_up(void *where, const char *name)
+{
+	void *function = dlsym(where, name);
+
+	if (function == NULL)
+		dlerror();
+	return function;
+}
+
 __attribute__((constructor)) static void ask_loader(void)
 {
-	void *find;
-
-	if (!heap_ready() || options.prof_unwinder != OS_UNWIND_TABLES)
-		return;
-	find = dlsym(RTLD_DEFAULT, "_dl_find_object");
-	if (find == NULL)
-		dlerror();
-	os_modules_ask_loader(find);
+	background_create_by(look_up(RTLD_NEXT, "pthread_create"));
+	if (heap_ready() && options.prof_unwinder == OS_UNWIND_TABLES)
+		os_modules_ask_loader(look_up(RTLD_DEFAULT, "_dl_find_object"));
 }
 
 // By path and as it is, so that it does not matter who asks.

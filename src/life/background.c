@@ -39,6 +39,9 @@ static sigset_t programs_mask; // of a thread that started the background thread
 // A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
 static pid_t process;
 
+typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
+static create_function *c_librarys; // pthread_create (background_create_by)
+
 static bool in_c_library(const void *caller)
 {
 	for (int i = 0; i < 2; i++)
@@ -53,7 +56,7 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 #ifdef __GLIBC__
 #define IN_C_LIBRARY gnu_get_libc_version
 #else
-#define IN_C_LIBRARY pthread_create
+#define IN_C_LIBRARY __libc_current_sigrtmin
 #endif
 
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
@@ -191,12 +194,17 @@ static bool start(const void *caller)
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	if (pthread_attr_setstacksize(&attributes, stack_bytes) != 0)
 		pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + stack_bytes);
-	failure = pthread_create(&thread, &attributes, work, NULL);
+	failure = (c_librarys != NULL ? c_librarys : pthread_create)(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure != 0)
 		reclaim_start_thread = NULL; // no threads to be had here: not tried again
 	return failure == 0;
+}
+
+void background_create_by(void *function)
+{
+	*(void **)&c_librarys = function;
 }
 
 void background_allow(void)

@@ -8,5 +8,9 @@
 // From now on the thread may be started.
 void background_allow(void);
 
+// The C library's pthread_create, NULL: by that name. For a program, or a library before this one, may have one of its own, and allocate in it under
+// locks of its own.
+void background_create_by(void *pthread_create);
+
 // The parent's thread does not exist in the child.
 void background_fork_child(void);

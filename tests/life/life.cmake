@@ -73,6 +73,9 @@ foreach(kib 230 246 300)
   set_tests_properties(life.stack_of_background.${kib} PROPERTIES ENVIRONMENT "VMAG_CONF=sleeper_ms:100")
 endforeach()
 
+vmag_test_program(life_own_pthread_create life/own_pthread_create.c LIBRARIES vmag)
+vmag_test(life.own_pthread_create quick 60 life_own_pthread_create)
+
 vmag_test_program(life_no_keys life/no_keys.c)
 vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 
