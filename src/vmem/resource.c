@@ -116,8 +116,7 @@ static void release(void *arena_, uintptr_t start, size_t size)
 {
 	struct vmag_vmem *arena = arena_;
 
-	if (arena->release != NULL)
-		arena->release(arena->source, (void *)start, size);
+	arena->release(arena->source, (void *)start, size);
 }
 
 static bool is_span(uintptr_t start, size_t size, size_t quantum)
@@ -166,7 +165,7 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 	vmem_init(&arena->segments, arena->name, lg_floor(quantum), VMEM_INSTANTFIT, RANK_RESOURCE);
 	unit = source == NULL ? quantum : max_size(quantum, (size_t)1 << source->segments.lg_quantum);
 	if (import_ != NULL)
-		vmem_import_from(&arena->segments, arena, import, release, unit, quantum);
+		vmem_import_from(&arena->segments, arena, import, release_ != NULL ? release : NULL, unit, quantum);
 	arena->lg_quantum = lg_floor(quantum);
 	arena->import = import_;
 	arena->release = release_;

@@ -200,11 +200,17 @@ static inline void become_free(struct vmem_segment *segment, enum vmem_kind kind
 	segment->dirty = kind == VMEM_DIRTY ? segment->size : 0;
 }
 
-// True when the free, clean segment is all of an imported span.
-static inline bool is_whole_import(const struct vmem_segment *segment)
+// Whether a span, all of it free, goes back to its source: where nobody takes it back it stays.
+static inline bool is_returnable(const struct vmem *arena, const struct vmem_segment *span)
+{
+	return span->imported && arena->release != NULL;
+}
+
+// True when the free, clean segment is all of such a span.
+static inline bool is_whole_import(const struct vmem *arena, const struct vmem_segment *segment)
 {
 	return segment->kind == VMEM_CLEAN && segment->prev == segment->next && segment->prev->type == SEGMENT_SPAN &&
-	       segment->prev->imported;
+	       is_returnable(arena, segment->prev);
 }
 
 // A free segment behind `before`, on no list yet.

@@ -129,7 +129,7 @@ static COLD struct vmem_piece import_and_take(struct vmem *arena, size_t size, c
 	struct vmem_piece piece = none;
 	size_t span_size = import_size(arena, size, constraint);
 	uintptr_t start = span_size == 0 ? 0 : arena->import(arena->source, span_size, flags);
-	bool superfluous = true;
+	bool superfluous = arena->release != NULL;
 
 	if (start == 0)
 		return piece;
@@ -137,7 +137,7 @@ static COLD struct vmem_piece import_and_take(struct vmem *arena, size_t size, c
 		struct vmem_segment *span = vmem_span_insert(arena, start, span_size, true);
 
 		piece = thorough ? take_as_asked(arena, size, constraint, policy) : take(arena, size, policy, false);
-		superfluous = span->next->next == span && span->next->type == SEGMENT_FREE;
+		superfluous = is_returnable(arena, span) && span->next->next == span && span->next->type == SEGMENT_FREE;
 		if (superfluous) {
 			list_remove(arena, span->next);
 			vmem_span_remove(arena, span, span->next);
@@ -260,7 +260,7 @@ bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vm
 	hash_remove(arena, at);
 	become_free(segment, kind);
 	vmem_coalesce(arena, segment);
-	if (is_whole_import(segment)) {
+	if (is_whole_import(arena, segment)) {
 		returned = segment->start;
 		returned_size = segment->size;
 		vmem_span_remove(arena, segment->prev, segment);
@@ -335,13 +335,13 @@ uintptr_t vmem_span_around(struct vmem *arena, uintptr_t address, size_t *size)
 	return start;
 }
 
-static bool is_unused_import(const struct vmem_segment *span)
+static bool is_unused_import(const struct vmem *arena, const struct vmem_segment *span)
 {
 	const struct vmem_segment *at = span->next;
 
 	while (at->type == SEGMENT_FREE)
 		at = at->next;
-	return at == span && span->imported;
+	return at == span && is_returnable(arena, span);
 }
 
 // Takes one such span out. 0: there is none.
@@ -350,7 +350,7 @@ static uintptr_t take_unused_import(struct vmem *arena, size_t *size)
 	struct vmem_segment *span = arena->spans, *segment;
 	uintptr_t start;
 
-	while (span != NULL && !is_unused_import(span))
+	while (span != NULL && !is_unused_import(arena, span))
 		span = span->list_next;
 	if (span == NULL)
 		return 0;
@@ -394,7 +394,7 @@ size_t vmem_largest(struct vmem *arena)
 	return largest;
 }
 
-// Takes the first span out with all its segments. True: it was imported and nothing of it is allocated.
+// Takes the first span out with all its segments. True: it goes back to its source, for nothing of it is allocated.
 static bool span_dissolve(struct vmem *arena, struct vmem_segment *span)
 {
 	bool is_free = true;
@@ -406,7 +406,7 @@ static bool span_dissolve(struct vmem *arena, struct vmem_segment *span)
 	}
 	arena->spans = span->list_next;
 	tag_return(arena, span);
-	return is_free && span->imported;
+	return is_free && is_returnable(arena, span);
 }
 
 void vmem_fini(struct vmem *arena)

@@ -105,7 +105,8 @@ struct vmem_piece {
 // `lg_quantum`: unit of currency. `rank`: place of the arena's lock in the order of locks. `name` must outlive the arena.
 void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank);
 
-// `unit`: what imports are multiples of; `align`: what their addresses are sure to be multiples of, the quantum at least.
+// `unit`: what imports are multiples of; `align`: what their addresses are sure to be multiples of, the quantum at least. `release`
+// NULL: what was imported stays.
 void vmem_import_from(struct vmem *arena, void *source, vmem_import *import, vmem_release *release, size_t unit, size_t align);
 
 // Gives all tags and the hash back to base and releases imported spans that are free. What is still allocated is lost track

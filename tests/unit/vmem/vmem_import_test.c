@@ -101,6 +101,25 @@ static void added_spans_stay(void) {
     CHECK_EQ(source.imported, 0);
 }
 
+// Where nobody takes a span back it stays, and serves again: the source is not asked for more.
+static void unreturnable_spans_stay(void) {
+    struct vmem arena;
+
+    arena_make(&arena);
+    vmem_import_from(&arena, NULL, count_import, NULL, UNIT, 1);
+    for (int i = 0; i < 100; i++) {
+        uintptr_t a = vmem_segment_alloc(&arena, 20 + (size_t)i % 3 * QUANTUM).start;
+
+        CHECK(a == source.spans[0].start);
+        CHECK(vmem_segment_free(&arena, a, 20 + (size_t)i % 3 * QUANTUM, VMEM_CLEAN));
+    }
+    vmem_return_spans(&arena);
+    CHECK_EQ(source.imported, 1);
+    CHECK_EQ(arena.total_bytes, UNIT);
+    vmem_check(&arena);
+    vmem_fini(&arena);
+}
+
 static void a_refusing_source(void) {
     struct vmem arena;
 
@@ -209,6 +228,7 @@ int main(void) {
     whole_clean_spans_go_back();
     dirty_spans_stay_until_cleaned();
     added_spans_stay();
+    unreturnable_spans_stay();
     a_refusing_source();
     superfluous_spans_go_back();
     limits_do_not_import();
