@@ -66,8 +66,8 @@ void chunks_release(void *heap, uintptr_t start, size_t size)
 {
 	if (!os_pages_unmap((void *)start, size)) // it will be found taken
 		os_pages_purge((void *)start, size);
-	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
-	vmem_segment_free(heap, start, size, VMEM_CLEAN);
+	if (vmem_segment_free(heap, start, size, VMEM_CLEAN)) // else hooks gave it, which are the arena's no more
+		atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
 }
 
 size_t chunks_mapped_bytes(void)

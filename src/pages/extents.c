@@ -119,6 +119,15 @@ static bool give_back(struct extents *extents, const struct extent *extent)
 	       !hooks->dalloc(hooks, (void *)extent->start, extent->size, extent->committed, extents->arena);
 }
 
+// For good, by the hook that cannot refuse; without one the extent is lost.
+static void give_up(struct extents *extents, const struct extent *extent)
+{
+	extent_hooks_t *hooks = extents_hooks(extents);
+
+	if (hooks->destroy != NULL)
+		hooks->destroy(hooks, (void *)extent->start, extent->size, extent->committed, extents->arena);
+}
+
 static bool commit(struct extents *extents, uintptr_t start, size_t size)
 {
 	extent_hooks_t *hooks = extents_hooks(extents);
@@ -301,7 +310,10 @@ uintptr_t extents_import(struct extents *extents, size_t size)
 		return start;
 	start = (uintptr_t)hooks->alloc(hooks, NULL, size, CHUNK_BYTES, &zero, &committed, extents->arena);
 	if (start != 0 && !is_usable(extents, start, size, committed)) {
-		give_back(extents, &(struct extent){ .start = start, .size = size, .committed = committed });
+		struct extent useless = { .start = start, .size = size, .committed = committed };
+
+		if (!give_back(extents, &useless))
+			give_up(extents, &useless);
 		return 0;
 	}
 	return start;
@@ -317,20 +329,20 @@ void extents_release(struct extents *extents, uintptr_t start, size_t size)
 	if (given.committed)
 		extents_purge(extents, start, size, 0, size);
 	extent = base_alloc(sizeof *extent);
-	if (extent == NULL)
-		return; // without memory to remember it, it is lost
+	if (extent == NULL) { // no memory to remember it
+		give_up(extents, &given);
+		return;
+	}
 	*extent = given;
 	keep_merged(extents, extent);
 }
 
 void extents_destroy(struct extents *extents)
 {
-	extent_hooks_t *hooks = extents_hooks(extents);
 	struct extent *extent;
 
 	while ((extent = take_fitting(extents, 0, SIZE_MAX)) != NULL) {
-		if (hooks->destroy != NULL)
-			hooks->destroy(hooks, (void *)extent->start, extent->size, extent->committed, extents->arena);
+		give_up(extents, extent);
 		base_free(extent, sizeof *extent);
 	}
 	atomic_store(&extents->hooks, NULL);

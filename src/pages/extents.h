@@ -7,6 +7,7 @@
 //                  ▲        refused: decommit, else purge ─► kept ─► destroy, when the arena is destroyed
 //                  └── commit ◄── split off, if it is larger ◄──┘    (neighbours that are kept: merge)
 //
+// What cannot be used, as it lies where nothing can or is not committed, goes to dalloc at once, and to destroy if that refuses.
 // While a span is in use, its unused pages go through purge_forced, else purge_lazy. Hooks are called with no lock held.
 //
 // Memory of hooks may be anywhere that the page map can be made to cover (page_map_cover); elsewhere the allocation fails,

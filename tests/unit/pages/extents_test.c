@@ -341,6 +341,31 @@ static void misplaced_refused(void) {
     end();
 }
 
+// What cannot be used as nobody commits it, and dalloc will not have back, is destroyed at once: nobody else knows of it.
+static void *uncommitted(extent_hooks_t *own, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
+    void *start = book.refuses[COMMIT] ? hook_alloc(own, new_addr, size, align, zero, commit, arena) : NULL;
+
+    if (start != NULL)
+        range_at(start, size)->decommitted = !(*commit = false);
+    return start;
+}
+
+static void useless_destroyed(void) {
+    extent_hooks_t without = {.alloc = uncommitted, .destroy = hook_destroy}, refusing = hooks;
+
+    for (int round = 0; round < 2; round++) {
+        begin();
+        refusing.alloc = uncommitted;
+        book.refuses[COMMIT] = book.refuses[DALLOC] = true;
+        arena_set_hooks(arena_of(book.arena), round == 0 ? &without : &refusing);
+        CHECK(mallocx(100, MALLOCX_ARENA(book.arena) | MALLOCX_TCACHE_NONE) == NULL);
+        CHECK_GT(book.calls[ALLOC], 0);
+        CHECK_EQ(book.calls[DESTROY], book.calls[ALLOC]);
+        CHECK_EQ(book.bytes, 0);
+        end();
+    }
+}
+
 // Memory wherever the kernel likes: the map grows to cover it; elsewhere nothing changes.
 static void *elsewhere(extent_hooks_t *own, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
     CHECK(own != NULL && new_addr == NULL && !*zero && *commit);
@@ -386,6 +411,23 @@ static void anywhere(void) {
     }
 }
 
+// Hooks that are taken away leave their memory behind: it is unmapped when it is unused, and none of the region's.
+static void left_behind(void) {
+    extent_hooks_t far = {.alloc = elsewhere, .dalloc = take_elsewhere};
+    size_t mapped;
+
+    begin();
+    arena_set_hooks(arena_of(book.arena), &far);
+    void *large = take(3 << 20);
+    arena_set_hooks(arena_of(book.arena), NULL);
+    mapped = chunks_mapped_bytes();
+    free(large);
+    arena_purge(arena_of(book.arena));
+    CHECK_EQ(arena_of(book.arena)->pages.runs.total_bytes, 0);
+    CHECK_EQ(chunks_mapped_bytes(), mapped);
+    CHECK_EQ(arena_destroy(book.arena), 0);
+}
+
 int main(void) {
     free(malloc(1));
     given_and_taken_back();
@@ -396,6 +438,8 @@ int main(void) {
     no_more();
     alloc_alone();
     misplaced_refused();
+    useless_destroyed();
     anywhere();
+    left_behind();
     return 0;
 }
