@@ -286,6 +286,7 @@ struct arena *arena_make_explicit(void)
 	arena = arena_of(id) != NULL ? arena_of(id) : arena_create(id, true);
 	mutex_lock(&arenas.lock);
 	if (arena != NULL) {
+		arena->created_at = os_clock_ms(); // anew, where the number was another's
 		enter_in_table(id, arena);
 		atomic_store(&arena->state, ARENA_LIVE);
 	} else

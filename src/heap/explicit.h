@@ -85,11 +85,8 @@ int explicit_cache_destroy(unsigned id);
 // of another one goes home first. NULL: no such cache, or no memory.
 struct front *explicit_cache_for(unsigned id, struct arena *arena);
 
-// Drains the caches that serve an arena; their users see to it that they are not used meanwhile.
+// Drains the caches that hold objects of an arena; the users of these see to it that they are not used meanwhile.
 void explicit_caches_leave(const struct arena *arena);
-
-// Bytes of objects in all explicit caches, an estimate while they are used.
-size_t explicit_caches_bytes(void);
 
 void explicit_caches_fork_prepare(void);
 void explicit_caches_fork_done(bool child);

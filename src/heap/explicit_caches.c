@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "heap/explicit.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 
 // As many as a flag of mallocx can name.
@@ -91,11 +92,24 @@ int explicit_cache_flush(unsigned id)
 	return 0;
 }
 
+// Takes it out of the table, NULL: it is not there.
+static struct front *take_out(unsigned id)
+{
+	struct front *cache;
+
+	mutex_lock(&caches.lock);
+	cache = cache_of(id);
+	if (cache != NULL)
+		atomic_store(&caches.table->by_id[id], NULL);
+	mutex_unlock(&caches.lock);
+	return cache;
+}
+
 int explicit_cache_destroy(unsigned id)
 {
-	struct front *cache = cache_of(id);
+	struct front *cache = take_out(id);
 
-	if (cache == NULL || !atomic_compare_exchange_strong(&caches.table->by_id[id], &cache, NULL))
+	if (cache == NULL)
 		return EFAULT;
 	front_destroy_cache(cache);
 	number_return(id);
@@ -115,27 +129,40 @@ struct front *explicit_cache_for(unsigned id, struct arena *arena)
 	if (arena != NULL && arena != cache->arena) {
 		front_flush(cache);
 		front_move(cache, arena, arena);
+		atomic_thread_fence(memory_order_release); // before it holds anything
 	}
 	return cache;
 }
 
-void explicit_caches_leave(const struct arena *arena)
+// Whether it holds something of the arena. What is in use by others serves another arena by then, and was made to before it held anything: so that
+// is looked at last.
+static bool holds_of(const struct front *cache, const struct arena *arena)
 {
-	for (unsigned id = 0; id < caches.end; id++)
-		if (cache_of(id) != NULL && cache_of(id)->arena == arena)
-			front_drain(cache_of(id));
+	bool holds = front_has_magazines(cache);
+
+	atomic_thread_fence(memory_order_acquire);
+	return holds && __atomic_load_n(&cache->arena, __ATOMIC_RELAXED) == arena;
 }
 
-size_t explicit_caches_bytes(void)
+// The next one from `*id` on; under the lock, for others may be destroyed meanwhile.
+static struct front *next_that_holds(const struct arena *arena, unsigned *id)
 {
-	size_t bytes = 0;
+	struct front *found = NULL;
 
-	for (unsigned id = 0; id < caches.end; id++)
-		if (cache_of(id) != NULL)
-			for (unsigned class = 1; class < CLASSES; class++)
-				bytes += class_size(class) *
-					 (cache_of(id)->previous_rounds[class] + cache_of(id)->loaded_capacity[class] / 2u);
-	return bytes;
+	mutex_lock(&caches.lock);
+	for (; *id < caches.end && found == NULL; ++*id)
+		if (cache_of(*id) != NULL && holds_of(cache_of(*id), arena))
+			found = cache_of(*id);
+	mutex_unlock(&caches.lock);
+	return found;
+}
+
+void explicit_caches_leave(const struct arena *arena)
+{
+	struct front *cache;
+
+	for (unsigned id = 0; (cache = next_that_holds(arena, &id)) != NULL;)
+		front_drain(cache);
 }
 
 void explicit_caches_fork_prepare(void)

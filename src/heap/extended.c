@@ -67,13 +67,21 @@ static struct front *cache_named(int flags, struct arena *arena, const char *cal
 	return cache;
 }
 
+// A cache to allocate from. Where no arena is named nobody gets an object of one that the program made, unless it is the thread's: it may be reset.
+static struct front *cache_to_use(int flags, struct arena *arena, const char *call)
+{
+	struct front *cache = cache_named(flags, arena, call);
+
+	return arena_bits(flags) == 0 && cache->arena->is_explicit ? cache_named(flags, heap_own_arena(), call) : cache;
+}
+
 // The thread's own front serves only where neither an arena nor a cache is named.
 static struct way way_of(int flags, const char *call)
 {
 	struct way way = { .arena = arena_named(flags, call) };
 
 	if (cache_bits(flags) >= CACHE_FIRST) {
-		way.front = cache_named(flags, way.arena, call);
+		way.front = cache_to_use(flags, way.arena, call);
 		way.arena = way.front->arena;
 	} else if (way.arena == NULL && arena_bits(flags) == 0)
 		way.arena = heap_own_arena();

@@ -87,7 +87,7 @@ void front_wait(void)
 	mutex_unlock(&fronts.lock);
 }
 
-static bool has_magazines(const struct front *front)
+bool front_has_magazines(const struct front *front)
 {
 	bool has = false;
 
@@ -102,7 +102,7 @@ bool fronts_hold(const struct arena *arena)
 
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
-		hold |= front != words.front && (front->arena == arena || front->common == arena) && has_magazines(front);
+		hold |= front != words.front && (front->arena == arena || front->common == arena) && front_has_magazines(front);
 	mutex_unlock(&fronts.lock);
 	return hold;
 }

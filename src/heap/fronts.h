@@ -22,6 +22,9 @@ struct front *fronts_take_gone(void);
 // Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.
 bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument);
 
+// Whether it has any, of its own arenas' objects.
+bool front_has_magazines(const struct front *front);
+
 // Whether a thread other than the caller is bound to the arena and has magazines.
 bool fronts_hold(const struct arena *arena);
 

@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/stats.h"
 #include "heap/heap.h"
 #include "heap/inspect.h"
 #include "heap/reclaim.h"
+#include "os/clock.h"
 #include "pages/page_map.h"
 #include "unit.h"
 
@@ -139,6 +143,18 @@ static void numbers(void) {
     CHECK(arena_wanted(automatic + 5) == NULL);
 }
 
+// An arena that has another one's number is as old as itself.
+static void age(void) {
+    unsigned first, second;
+
+    CHECK(arenas_make(NULL, &first) == 0 && arena_destroy(first) == 0);
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    uint64_t now = os_clock_ms();
+    CHECK(arenas_make(NULL, &second) == 0 && second == first);
+    CHECK_LE(now, arena_of(second)->created_at);
+    CHECK_EQ(arena_destroy(second), 0);
+}
+
 static void numbers_end(void) {
     unsigned made[ARENAS_MOST], count = 0;
 
@@ -225,6 +241,75 @@ static void caches(void) {
     CHECK(explicit_cache_destroy(first) == 0 && explicit_cache_create(&again) == 0 && again == first);
     CHECK(explicit_cache_destroy(again) == 0 && explicit_cache_destroy(second) == 0);
     CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
+}
+
+// Who names no arena gets no object of one that the program made, whatever the cache served before.
+static void cache_without_arena(void) {
+    unsigned id, cache;
+
+    CHECK(arenas_make(NULL, &id) == 0 && explicit_cache_create(&cache) == 0);
+    dallocx(mallocx(100, MALLOCX_ARENA(id) | MALLOCX_TCACHE(cache)), MALLOCX_TCACHE(cache));
+    char *object = mallocx(100, MALLOCX_TCACHE(cache));
+    check_home(object, words.front->arena->id);
+    memset(object, 7, 100);
+    CHECK_EQ(arena_reset(id), 0);
+    CHECK(object[0] == 7 && object[99] == 7);
+    dallocx(object, MALLOCX_TCACHE(cache));
+    CHECK(arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+}
+
+// A thread whose cache served an arena, and was flushed since, goes on with it while another resets the arena; others make and destroy caches.
+static unsigned shared;
+static pthread_mutex_t in_shared = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool over;
+
+static void loiter(long most) {
+    for (volatile long wait = random() & most; wait > 0; wait--)
+        ;
+}
+
+static void *flush_and_go_on(void *argument) {
+    unsigned cache, short_lived, own;
+    unsigned char *mine[40];
+
+    CHECK(arenas_make(NULL, &own) == 0 && explicit_cache_create(&cache) == 0);
+    while (!over) {
+        pthread_mutex_lock(&in_shared);
+        dallocx(mallocx(100, MALLOCX_ARENA(shared) | MALLOCX_TCACHE(cache)), MALLOCX_TCACHE(cache));
+        CHECK_EQ(explicit_cache_flush(cache), 0);
+        pthread_mutex_unlock(&in_shared);
+        loiter(255);
+        for (int i = 0; i < 40; i++)
+            memset(mine[i] = mallocx(100, MALLOCX_ARENA(own) | MALLOCX_TCACHE(cache)), (int)(uintptr_t)argument + i, 100);
+        for (int i = 0; i < 40; i++) {
+            CHECK(mine[i][0] == (unsigned char)((uintptr_t)argument + (unsigned)i) && mine[i][99] == mine[i][0]);
+            dallocx(mine[i], MALLOCX_TCACHE(cache));
+        }
+        CHECK(explicit_cache_create(&short_lived) == 0 && explicit_cache_destroy(short_lived) == 0);
+    }
+    CHECK(explicit_cache_destroy(cache) == 0 && arena_destroy(own) == 0);
+    return NULL;
+}
+
+static void reset_beside_flushed_caches(void) {
+    enum { TIME_MS = 700 };
+    pthread_t threads[THREADS];
+    uint64_t end = os_clock_ms() + TIME_MS;
+
+    CHECK_EQ(arenas_make(NULL, &shared), 0);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, flush_and_go_on, (void *)(i * 50)), 0);
+    while (os_clock_ms() < end) {
+        pthread_mutex_lock(&in_shared);
+        CHECK_EQ(arena_reset(shared), 0);
+        pthread_mutex_unlock(&in_shared);
+        sched_yield();
+        loiter(1023);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ(arena_destroy(shared), 0);
 }
 
 static void without_cache(void) {
@@ -390,9 +475,12 @@ int main(void) {
         in_child(numbers_at_once);
     in_child(gone_ones_do_not_count);
     numbers();
+    age();
     reset_and_destroy();
     reset_with_fronts();
     caches();
+    cache_without_arena();
+    reset_beside_flushed_caches();
     without_cache();
     settings();
     utilization();
