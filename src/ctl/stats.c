@@ -70,7 +70,7 @@ struct stats stats_snapshot(void)
 		stats.cached += arena_depot_bytes(arena);
 	}
 	stats.cached += fronts_bytes();
-	stats.large = stats.active - slab_bytes;
+	stats.large = stats.active - min_size(stats.active, slab_bytes); // slabs may have gone since they were counted
 	stats.allocated = out + stats.large;
 	stats.allocated -= min_size(stats.allocated, stats.cached);
 	stats.dirty += magazines_dirty_bytes();

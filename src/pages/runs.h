@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "pages/extents.h"
+#include "util/bits.h"
 #include "vmem/vmem.h"
 
 enum { DECAY_STEPS = 16, DECAY_BY_OPTION = -2 };
@@ -107,11 +108,13 @@ static inline size_t pages_dirty_bytes(const struct pages *pages)
 	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
 }
 
-// Bytes in allocated runs.
+// Bytes in allocated runs; an estimate while others run, who may add a chunk between two of the figures: never less than none.
 static inline size_t pages_active_bytes(const struct pages *pages)
 {
-	return __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED) -
-	       __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) -
-	       __atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) -
-	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
+	size_t total = __atomic_load_n(&pages->runs.total_bytes, __ATOMIC_RELAXED);
+	size_t unused = __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) +
+			__atomic_load_n(&pages->runs.bytes[VMEM_CLEAN], __ATOMIC_RELAXED) +
+			atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
+
+	return total - min_size(total, unused);
 }
