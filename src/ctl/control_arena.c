@@ -47,9 +47,12 @@ static int for_arenas(unsigned id, void act(struct arena *arena))
 {
 	unsigned first = means_all(id) ? 0 : id, end = means_all(id) ? control_arenas() : id + 1;
 
-	for (unsigned i = first; i < end; i++)
-		if (live_arena(i) != NULL)
-			act(live_arena(i));
+	for (unsigned i = first; i < end; i++) {
+		struct arena *arena = live_arena(i); // once: it may be destroyed meanwhile, which `act` notices
+
+		if (arena != NULL)
+			act(arena);
+	}
 	return 0;
 }
 
@@ -209,9 +212,12 @@ int own_arena_name(struct control_call *call)
 int read_active_now(struct control_call *call)
 {
 	call->value.size = 0;
-	for (unsigned id = 0; id < control_arenas(); id++)
-		if (live_arena(id) != NULL)
-			call->value.size += pages_active_bytes(&live_arena(id)->pages);
+	for (unsigned id = 0; id < control_arenas(); id++) {
+		const struct arena *arena = live_arena(id); // once, as above
+
+		if (arena != NULL)
+			call->value.size += pages_active_bytes(&arena->pages);
+	}
 	return 0;
 }
 

@@ -52,15 +52,16 @@ void report_arenas(struct report *report, void show(struct report *report, const
 		show(report, "merged", snapshot_arena(CONTROL_ALL));
 	if (report->destroyed && snapshot_arena(CONTROL_DESTROYED) != NULL)
 		show(report, "destroyed", snapshot_arena(CONTROL_DESTROYED));
-	for (unsigned id = 0; report->each && id < arenas; id++)
-		if (snapshot_arena(id) != NULL) {
-			char name[16];
-			struct text text = text_into(name, sizeof name - 1);
+	for (unsigned id = 0; report->each && id < arenas; id++) {
+		const struct arena_figures *figures = snapshot_arena(id); // once: another snapshot may find it destroyed
+		char name[16];
+		struct text text = text_into(name, sizeof name - 1);
 
-			text_add(&text, "%u", id);
-			*text.at = '\0';
-			show(report, name, snapshot_arena(id));
-		}
+		text_add(&text, "%u", id);
+		*text.at = '\0';
+		if (figures != NULL)
+			show(report, name, figures);
+	}
 }
 
 void report_print(report_put *put, void *argument, const char *letters)

@@ -312,6 +312,33 @@ static void reset_beside_flushed_caches(void) {
     CHECK_EQ(arena_destroy(shared), 0);
 }
 
+// What is asked of all arenas while others are made and destroyed.
+static void *make_and_destroy(void *argument) {
+    unsigned id;
+
+    while (!over)
+        CHECK(arenas_make(NULL, &id) == 0 && arena_destroy(id) == 0);
+    return argument;
+}
+
+static void ask_all_while_some_end(void) {
+    enum { TIME_MS = 700, DESTROYERS = 2 };
+    pthread_t threads[DESTROYERS];
+    uint64_t end = os_clock_ms() + TIME_MS;
+    size_t active, size = sizeof active;
+
+    over = false;
+    for (int i = 0; i < DESTROYERS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, make_and_destroy, NULL), 0);
+    while (os_clock_ms() < end) {
+        CHECK_EQ(mallctl("approximate_stats.active", &active, &size, NULL, 0), 0);
+        CHECK_EQ(mallctl("arena.4096.decay", NULL, NULL, NULL, 0), 0);
+    }
+    over = true;
+    for (int i = 0; i < DESTROYERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void without_cache(void) {
     CHECK(thread_has_cache());
     thread_set_cache(false);
@@ -481,6 +508,7 @@ int main(void) {
     caches();
     cache_without_arena();
     reset_beside_flushed_caches();
+    ask_all_while_some_end();
     without_cache();
     settings();
     utilization();
