@@ -247,6 +247,7 @@ static void write_profile(struct writer *out)
 int dump_into(const char *path)
 {
 	struct writer out = { .fd = os_file_create(path) };
+	profile_dumped *dumped;
 	int saved = errno;
 
 	if (out.fd < 0)
@@ -258,8 +259,9 @@ int dump_into(const char *path)
 		dump_end();
 	}
 	os_file_close(out.fd);
-	if (alone && atomic_load(&profile_dumped_hook) != NULL)
-		atomic_load(&profile_dumped_hook)(path);
+	dumped = atomic_load(&profile_dumped_hook); // once: it may be taken away meanwhile
+	if (alone && dumped != NULL)
+		dumped(path);
 	errno = saved;
 	return alone ? out.error : EAGAIN;
 }
