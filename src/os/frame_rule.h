@@ -28,10 +28,11 @@ struct os_frame_rule {
 	int64_t cfa : 24;
 	int64_t frame : 16;
 	int64_t code : 16;
+	uint64_t is_plain : 1; // as most are: the CFA is found by the stack pointer alone, and the return address is right below it
 };
 _Static_assert(sizeof(struct os_frame_rule) == sizeof(uint64_t), "a rule is one word");
 
 // The rule at an address. `is_on_stack`: the address is in a frame of the calling thread's that is known to be one, so that its code stays
 // loaded meanwhile; else it may be anything, and its tables vanish while they are read. Whatever they contain, nothing faults, and it ends after
-// 65,536 steps at most. Takes no lock, allocates nothing, takes some microseconds; ten times as long if the kernel copies. Keeps errno.
+// 131,072 steps at most. Takes no lock, allocates nothing, takes some microseconds; ten times as long if the kernel copies. Keeps errno.
 struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack);

@@ -19,7 +19,7 @@ enum { FRAME_REGISTER = 29, STACK_REGISTER = 31 };
 
 enum {
 	KEPT_STATES = 8,
-	MOST_STEPS = 1 << 16,
+	PROGRAM_MOST = 128 * 1024, // bytes up to the address
 	MOST_LETTERS = 16,
 	SEARCH_TABLE = 0x3b // pairs of 4 bytes, from the header's beginning
 };
@@ -312,16 +312,44 @@ static inline bool step(struct program *program)
 	return true;
 }
 
+// Advances and small offsets of the CFA, of which long programs consist, as far as they are in the window: what `step` does with each. False: as there.
+static inline bool pass_simple(struct program *program, uintptr_t end)
+{
+	struct table_reader *reader = program->reader;
+	uintptr_t place = program->place, address = program->address, unit = program->common->code_unit;
+	int64_t cfa_offset = program->state.cfa_offset;
+	const unsigned char *at, *last;
+
+	if (!table_has_byte(reader))
+		return true;
+	at = &reader->window[reader->at - reader->from];
+	last = at + min_size(reader->held - (reader->at - reader->from), end - reader->at) - 1;
+	while (at < last && place <= address)
+		if (*at >> 6 == ADVANCE)
+			place += (*at++ & 0x3f) * unit;
+		else if (*at == CFA_OFFSET && at[1] < 0x80) {
+			cfa_offset = at[1];
+			at += 2;
+		} else
+			break;
+	program->place = place;
+	program->state.cfa_offset = cfa_offset;
+	reader->at = reader->from + (uintptr_t)(at - reader->window);
+	return place <= address;
+}
+
 static __attribute__((noinline)) bool run(struct program *program, uintptr_t from, uintptr_t end)
 {
-	program->reader->at = from;
-	for (unsigned steps = 0; program->reader->at < end && !program->reader->failed; steps++) {
-		if (steps == MOST_STEPS)
+	struct table_reader *reader = program->reader;
+
+	reader->at = from;
+	while (reader->at < end && !reader->failed) {
+		if (reader->at - from >= PROGRAM_MOST)
 			return false;
-		if (!step(program))
+		if (!pass_simple(program, end) || (reader->at < end && !step(program)))
 			break;
 	}
-	return !program->reader->failed;
+	return !reader->failed;
 }
 
 static bool fits(int64_t offset)
@@ -333,6 +361,7 @@ static struct os_frame_rule rule_of(const struct state *state)
 {
 	const struct os_frame_rule end = { .kind = FRAME_END };
 	const struct saved *frame = &state->frame, *code = &state->code;
+	struct os_frame_rule rule;
 
 	if (state->cfa_is_odd || (state->cfa_register != FRAME_REGISTER && state->cfa_register != STACK_REGISTER))
 		return end;
@@ -340,12 +369,14 @@ static struct os_frame_rule rule_of(const struct state *state)
 		return end;
 	if (frame->where == ELSEWHERE || (code->where != ABOVE_CFA && code->where != IN_REGISTER))
 		return end;
-	return (struct os_frame_rule){
+	rule = (struct os_frame_rule){
 		.kind = FRAME_CALLED, .by_frame = state->cfa_register == FRAME_REGISTER, .by_word = state->cfa_by_word,
 		.frame_is_saved = frame->where == ABOVE_CFA || frame->where == ABOVE_FRAME, .frame_by_frame = frame->where == ABOVE_FRAME,
 		.code_is_saved = code->where == ABOVE_CFA, .cfa = state->cfa_offset,
 		.frame = frame->offset / (int64_t)sizeof(uintptr_t), .code = code->offset / (int64_t)sizeof(uintptr_t),
 	};
+	rule.is_plain = !rule.by_frame && !rule.by_word && !rule.frame_by_frame && rule.code_is_saved && rule.code == -1;
+	return rule;
 }
 
 // From the function's entry.

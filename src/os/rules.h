@@ -11,7 +11,7 @@
 
 #include "os/stack.h"
 
-enum { LG_RULE_LINES = 12, RULES_A_LINE = 4 };
+enum { LG_RULE_LINES = 12, LG_RULES_A_LINE = 2, RULES_A_LINE = 1 << LG_RULES_A_LINE };
 
 // All zero at first. A rule is in any place of its line.
 struct os_rules {

@@ -40,7 +40,7 @@ struct place {
 	uintptr_t stack;
 	uintptr_t frame;    // the frame pointer,
 	uintptr_t frame_at; // or where it is; 0: it was read
-	uintptr_t link;     // where the return address is if it is not saved; 0: it is saved
+	uintptr_t link;     // of an exact place: where the return address is if it is not saved; 0: nowhere
 };
 
 struct walker {
@@ -57,21 +57,35 @@ struct walker {
 	struct place place;
 };
 
+// Where a rule's address is looked for first, and then in the other places of the line.
+struct home {
+	struct os_rule_line *line;
+	unsigned at;
+};
+
+static inline struct home home_of(struct os_rules *rules, uintptr_t address)
+{
+	uint64_t mixed = address * 0x9e3779b97f4a7c15u >> (64 - LG_RULE_LINES - LG_RULES_A_LINE);
+
+	return (struct home){ &rules->line[mixed >> LG_RULES_A_LINE], mixed % RULES_A_LINE };
+}
+
 static inline bool is_of(const struct os_rule_line *line, unsigned at, uint64_t key, uint64_t *word)
 {
 	*word = atomic_load_explicit(&line->place[at].rule, memory_order_relaxed);
 	return (atomic_load_explicit(&line->place[at].check, memory_order_relaxed) ^ *word) == key;
 }
 
-// In the first place, where the next look is; what was there moves on, and of a full line the last is forgotten.
-static void keep(struct os_rule_line *line, uint64_t key, uint64_t word)
+// Where it is looked for first; what was there moves on, and of a full line the last is forgotten.
+static void keep(struct home home, uint64_t key, uint64_t word)
 {
 	for (unsigned i = 0; i < RULES_A_LINE; i++) {
-		uint64_t rule = atomic_load_explicit(&line->place[i].rule, memory_order_relaxed);
-		uint64_t other = atomic_load_explicit(&line->place[i].check, memory_order_relaxed) ^ rule;
+		unsigned at = home.at ^ i;
+		uint64_t rule = atomic_load_explicit(&home.line->place[at].rule, memory_order_relaxed);
+		uint64_t other = atomic_load_explicit(&home.line->place[at].check, memory_order_relaxed) ^ rule;
 
-		atomic_store_explicit(&line->place[i].rule, word, memory_order_relaxed);
-		atomic_store_explicit(&line->place[i].check, word ^ key, memory_order_relaxed);
+		atomic_store_explicit(&home.line->place[at].rule, word, memory_order_relaxed);
+		atomic_store_explicit(&home.line->place[at].check, word ^ key, memory_order_relaxed);
 		if (other == key || other == 0)
 			return;
 		key = other;
@@ -79,17 +93,17 @@ static void keep(struct os_rule_line *line, uint64_t key, uint64_t word)
 	}
 }
 
-static __attribute__((noinline)) uint64_t find(struct os_rule_line *line, uintptr_t address, uint64_t key, bool is_on_stack)
+static __attribute__((noinline)) uint64_t find(struct home home, uintptr_t address, uint64_t key, bool is_on_stack)
 {
 	struct os_frame_rule rule;
 	uint64_t word;
 
 	for (unsigned i = 1; i < RULES_A_LINE; i++)
-		if (is_of(line, i, key, &word))
+		if (is_of(home.line, home.at ^ i, key, &word))
 			return word;
 	rule = os_frame_rule_find(address, is_on_stack);
 	memcpy(&word, &rule, sizeof word);
-	keep(line, key, word);
+	keep(home, key, word);
 	return word;
 }
 
@@ -98,11 +112,11 @@ static inline struct os_frame_rule rule_at(struct walker *walker)
 {
 	uintptr_t address = walker->place.code - !walker->place.is_exact;
 	uint64_t key = address | walker->generation << 48, word;
-	struct os_rule_line *line = &walker->rules->line[address * 0x9e3779b97f4a7c15u >> (64 - LG_RULE_LINES)];
+	struct home home = home_of(walker->rules, address);
 	struct os_frame_rule rule;
 
-	if (UNLIKELY(!is_of(line, 0, key, &word)))
-		word = find(line, address, key, !walker->guesses);
+	if (UNLIKELY(!is_of(home.line, home.at, key, &word)))
+		word = find(home, address, key, !walker->guesses);
 	memcpy(&rule, &word, sizeof rule);
 	return rule;
 }
@@ -162,16 +176,33 @@ static bool go_to_signal(struct walker *walker)
 	return load(walker, context + CONTEXT_STACK, &place->stack) && load(walker, context + CONTEXT_CODE, &place->code);
 }
 
-// Outwards, and not absurdly far.
+static __attribute__((noinline)) bool is_above_by(struct walker *walker, uintptr_t step)
+{
+	if (step == 0)
+		return walker->place.is_exact;
+	note_arrival(walker);
+	walker->has_leapt = true;
+	return step <= FRAME_MOST;
+}
+
+// Outwards, and not absurdly far. Only a function that was interrupted at its beginning has nothing on the stack.
 static inline bool is_above(struct walker *walker, uintptr_t cfa)
 {
 	uintptr_t step = cfa - walker->place.stack;
 
-	if (LIKELY(step <= FRAME_STEP))
-		return true;
-	note_arrival(walker);
-	walker->has_leapt = true;
-	return step <= FRAME_MOST;
+	return LIKELY(step - 1 < FRAME_STEP) || is_above_by(walker, step);
+}
+
+// To the caller, whose stack pointer is the CFA; its return address is at `code_at`.
+static inline bool go_to(struct walker *walker, uintptr_t cfa, uintptr_t code_at)
+{
+	struct place *place = &walker->place;
+
+	if (!is_above(walker, cfa) || !load(walker, code_at, &place->code))
+		return false;
+	place->stack = cfa;
+	place->is_exact = false;
+	return true;
 }
 
 // Code without tables, as far as the frame pointer is one.
@@ -186,13 +217,10 @@ static bool go_by_frame(struct walker *walker)
 	if (!read_frame_pointer(walker))
 		return false;
 	cfa = place->frame + FRAME_BYTES;
-	if (place->frame == 0 || cfa <= place->stack || !is_above(walker, cfa) || !load(walker, cfa - sizeof cfa, &place->code))
+	if (place->frame == 0 || cfa <= place->stack)
 		return false;
 	place->frame_at = cfa - FRAME_BYTES;
-	place->stack = cfa;
-	place->is_exact = false;
-	place->link = 0;
-	return true;
+	return go_to(walker, cfa, cfa - sizeof cfa);
 }
 
 static inline bool go_by_rule(struct walker *walker, struct os_frame_rule rule)
@@ -208,22 +236,31 @@ static inline bool go_by_rule(struct walker *walker, struct os_frame_rule rule)
 	cfa = (rule.by_frame ? place->frame : place->stack) + (uintptr_t)(intptr_t)rule.cfa;
 	if (UNLIKELY(rule.by_word) && !load(walker, cfa, &cfa))
 		return false;
-	code_at = rule.code_is_saved ? cfa + (uintptr_t)(intptr_t)rule.code * sizeof cfa : place->link;
-	if (!is_above(walker, cfa) || (cfa == place->stack && !place->is_exact) || code_at == 0 || !load(walker, code_at, &place->code))
-		return false;
+	code_at = rule.code_is_saved ? cfa + (uintptr_t)(intptr_t)rule.code * sizeof cfa : place->is_exact ? place->link : 0;
 	if (rule.frame_is_saved)
 		place->frame_at = (rule.frame_by_frame ? place->frame : cfa) + (uintptr_t)(intptr_t)rule.frame * sizeof cfa;
-	place->stack = cfa;
-	place->is_exact = false;
-	place->link = 0;
-	return true;
+	return code_at != 0 && go_to(walker, cfa, code_at);
+}
+
+// As go_by_rule.
+static inline bool go_by_plain_rule(struct walker *walker, struct os_frame_rule rule)
+{
+	uintptr_t cfa = walker->place.stack + (uintptr_t)(intptr_t)rule.cfa;
+
+	if (rule.frame_is_saved) {
+		walking_frame_unused(&walker->walking);
+		walker->place.frame_at = cfa + (uintptr_t)(intptr_t)rule.frame * sizeof cfa;
+	}
+	return go_to(walker, cfa, cfa - sizeof cfa);
 }
 
 static inline bool go_out(struct walker *walker)
 {
 	struct os_frame_rule rule = rule_at(walker);
 
-	if (LIKELY(rule.kind == FRAME_CALLED))
+	if (LIKELY(rule.is_plain))
+		return go_by_plain_rule(walker, rule);
+	if (rule.kind == FRAME_CALLED)
 		return go_by_rule(walker, rule);
 	if (rule.kind == FRAME_SIGNAL)
 		return go_to_signal(walker);
@@ -234,7 +271,7 @@ static inline bool go_out(struct walker *walker)
 static inline bool meets(struct walker *walker)
 {
 	const struct place *place = &walker->place;
-	bool is_plain = !place->is_exact && place->link == 0 && place->frame_at != 0;
+	bool is_plain = !place->is_exact && place->frame_at != 0;
 
 	return walking_meets(&walker->walking, place->stack - sizeof place->stack, is_plain ? place->frame_at : WORD_FRAME_ALONE);
 }

@@ -61,10 +61,13 @@ static uint64_t take_byte(struct table_reader *reader)
 
 uint64_t table_take(struct table_reader *reader, size_t bytes)
 {
-	size_t at = reader->at - reader->from;
 	uint64_t value = 0;
+	size_t at;
 
-	// Most by far are in the window, and so are eight bytes from there on.
+	if (!table_has_byte(reader) && (reader->failed || !move_window(reader)))
+		table_fail(reader);
+	// Eight bytes from there on are in the window, too, but for its last ones.
+	at = reader->at - reader->from;
 	if (LIKELY(at < reader->held && reader->held - at >= sizeof value)) {
 		memcpy(&value, &reader->window[at], sizeof value);
 		reader->at += bytes;

@@ -21,6 +21,12 @@
 
 enum { ROUNDS = 20000, PAGE = 4096 };
 
+#if defined(__x86_64__)
+enum { STACK_POINTER = 7 };
+#else
+enum { STACK_POINTER = 31 };
+#endif
+
 #ifdef __GLIBC__ // musl is one library, without tables
 #define IN_LIBRARIES 1
 #else
@@ -115,8 +121,9 @@ static void copies_are_read_alike(void) {
 }
 
 // Tables made by hand, of one function, where the module says it is. From its program on they are anything.
-enum { MADE_BYTES = 1 << 20, MADE_HEAD = 24, MADE_COMMON = MADE_HEAD + 24, MADE_PROGRAM = MADE_COMMON + 17, SHORT = 64, LONG = MADE_BYTES - MADE_PROGRAM };
+enum { ENTRY = 17, MADE_BYTES = 1 << 20, MADE_HEAD = 24, MADE_COMMON = MADE_HEAD + 24, MADE_PROGRAM = MADE_COMMON + ENTRY, SHORT = 64, LONG = MADE_BYTES - MADE_PROGRAM };
 static unsigned char *made;
+static size_t made_bytes = MADE_BYTES; // of the module; behind the mapping nothing can be read
 
 struct made_object {
     unsigned long long flags;
@@ -125,7 +132,7 @@ struct made_object {
 };
 
 static int find_made(void *address, struct made_object *object) {
-    *object = (struct made_object){ .start = made, .end = made + MADE_BYTES, .unwind_table = made };
+    *object = (struct made_object){ .start = made, .end = made + made_bytes, .unwind_table = made };
     return (unsigned char *)address < made || (unsigned char *)address >= made + MADE_BYTES ? -1 : 0;
 }
 
@@ -133,26 +140,35 @@ static void put(unsigned at, uint32_t value) {
     memcpy(made + at, &value, sizeof value);
 }
 
-static enum os_frame_kind made_kind(bool is_on_stack) {
-    return os_frame_rule_find((uintptr_t)made + MADE_BYTES - 1, is_on_stack).kind;
+static struct os_frame_rule made_rule(bool is_on_stack) {
+    return os_frame_rule_find((uintptr_t)made + MADE_BYTES - 1, is_on_stack);
 }
 
-static void make_tables(int filler, unsigned program_bytes) {
-    static const unsigned char common[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1 };
+static enum os_frame_kind made_kind(bool is_on_stack) {
+    return made_rule(is_on_stack).kind;
+}
+
+// The function's entry is of ENTRY bytes and its program.
+static void make_tables_with(int filler, unsigned entry, unsigned program_bytes) {
+    static const unsigned char common[] = { 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, STACK_POINTER, 8, 0x90, 1 };
 
     memset(made, filler, MADE_BYTES);
     memcpy(made, "\1\33\3\73", 4);
     put(8, 1);
     put(12, 0);
-    put(16, MADE_COMMON);
+    put(16, entry);
     memset(made + MADE_HEAD, 0, MADE_COMMON - MADE_HEAD);
     put(MADE_HEAD, MADE_COMMON - MADE_HEAD - 4);
     memcpy(made + MADE_HEAD + 8, common, sizeof common);
-    put(MADE_COMMON, MADE_PROGRAM + program_bytes - MADE_COMMON - 4);
-    put(MADE_COMMON + 4, MADE_COMMON + 4 - MADE_HEAD);
-    put(MADE_COMMON + 8, 0u - (MADE_COMMON + 8));
-    put(MADE_COMMON + 12, MADE_BYTES);
-    made[MADE_COMMON + 16] = 0;
+    put(entry, ENTRY + program_bytes - 4);
+    put(entry + 4, entry + 4 - MADE_HEAD);
+    put(entry + 8, 0u - (entry + 8));
+    put(entry + 12, MADE_BYTES);
+    made[entry + 16] = 0;
+}
+
+static void make_tables(int filler, unsigned program_bytes) {
+    make_tables_with(filler, MADE_COMMON, program_bytes);
 }
 
 // Expressions of 2^64 − 2 bytes, behind which the program would come to the last bytes of that number, and go on to its end.
@@ -184,17 +200,57 @@ static void never_long(bool is_on_stack) {
     CHECK_EQ(made_kind(is_on_stack), FRAME_END);
 }
 
+// A module that ends up to eight bytes before what cannot be read, and at its end a function's program: nothing behind it is taken, nor touched.
+static void none_from_behind(bool is_on_stack) {
+    enum { BEYOND = 1, ADVANCE_4 = 4, CFA_OFFSET = 14, ARGUMENTS = 0x2e };
+    static const struct end {
+        unsigned bytes;
+        unsigned char program[8];
+        int cfa; // 0: it is cut
+    } ends[] = {
+        { 2, { CFA_OFFSET, 16 }, 16 },
+        { 3, { CFA_OFFSET, 0x90, 1 }, 0x90 },
+        { 7, { ADVANCE_4, 0xff, 0xff, 0x0f, 0, CFA_OFFSET, 24 }, 24 }, // to the last address of the function
+        { 7, { ADVANCE_4, 0, 0, 0x10, 0, CFA_OFFSET, 24 }, 8 }, // and behind it
+        { 5, { ADVANCE_4, 0xff, 0xff, 0x0f, 0 }, 8 },
+        { 4, { 0x41, 0x41, CFA_OFFSET, 40 }, 40 },
+        { 3, { CFA_OFFSET, 16, 0x41 }, 16 },
+        { 1, { CFA_OFFSET }, 0 },
+        { 2, { CFA_OFFSET, 0x90 }, 0 },
+        { 4, { ADVANCE_4, 1, 0, 0 }, 0 },
+        { 3, { 0x41, ARGUMENTS, 0x80 }, 0 },
+    };
+
+    for (unsigned before = 0; before <= 8; before++)
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            unsigned at = MADE_BYTES - before - ends[i].bytes;
+            struct os_frame_rule rule;
+
+            made_bytes = MADE_BYTES - before;
+            make_tables_with(0, at - ENTRY, ends[i].bytes);
+            memcpy(made + at, ends[i].program, ends[i].bytes);
+            rule = made_rule(is_on_stack);
+            CHECK_EQ(rule.kind, ends[i].cfa == 0 ? FRAME_END : FRAME_CALLED);
+            CHECK(rule.kind == FRAME_END || rule.cfa == ends[i].cfa);
+            put(at - ENTRY, ENTRY + ends[i].bytes - 4 + BEYOND);
+            CHECK_EQ(made_kind(is_on_stack), FRAME_UNKNOWN);
+        }
+    made_bytes = MADE_BYTES;
+}
+
 static void made_tables_end_soon(void *loader) {
     int (*find)(void *, struct made_object *) = find_made;
 
-    made = mmap(NULL, MADE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(made != MAP_FAILED);
+    made = mmap(NULL, MADE_BYTES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(made != MAP_FAILED && mprotect(made + MADE_BYTES, PAGE, PROT_NONE) == 0);
     os_modules_ask_loader(*(void **)&find);
     alarm(100);
     for (int round = 0; round < 40; round++) {
         never_backwards(round % 2 == 0);
         never_long(round % 2 == 0);
     }
+    none_from_behind(true);
+    none_from_behind(false);
     alarm(0);
     os_modules_ask_loader(loader);
 }
