@@ -2,27 +2,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "watch/known_stacks.h"
 
+#include <string.h>
+
 #include "os/module.h"
 #include "util/bits.h"
 
-static struct known_stack *place_of(struct known_stacks *own, uintptr_t frame)
+static inline struct known_stack **by_caller(struct known_stacks *own, uintptr_t frame)
 {
 	uintptr_t code = ((const uintptr_t *)frame)[1];
 
-	return &own->known[(frame ^ code << 8) * 0x9e3779b97f4a7c15u >> (64 - LG_KNOWN_STACKS)];
+	return &own->by_caller[(frame ^ code << 8) * 0x9e3779b97f4a7c15u >> (64 - LG_CALLERS)];
 }
 
-// Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
-__attribute__((no_sanitize("address"))) static bool holds(const struct known_stack *known, uintptr_t frame)
+// NULL: it is not that one. Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
+__attribute__((no_sanitize("address"))) static inline struct stack *stack_if_it_holds(const struct known_stack *known, uintptr_t frame)
 {
+	struct stack *stack = known->stack;
+	const struct known_word *word = known->word, *end = word + known->count;
+
 	if (known->frame != frame || known->count == 0)
-		return false;
+		return NULL;
 	if (known->generation != 0 && known->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
-		return false;
-	for (uint32_t i = 0; i < known->count; i++)
-		if (*(const uintptr_t *)known->word[i].at != known->word[i].value)
-			return false;
-	return true;
+		return NULL;
+	for (; word < end; word++)
+		if (*(const uintptr_t *)word->at != word->value)
+			return NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	return LIKELY(known->stack == stack) ? stack : NULL; // a handler may have put another one here meanwhile
 }
 
 static void keep_words(struct known_stack *known, const struct os_walk *walk)
@@ -41,9 +47,10 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 	known->count = walk->count;
 }
 
-static __attribute__((noinline)) struct stack *find(struct known_stacks *own, struct known_stack *known, uintptr_t frame, enum os_unwinder unwinder)
+static struct stack *walk(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder, struct known_stack **at)
 {
 	struct stack *stack = last_stack_find(&own->last, frame, unwinder);
+	struct known_stack *known = &own->known[stack->number * 0x9e3779b9u >> (32 - LG_KNOWN_STACKS)];
 
 	if (known->stack == stack && known->frame == frame)
 		keep_words(known, &own->last.walk);
@@ -51,25 +58,47 @@ static __attribute__((noinline)) struct stack *find(struct known_stacks *own, st
 		known->count = 0;
 	known->stack = stack;
 	known->frame = frame;
+	if (known->next == NULL)
+		known->next = known;
 	own->any = true;
+	*at = known;
+	return stack;
+}
+
+// Which is not the one that came after the last one the time before.
+static __attribute__((noinline)) struct stack *find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
+{
+	struct known_stack **of_caller = by_caller(own, frame), *known = *of_caller;
+	struct stack *stack = known == NULL ? NULL : stack_if_it_holds(known, frame);
+
+	if (stack == NULL)
+		stack = walk(own, frame, unwinder, &known);
+	own->newest->next = *of_caller = known;
+	own->newest = known;
 	return stack;
 }
 
 struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
 {
-	struct known_stack *known;
+	struct known_stack *next = own->newest->next;
+	struct stack *stack;
 
 	frame = os_stack_outside(frame);
-	known = place_of(own, frame);
-	return LIKELY(holds(known, frame)) ? known->stack : find(own, known, frame, unwinder);
+	stack = stack_if_it_holds(next, frame);
+	if (UNLIKELY(stack == NULL))
+		return find(own, frame, unwinder);
+	own->newest = next;
+	return stack;
 }
 
 void known_stacks_clear(struct known_stacks *own)
 {
 	last_stack_clear(&own->last);
-	if (!own->any) // whose pages need not be there
-		return;
+	if (own->any) { // else the pages of most need not be there
+		memset(own->by_caller, 0, sizeof own->by_caller);
+		for (size_t i = 0; i < sizeof own->known / sizeof own->known[0]; i++)
+			own->known[i].frame = own->known[i].count = 0;
+	}
 	own->any = false;
-	for (size_t i = 0; i < sizeof own->known / sizeof own->known[0]; i++)
-		own->known[i].frame = own->known[i].count = 0;
+	own->newest = own->known->next = own->known;
 }

@@ -264,6 +264,19 @@ static void same_stacks_are_known(void) {
     CHECK_GT(lately->last.walk.count, 0);
 }
 
+// Two from the same frame and the same caller, which differ further out. (Of two the one may have the other's place.)
+static void stacks_in_turns_are_known(void) {
+    bool known = false;
+
+    for (volatile unsigned path = 4; path < 8 && !known; path++)
+        for (volatile int i = 0; i < 6; i++) {
+            lately->last.walk.count = 0;
+            right(5, i % 2 == 0 ? 9 : path);
+            known = lately->last.walk.count == 0;
+        }
+    CHECK(known);
+}
+
 __attribute__((noinline)) static void long_stacks_are_walked(void) {
     uintptr_t frames[2];
     struct os_walk cut = { 0 };
@@ -513,6 +526,7 @@ __attribute__((noinline)) static void *all(void *nothing) {
     known_stacks_clear(lately);
     frames_found = frames_kept = 0;
     same_stacks_are_known();
+    stacks_in_turns_are_known();
     handlers_may_come_between();
     frames_in_between_differ();
     wander_often(ROUNDS);
