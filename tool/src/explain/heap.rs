@@ -16,6 +16,8 @@ use std::collections::HashMap;
 
 /// What is read of a run at first: its fixed part.
 const RUN_BYTES: usize = 64;
+/// More than a slab has, however many times as large as its bin says: what is torn might say any.
+const MOST_SLAB_BYTES: u64 = 1 << 32;
 /// More threads than a system has: what is torn might go round.
 const MOST_FRONTS: usize = 1 << 16;
 
@@ -218,7 +220,7 @@ impl Heap {
             buffers: u32_in(&bytes, self.root.bin_buffers).into(),
         };
         let is_sound = shape.size > 0
-            && shape.slab_bytes < 1 << 32
+            && shape.slab_bytes < MOST_SLAB_BYTES
             && shape.buffers.saturating_mul(shape.size) <= shape.slab_bytes;
         is_sound.then(|| *self.shapes.entry(bin).or_insert(shape))
     }
@@ -321,6 +323,9 @@ impl Heap {
         let shape = self
             .shape(u64_in(&bytes, self.root.run_bin))?
             .times(self.root.slab_lg_times(&bytes));
+        if shape.slab_bytes >= MOST_SLAB_BYTES {
+            return None;
+        }
         let bitmap = self
             .memory
             .u64s(run + self.root.slab_bitmap as u64, shape.buffers.div_ceil(64) as usize)?;
