@@ -154,15 +154,14 @@ EXPORT void *memalign(size_t align, size_t size)
 	return aligned_or_invalid(align > SIZE_MAX / 2 + 1 ? align : (size_t)1 << lg_ceil(align), size);
 }
 
+// Without memory errno is ENOMEM, too, as in glibc and musl.
 EXPORT int posix_memalign(void **result, size_t align, size_t size)
 {
-	int saved = errno;
 	void *object;
 
 	if (!is_power_of_two(align) || align % sizeof(void *) != 0)
 		return EINVAL;
 	object = heap_aligned(align, size);
-	errno = saved;
 	if (object == NULL)
 		return ENOMEM;
 	*result = object;

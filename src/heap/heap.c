@@ -352,9 +352,11 @@ static __attribute__((noinline)) void *calloc_missed(size_t bytes)
 	if (bytes > SLAB_MOST && !debugging())
 		return calloc_run(bytes, size_class(bytes));
 	object = heap_malloc_missed(bytes);
-	return object == NULL ? NULL : memset(object, 0, bytes);
+	return object == NULL ? NULL : memset(object, 0, debugging() ? bytes : class_round(bytes));
 }
 
+// Of an object in a slab all that malloc_usable_size tells is zero, as other allocators leave it; of a page run what was asked for, lest the rest become
+// resident.
 void *heap_calloc(size_t count, size_t size)
 {
 	size_t bytes;
@@ -363,7 +365,7 @@ void *heap_calloc(size_t count, size_t size)
 	if (__builtin_mul_overflow(count, size, &bytes))
 		bytes = SIZE_MAX;
 	object = cpu_fast_pop(bytes);
-	return UNLIKELY(object == NULL) ? calloc_missed(bytes) : memset(object, 0, bytes);
+	return UNLIKELY(object == NULL) ? calloc_missed(bytes) : memset(object, 0, size_class_bytes[size_class_small[bytes]]);
 }
 
 static size_t aligned_size(size_t align, size_t size)

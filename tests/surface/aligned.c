@@ -60,7 +60,9 @@ static void check_posix_errors(void) {
     }
     static const size_t impossible[] = {SIZE_MAX, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096};
     for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+        errno = 0;
         CHECK_EQ(posix_memalign(&untouched, 64, impossible[i]), ENOMEM);
+        CHECK_EQ(errno, ENOMEM); // as in glibc and musl
         CHECK(untouched == (void *)&untouched);
         CHECK_EQ(posix_memalign(&untouched, 1 << 21, impossible[i]), ENOMEM);
     }
