@@ -22,6 +22,7 @@
 #include "heap/sampling.h"
 #include "life/background.h"
 #include "os/file.h"
+#include "os/mutex.h"
 #include "os/pages.h"
 #include "util/format.h"
 #include "watch/black_box.h"
@@ -29,8 +30,31 @@
 #include "watch/request.h"
 #include "watch/trace_file.h"
 
+// Forks in a signal handler that came amid an operation of ours, or amid another fork: with locks to take, the thread would wait for itself. The
+// child has them as they were. It may do no more than what is safe in a handler, so it does not miss them; where it leaves the handler it goes on as the
+// parent does.
+static __thread unsigned forks_amid;
+
+static bool fork_begins_amid(void)
+{
+	if (mutexes_held == 0)
+		return false;
+	forks_amid++;
+	return true;
+}
+
+static bool fork_ends_amid(void)
+{
+	if (forks_amid == 0)
+		return false;
+	forks_amid--;
+	return true;
+}
+
 static void fork_prepare(void)
 {
+	if (fork_begins_amid())
+		return;
 	controls_fork_prepare();
 	snapshot_fork_prepare();
 	heap_fork_prepare();
@@ -38,6 +62,8 @@ static void fork_prepare(void)
 
 static void fork_parent(void)
 {
+	if (fork_ends_amid())
+		return;
 	heap_fork_done(false);
 	snapshot_fork_done();
 	controls_fork_done();
@@ -45,6 +71,8 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
+	if (fork_ends_amid())
+		return;
 	heap_fork_done(true);
 	snapshot_fork_done();
 	controls_fork_done();

@@ -54,6 +54,21 @@ struct mutex {
 #endif
 };
 
+// Locks that this thread holds, is about to take, or has just given back: what a signal handler came amid.
+extern __thread uint32_t mutexes_held __attribute__((tls_model("initial-exec"))) HIDDEN;
+
+static inline void mutex_note_lock(void)
+{
+	mutexes_held++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void mutex_note_unlock(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	mutexes_held--;
+}
+
 void mutex_lock_slow(struct mutex *mutex);
 void mutex_unlock_slow(struct mutex *mutex);
 void mutex_rank_push(uint32_t rank);
@@ -98,6 +113,7 @@ static inline void mutex_lock(struct mutex *mutex)
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
 #endif
+	mutex_note_lock();
 	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire,
 							      memory_order_relaxed)))
 		mutex_lock_slow(mutex);
@@ -109,8 +125,11 @@ static inline bool mutex_try_lock(struct mutex *mutex)
 {
 	uint32_t expected = 0;
 
-	if (!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire, memory_order_relaxed))
+	mutex_note_lock();
+	if (!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire, memory_order_relaxed)) {
+		mutex_note_unlock();
 		return false;
+	}
 	COUNT(locks[mutex->rank]);
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
@@ -119,7 +138,7 @@ static inline bool mutex_try_lock(struct mutex *mutex)
 	return true;
 }
 
-static inline void mutex_unlock(struct mutex *mutex)
+static inline __attribute__((always_inline)) void mutex_unlock(struct mutex *mutex)
 {
 	uint32_t expected = 1;
 
@@ -129,6 +148,7 @@ static inline void mutex_unlock(struct mutex *mutex)
 	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 0, memory_order_release,
 							      memory_order_relaxed)))
 		mutex_unlock_slow(mutex);
+	mutex_note_unlock();
 }
 
 // For fork: take and release a lock as described above. Begin: after the first lock is taken, which keeps other forks out.

@@ -19,6 +19,7 @@ enum { SPINS = 64 };
 enum { FREE, HELD, HELD_AND_AWAITED, HELD_BY_FORK, HELD_BY_FORK_AND_AWAITED };
 
 static __thread bool forking;
+__thread uint32_t mutexes_held;
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
 {
@@ -92,6 +93,7 @@ void mutex_fork_unlock(struct mutex *mutex)
 #endif
 	if (atomic_exchange_explicit(&mutex->word, FREE, memory_order_release) == HELD_BY_FORK_AND_AWAITED)
 		futex(&mutex->word, FUTEX_WAKE, INT_MAX);
+	mutex_note_unlock();
 }
 
 void mutex_fork_begin(void)
