@@ -43,7 +43,7 @@ static size_t walk_over(uintptr_t start, uintptr_t end, const struct arena *only
 {
 	size_t given = 0;
 
-	for (; start < end; start += GRANULE_BYTES) {
+	for (; start < end; start = page_map_next_run(start, end)) {
 		struct arena *arena = arena_at(start);
 		struct bin *bin = only != NULL && arena != only ? NULL : bin_of_slab_at(start, arena);
 

@@ -97,6 +97,22 @@ typedef struct run *_Atomic run_pointer;
 typedef run_pointer *_Atomic run_table;
 extern run_table *page_map_tables HIDDEN; // by address >> LG_TABLE; those below the first chunk do not exist
 
+// The next granule after that one that has a run; `end`, a multiple of what a table covers, where there is none before it.
+static inline uintptr_t page_map_next_run(uintptr_t start, uintptr_t end)
+{
+	for (start += GRANULE_BYTES; start < end;) {
+		const run_pointer *table = atomic_load_explicit(&page_map_tables[start >> LG_TABLE], memory_order_acquire);
+
+		if (table == NULL)
+			start = round_up(start + 1, 1 << LG_TABLE); // nobody needed it
+		else if (atomic_load_explicit(&table[(start >> LG_GRANULE) % RUNS_A_TABLE], memory_order_relaxed) != NULL)
+			return start;
+		else
+			start += GRANULE_BYTES;
+	}
+	return end;
+}
+
 // Where the run of an address is told, of which a word or a run was set there once.
 static inline run_pointer *page_map_entry(const void *address)
 {
