@@ -38,7 +38,10 @@
 #include "vmem/resource.h"
 #include "watch/trace.h"
 
-enum { RUN_LEAST = 16 * 1024 };
+enum {
+	RUN_LEAST = 16 * 1024,
+	CLEAR_BY_PURGE = 32 * 1024 * 1024, // programs ask for such as zero when they will touch little of it, and glibc maps it anew
+};
 
 static struct mutex first_use = MUTEX_INIT(RANK_LIFE);
 static _Atomic bool ready;
@@ -338,7 +341,7 @@ static void *calloc_run(size_t size, unsigned class)
 	else if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
 	object = allocated(object, class_size(class));
-	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER))
+	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER) && (size < CLEAR_BY_PURGE || !large_clear(object)))
 		memset(object, 0, size);
 	return object;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/large.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,18 @@ size_t large_size(const void *object)
 	struct run *run = large_run(object);
 
 	return run == NULL ? 0 : run->bytes;
+}
+
+// Not what hooks gave, which need not be zero when it comes back.
+bool large_clear(void *object)
+{
+	struct run *run = large_run(object);
+	struct pages *pages = &arena_of(run->arena)->pages;
+	int saved = errno;
+	bool done = extents_are_ours(&pages->extents) && pages_give(pages, run_start(run), run_bytes(run->bytes));
+
+	errno = saved;
+	return done;
 }
 
 bool large_resize(void *object, size_t new_size)

@@ -31,6 +31,9 @@ void large_note_freed(const struct run *run);
 size_t large_size(const void *object);
 
 // Resizes in place to a class size; false: the object is as before.
+// Makes one zero by giving its memory back. False: it is as it was, or zero in part.
+bool large_clear(void *object);
+
 bool large_resize(void *object, size_t new_size);
 
 // Resizes by moving the pages, not the bytes; NULL: not possible, the object is as before.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/family.h"
+#include "../support/resident.h"
 #include "../support/sizes.h"
 
 enum { BLOCKS = 100, SLAB_MOST = 14336 };
@@ -64,6 +65,23 @@ static void check_mixed_recycling(void) {
         free(slots[slot]);
 }
 
+// Large memory of which little was touched, asked for again as zero, is not made resident by that.
+static void check_sparse(void) {
+    enum { SPARSE = 64 << 20, RESIDENT_MOST = 16 << 20 };
+    long before = anonymous_bytes();
+    for (int round = 0; round < 3; round++) {
+        unsigned char *block = malloc(SPARSE);
+        CHECK(block != NULL);
+        block[0] = block[SPARSE / 2] = block[SPARSE - 1] = 1;
+        free(block);
+        block = calloc(1, SPARSE);
+        CHECK(block != NULL);
+        CHECK_LT(anonymous_bytes() - before, RESIDENT_MOST);
+        check_zeroed(block, SPARSE);
+        free(block);
+    }
+}
+
 static void check_overflow(size_t count, size_t size) {
     errno = 0;
     CHECK(calloc(count, size) == NULL);
@@ -74,6 +92,7 @@ int main(void) {
     volatile size_t none = 0, half = SIZE_MAX / 2 + 1, root = (size_t)1 << (sizeof(size_t) * 4);
     each_class_size((size_t)16 << 20, check_recycled);
     check_mixed_recycling();
+    check_sparse();
     check_overflow(half, 2);
     check_overflow(2, half);
     check_overflow(root, root);
