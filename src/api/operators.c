@@ -2,15 +2,20 @@
 //
 // When memory is short they call the new handler and then throw std::bad_alloc, both found in the program's own C++ library
 // at that moment (C++17 [new.delete.single]).
+//
+// A program may replace some of them. The others then go through those: operator delete with a size through the one without, the forms of arrays
+// and the nothrow ones likewise. All of them miss then, and find the program's behind it (docs/decisions/0006).
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "api/operators.h"
 #include "conf/options.h"
 #include "guard/report.h"
 #include "heap/cpu_fast.h"
+#include "heap/door.h"
 #include "heap/exchanged.h"
 #include "heap/fast.h"
 #include "heap/medium.h"
@@ -19,6 +24,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef void handler(void);
+
+static struct operators replaced;
 
 // Of libstdc++ and libc++, when they are linked statically; a shared one is looked up.
 extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
@@ -96,9 +103,16 @@ CPU_FAST void *new_miss(size_t size)
 	return cpu_fast_malloc(size, new_sampled, new_slow_way);
 }
 
+CPU_FAST void *new_array_miss(size_t size)
+{
+	return UNLIKELY(replaced.make_array != NULL) ? replaced.make_array(size) : new_miss(size);
+}
+
 // The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.
 void *operators_new_nothrow(size_t size, size_t align);
 void *operators_new_nothrow_caught(size_t size, size_t align);
+void *operators_new_caught(new_operator *make, size_t size);
+void *operators_aligned_new_caught(aligned_new_operator *make, size_t size, size_t align);
 
 void *operators_new_nothrow(size_t size, size_t align)
 {
@@ -128,6 +142,15 @@ static __attribute__((noinline)) void *new_nothrow_sampled(size_t size)
 
 CPU_FAST void *new_nothrow_miss(size_t size)
 {
+	if (UNLIKELY(replaced.make != NULL))
+		return operators_new_caught(replaced.make, size);
+	return cpu_fast_malloc(size, new_nothrow_sampled, new_nothrow_slow_way);
+}
+
+CPU_FAST void *new_array_nothrow_miss(size_t size)
+{
+	if (UNLIKELY(replaced.make_array != NULL))
+		return operators_new_caught(replaced.make_array, size);
 	return cpu_fast_malloc(size, new_nothrow_sampled, new_nothrow_slow_way);
 }
 
@@ -142,6 +165,25 @@ CPU_FAST void delete_miss(void *object)
 	cpu_fast_free(object, delete_slow_way);
 }
 
+// What a form of delete other than the plain one misses in: `through` is what the program has in place of that, NULL: nothing.
+CPU_FAST void delete_through(delete_operator *through, void *object)
+{
+	if (UNLIKELY(through != NULL))
+		through(object);
+	else
+		delete_miss(object);
+}
+
+CPU_FAST void delete_other_miss(void *object)
+{
+	delete_through(replaced.end, object);
+}
+
+CPU_FAST void delete_array_other_miss(void *object)
+{
+	delete_through(replaced.end_array, object);
+}
+
 static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t size)
 {
 	if (!traced_free(object))
@@ -153,10 +195,55 @@ static __attribute__((noinline)) void delete_sized_uncounted(void *object, size_
 	cpu_fast_free_sized(object, size, delete_sized_slow_way);
 }
 
+CPU_FAST void delete_sized_miss_through(delete_operator *through, void *object, size_t size)
+{
+	if (UNLIKELY(through != NULL))
+		through(object);
+	else if (!counted_push_sized(object, size))
+		delete_sized_uncounted(object, size);
+}
+
 CPU_FAST void delete_sized_miss(void *object, size_t size)
 {
-	if (!counted_push_sized(object, size))
-		delete_sized_uncounted(object, size);
+	delete_sized_miss_through(replaced.end, object, size);
+}
+
+CPU_FAST void delete_array_sized_miss(void *object, size_t size)
+{
+	delete_sized_miss_through(replaced.end_array, object, size);
+}
+
+// The forms for larger alignments, for which the program may have others: not on the fast path.
+static void *new_aligned(aligned_new_operator *make, size_t size, size_t align)
+{
+	return make != NULL ? make(size, align) : new_slow(size, align, true);
+}
+
+static void *new_aligned_nothrow(aligned_new_operator *make, size_t size, size_t align)
+{
+	return make != NULL ? operators_aligned_new_caught(make, size, align) : operators_new_nothrow_caught(size, align);
+}
+
+static void delete_aligned(aligned_delete_operator *end, void *object, size_t align)
+{
+	if (end != NULL)
+		end(object, align);
+	else
+		fast_free(object, delete_miss);
+}
+
+static void delete_aligned_sized(aligned_delete_operator *end, void *object, size_t size, size_t align)
+{
+	if (end != NULL)
+		end(object, align);
+	else
+		heap_free_sized(object, align, size, "operator delete");
+}
+
+void operators_replace(const struct operators *program)
+{
+	replaced = *program;
+	doors_close(DOOR_COUNT);
 }
 
 // In the names "m" is size_t, unsigned long on every platform served.
@@ -167,7 +254,7 @@ EXPORT void *_Znwm(size_t size)
 
 EXPORT void *_Znam(size_t size)
 {
-	return fast_malloc(size, new_miss);
+	return fast_malloc(size, new_array_miss);
 }
 
 EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
@@ -179,7 +266,7 @@ EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
 EXPORT void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
 {
 	(void)tag;
-	return fast_malloc(size, new_nothrow_miss);
+	return fast_malloc(size, new_array_nothrow_miss);
 }
 
 EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
@@ -189,19 +276,19 @@ EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
 
 EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
 {
-	return new_slow(size, align, true);
+	return new_aligned(replaced.make_aligned, size, align);
 }
 
 EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
-	return operators_new_nothrow_caught(size, align);
+	return new_aligned_nothrow(replaced.make_aligned, size, align);
 }
 
 EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
-	return operators_new_nothrow_caught(size, align);
+	return new_aligned_nothrow(replaced.make_array_aligned, size, align);
 }
 
 EXPORT void _ZdlPv(void *object)
@@ -211,19 +298,19 @@ EXPORT void _ZdlPv(void *object)
 
 EXPORT void _ZdaPv(void *object)
 {
-	fast_free(object, delete_miss);
+	fast_free(object, delete_other_miss);
 }
 
 EXPORT void _ZdlPvRKSt9nothrow_t(void *object, const void *tag)
 {
 	(void)tag;
-	fast_free(object, delete_miss);
+	fast_free(object, delete_other_miss);
 }
 
 EXPORT void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
 {
 	(void)tag;
-	fast_free(object, delete_miss);
+	fast_free(object, delete_array_other_miss);
 }
 
 EXPORT void _ZdlPvm(void *object, size_t size)
@@ -233,7 +320,7 @@ EXPORT void _ZdlPvm(void *object, size_t size)
 
 EXPORT void _ZdaPvm(void *object, size_t size)
 {
-	fast_free_sized(object, size, delete_sized_miss);
+	fast_free_sized(object, size, delete_array_sized_miss);
 }
 
 EXPORT void _ZdlPvSt11align_val_t(void *object, size_t align)
@@ -244,30 +331,27 @@ EXPORT void _ZdlPvSt11align_val_t(void *object, size_t align)
 
 EXPORT void _ZdaPvSt11align_val_t(void *object, size_t align)
 {
-	(void)align;
-	fast_free(object, delete_miss);
+	delete_aligned(replaced.end_aligned, object, align);
 }
 
 EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
 {
-	(void)align;
 	(void)tag;
-	fast_free(object, delete_miss);
+	delete_aligned(replaced.end_aligned, object, align);
 }
 
 EXPORT void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
 {
-	(void)align;
 	(void)tag;
-	fast_free(object, delete_miss);
+	delete_aligned(replaced.end_array_aligned, object, align);
 }
 
 EXPORT void _ZdlPvmSt11align_val_t(void *object, size_t size, size_t align)
 {
-	heap_free_sized(object, align, size, "operator delete");
+	delete_aligned_sized(replaced.end_aligned, object, size, align);
 }
 
 EXPORT void _ZdaPvmSt11align_val_t(void *object, size_t size, size_t align)
 {
-	heap_free_sized(object, align, size, "operator delete");
+	delete_aligned_sized(replaced.end_array_aligned, object, size, align);
 }

@@ -18,3 +18,22 @@ extern "C" __attribute__((visibility("hidden"))) void *operators_new_nothrow_cau
 		return nullptr;
 	}
 }
+
+// The same of an operator of the program's own.
+extern "C" __attribute__((visibility("hidden"))) void *operators_new_caught(void *(*make)(size_t), size_t size)
+{
+	try {
+		return make(size);
+	} catch (...) {
+		return nullptr;
+	}
+}
+
+extern "C" __attribute__((visibility("hidden"))) void *operators_aligned_new_caught(void *(*make)(size_t, size_t), size_t size, size_t align)
+{
+	try {
+		return make(size, align);
+	} catch (...) {
+		return nullptr;
+	}
+}

@@ -1,0 +1,54 @@
+// At load: whether the program, or a library before us, has C++ operators of its own in place of some of ours.
+//
+// C++ lets a program replace operator new and operator delete alone; the forms with a size, for arrays and without exceptions then go through
+// these. A library's own forms would take what the program's operator made for an object of theirs (docs/decisions/0006).
+// Not in the static library: there the linker refuses a second definition.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/operators.h"
+
+// Ours (src/api/operators.c): within the library these names are bound to them.
+new_operator _Znwm, _Znam;
+delete_operator _ZdlPv, _ZdaPv;
+aligned_new_operator _ZnwmSt11align_val_t, _ZnamSt11align_val_t;
+aligned_delete_operator _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t;
+void _ZdlPvm(void *object, size_t size);
+void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag);
+
+// Where the program's calls go to, when that is not here; else `instead`.
+static void *program_has(const char *name, const void *ours, void *instead)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	if (found == NULL)
+		dlerror(); // the program shall not find it
+	return found == NULL || found == ours ? instead : found;
+}
+
+#define PROGRAM_HAS(name, instead) program_has(#name, (const void *)&name, (void *)(instead))
+
+// Not where another library with all of them comes before us: of ours none is called then.
+static bool some_are_ours(void)
+{
+	return PROGRAM_HAS(_ZdlPvm, NULL) == NULL || PROGRAM_HAS(_ZnwmRKSt9nothrow_t, NULL) == NULL;
+}
+
+__attribute__((constructor)) static void look(void)
+{
+	struct operators program;
+
+	program.make = PROGRAM_HAS(_Znwm, NULL);
+	program.make_array = PROGRAM_HAS(_Znam, program.make);
+	program.end = PROGRAM_HAS(_ZdlPv, NULL);
+	program.end_array = PROGRAM_HAS(_ZdaPv, program.end);
+	program.make_aligned = PROGRAM_HAS(_ZnwmSt11align_val_t, NULL);
+	program.make_array_aligned = PROGRAM_HAS(_ZnamSt11align_val_t, program.make_aligned);
+	program.end_aligned = PROGRAM_HAS(_ZdlPvSt11align_val_t, NULL);
+	program.end_array_aligned = PROGRAM_HAS(_ZdaPvSt11align_val_t, program.end_aligned);
+	if ((program.make != NULL || program.end != NULL || program.make_array != NULL || program.end_array != NULL ||
+	     program.make_aligned != NULL || program.end_aligned != NULL) && some_are_ours())
+		operators_replace(&program);
+}
