@@ -34,6 +34,9 @@ test  need command:named                    bind9
 test  need command:dig                      bind9-dnsutils|dnsutils
 test  need command:varnishd                 varnish
 test  wish command:nginx                    nginx-light
+test  wish command:apache2                  apache2
+test  wish path:/usr/lib/apache2/modules/libphp*.so libapache2-mod-php
+test  wish command:squid                    squid
 test  wish command:nghttpd                  nghttp2-server
 test  wish command:h2load                   nghttp2-client
 test  wish command:clickhouse-server        clickhouse-server
@@ -196,7 +199,7 @@ keep_from_booting() {
     command -v systemctl >/dev/null || return 0
     for package in "$@"; do
         case $package in
-        redis-server | varnish | mariadb-server | postgresql | prometheus | clickhouse-server) service=${package%-server} ;;
+        redis-server | varnish | mariadb-server | postgresql | prometheus | clickhouse-server | apache2 | squid) service=${package%-server} ;;
         bind9) service=named ;;
         nginx*) service=nginx ;;
         *) continue ;;

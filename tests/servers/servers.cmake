@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(SERVERS ${CMAKE_CURRENT_SOURCE_DIR}/servers)
-foreach(name nginx mariadb postgres varnish named redis)
+foreach(name nginx apache squid mariadb postgres varnish named redis)
   vmag_test(servers.${name}.preload slow 150 ${PYTHON} ${SERVERS}/${name}.py $<TARGET_FILE:vmag> preload)
 endforeach()
 # These are linked with libjemalloc.so.2 in Debian.
@@ -12,7 +12,7 @@ foreach(name varnish named redis nghttp2 clickhouse)
 endforeach()
 
 # One at a time takes ports: nobody else takes them between the moment they are found free and the server's start.
-foreach(name nginx.preload varnish.preload varnish.alias named.preload named.alias nghttp2.alias clickhouse.alias)
+foreach(name nginx.preload apache.preload squid.preload varnish.preload varnish.alias named.preload named.alias nghttp2.alias clickhouse.alias)
   set_tests_properties(servers.${name} PROPERTIES RESOURCE_LOCK ports)
 endforeach()
 
