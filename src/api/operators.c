@@ -21,7 +21,7 @@
 #include "heap/medium.h"
 #include "heap/traced.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default"), weak))
 
 typedef void handler(void);
 
@@ -187,7 +187,7 @@ CPU_FAST void delete_array_other_miss(void *object)
 static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t size)
 {
 	if (!traced_free(object))
-		heap_free_sized(object, 0, size, "operator delete");
+		heap_delete_sized(object, size);
 }
 
 static __attribute__((noinline)) void delete_sized_uncounted(void *object, size_t size)
@@ -238,6 +238,11 @@ static void delete_aligned_sized(aligned_delete_operator *end, void *object, siz
 		end(object, align);
 	else
 		heap_free_sized(object, align, size, "operator delete");
+}
+
+__attribute__((constructor)) static void look(void)
+{
+	operators_look();
 }
 
 void operators_replace(const struct operators *program)
@@ -355,3 +360,16 @@ EXPORT void _ZdaPvmSt11align_val_t(void *object, size_t size, size_t align)
 {
 	delete_aligned_sized(replaced.end_array_aligned, object, size, align);
 }
+
+#define OURS(name) extern __typeof__(name) ours##name __attribute__((alias(#name)))
+
+OURS(_Znwm);
+OURS(_Znam);
+OURS(_ZdlPv);
+OURS(_ZdaPv);
+OURS(_ZnwmSt11align_val_t);
+OURS(_ZnamSt11align_val_t);
+OURS(_ZdlPvSt11align_val_t);
+OURS(_ZdaPvSt11align_val_t);
+OURS(_ZdlPvm);
+OURS(_ZnwmRKSt9nothrow_t);

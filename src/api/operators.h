@@ -4,10 +4,20 @@
 
 #include <stddef.h>
 
+#include "util/bits.h"
+
 typedef void *new_operator(size_t size);
 typedef void delete_operator(void *object);
 typedef void *aligned_new_operator(size_t size, size_t align);
 typedef void aligned_delete_operator(void *object, size_t align);
+
+// Ours, by names that nobody replaces: those of C++ are weak, as in the C++ library, so that a program may have its own beside the static library.
+extern new_operator ours_Znwm HIDDEN, ours_Znam HIDDEN;
+extern delete_operator ours_ZdlPv HIDDEN, ours_ZdaPv HIDDEN;
+extern aligned_new_operator ours_ZnwmSt11align_val_t HIDDEN, ours_ZnamSt11align_val_t HIDDEN;
+extern aligned_delete_operator ours_ZdlPvSt11align_val_t HIDDEN, ours_ZdaPvSt11align_val_t HIDDEN;
+extern void ours_ZdlPvm(void *object, size_t size) HIDDEN;
+extern void *ours_ZnwmRKSt9nothrow_t(size_t size, const void *tag) HIDDEN;
 
 // NULL: ours serves. Where the program has no form for arrays, that is its plain one.
 struct operators {
@@ -19,3 +29,9 @@ struct operators {
 
 // Before the program has threads. All operations of the process miss from now on.
 void operators_replace(const struct operators *program);
+
+// Looks whether the program has some of its own. Once, at load.
+void operators_look(void);
+
+// Where the program's calls of that name go to; NULL: nowhere. In the shared library alone: in a static program the linker has decided.
+void *operators_found(const char *name);

@@ -2,15 +2,13 @@
 //
 // C++ lets a program replace operator new and operator delete alone; the forms with a size, for arrays and without exceptions then go through
 // these. A library's own forms would take what the program's operator made for an object of theirs (docs/decisions/0006).
-// Not in the static library: there the linker refuses a second definition.
 // SPDX-License-Identifier: BSD-2-Clause
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "api/operators.h"
 
-// Ours (src/api/operators.c): within the library these names are bound to them.
+// As linked (src/api/operators.c): in a static program its own, where it has them.
 new_operator _Znwm, _Znam;
 delete_operator _ZdlPv, _ZdaPv;
 aligned_new_operator _ZnwmSt11align_val_t, _ZnamSt11align_val_t;
@@ -18,17 +16,17 @@ aligned_delete_operator _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t;
 void _ZdlPvm(void *object, size_t size);
 void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag);
 
-// Where the program's calls go to, when that is not here; else `instead`.
-static void *program_has(const char *name, const void *ours, void *instead)
-{
-	void *found = dlsym(RTLD_DEFAULT, name);
+#pragma weak operators_found
 
-	if (found == NULL)
-		dlerror(); // the program shall not find it
-	return found == NULL || found == ours ? instead : found;
+// Where the program's calls go to, when that is not here; else `instead`.
+static void *program_has(const char *name, const void *linked, const void *ours, void *instead)
+{
+	const void *found = operators_found != NULL ? operators_found(name) : linked;
+
+	return found == NULL || found == ours ? instead : (void *)found;
 }
 
-#define PROGRAM_HAS(name, instead) program_has(#name, (const void *)&name, (void *)(instead))
+#define PROGRAM_HAS(name, instead) program_has(#name, (const void *)&name, (const void *)&ours##name, (void *)(instead))
 
 // Not where another library with all of them comes before us: of ours none is called then.
 static bool some_are_ours(void)
@@ -36,7 +34,7 @@ static bool some_are_ours(void)
 	return PROGRAM_HAS(_ZdlPvm, NULL) == NULL || PROGRAM_HAS(_ZnwmRKSt9nothrow_t, NULL) == NULL;
 }
 
-__attribute__((constructor)) static void look(void)
+void operators_look(void)
 {
 	struct operators program;
 

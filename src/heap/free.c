@@ -151,15 +151,9 @@ size_t heap_usable_size(const void *object, const char *call)
 	return heap_plain_usable_size(object, call);
 }
 
-// A small object of more bytes than were told, as of a class that is deleted as its base without a virtual destructor: goes where it belongs.
-static bool is_told_smaller(const void *object, size_t align, size_t real, size_t told)
-{
-	return align == 0 && real > told && word_class(page_map_word(object)) - 1 < SLAB_CLASSES - 1;
-}
-
 void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 {
-	size_t real, told;
+	size_t real;
 
 	if (debugging()) {
 		debug_free(GUARD_MALLOC, object, size, call);
@@ -168,8 +162,22 @@ void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 	if (object == NULL)
 		return;
 	real = heap_usable_size(object, call);
-	told = heap_size_for(align, size);
-	if (UNLIKELY(real != told) && !is_told_smaller(object, align, real, told))
+	if (UNLIKELY(real != heap_size_for(align, size)))
 		guard_report(call, object, "freed with a wrong size or alignment, it is an object of %zu bytes", real);
 	heap_free(object, call);
+}
+
+static bool is_in_slab(const void *object)
+{
+	return word_class(page_map_word(object)) - 1 < SLAB_CLASSES - 1;
+}
+
+void heap_delete_sized(void *object, size_t size)
+{
+	const char *call = "operator delete";
+
+	if (!debugging() && object != NULL && heap_usable_size(object, call) > heap_size_for(0, size) && is_in_slab(object))
+		heap_free(object, call);
+	else
+		heap_free_sized(object, 0, size, call);
 }

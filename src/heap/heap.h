@@ -24,6 +24,7 @@ struct front;
 void heap_free_through(struct front *front, void *object, const char *call);
 // `align` 0: of malloc, else of aligned_alloc. Reports a size or alignment that cannot be the one asked for.
 void heap_free_sized(void *object, size_t align, size_t size, const char *call);
+void heap_delete_sized(void *object, size_t size); // a small object may be larger than is told: deleted as its base, without a virtual destructor
 void *heap_realloc(void *object, size_t size, const char *call);
 
 // `align` is a power of two.

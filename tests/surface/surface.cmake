@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(SURFACE_C allocate calloc realloc aligned sized_free usable_size errors trim information origin)
-set(SURFACE_CXX operators new_failure)
+set(SURFACE_CXX operators operators_replaced new_failure)
 
 function(vmag_surface_test name source)
   vmag_test_program(surface_${name}_shared surface/${source} LIBRARIES vmag)
@@ -21,6 +21,9 @@ endforeach()
 if(VMAG_TESTS_CXX)
   foreach(name IN LISTS SURFACE_CXX)
     vmag_surface_test(${name} ${name}.cpp)
+  endforeach()
+  foreach(variant shared static) # that it has no sized delete is what it is about
+    target_compile_options(surface_operators_replaced_${variant} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-sized-deallocation>)
   endforeach()
   vmag_test_program(surface_operators_origin surface/operators_origin.cpp LIBRARIES vmag)
   target_compile_definitions(surface_operators_origin PRIVATE EXPECTED_HOME="libvmag.so")
