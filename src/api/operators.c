@@ -103,9 +103,10 @@ CPU_FAST void *new_miss(size_t size)
 	return cpu_fast_malloc(size, new_sampled, new_slow_way);
 }
 
+// Through the plain one: the program's own form for arrays may have called this one.
 CPU_FAST void *new_array_miss(size_t size)
 {
-	return UNLIKELY(replaced.make_array != NULL) ? replaced.make_array(size) : new_miss(size);
+	return UNLIKELY(replaced.make != NULL) ? replaced.make(size) : new_miss(size);
 }
 
 // The new handler may throw: the nothrow forms go through operators_nothrow.cc, which calls back here and catches.

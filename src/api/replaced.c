@@ -26,6 +26,9 @@ static void *program_has(const char *name, const void *linked, const void *ours,
 	return found == NULL || found == ours ? instead : (void *)found;
 }
 
+// Our delete without a size, for what a new of the program's makes: it may ask for more than it was asked for.
+#define UNSIZED(make, end) ((make) != NULL ? ours##end : NULL)
+
 #define PROGRAM_HAS(name, instead) program_has(#name, (const void *)&name, (const void *)&ours##name, (void *)(instead))
 
 // Not where another library with all of them comes before us: of ours none is called then.
@@ -40,13 +43,13 @@ void operators_look(void)
 
 	program.make = PROGRAM_HAS(_Znwm, NULL);
 	program.make_array = PROGRAM_HAS(_Znam, program.make);
-	program.end = PROGRAM_HAS(_ZdlPv, NULL);
-	program.end_array = PROGRAM_HAS(_ZdaPv, program.end);
+	program.end = PROGRAM_HAS(_ZdlPv, UNSIZED(program.make, _ZdlPv));
+	program.end_array = PROGRAM_HAS(_ZdaPv, program.end != NULL ? program.end : UNSIZED(program.make_array, _ZdlPv));
 	program.make_aligned = PROGRAM_HAS(_ZnwmSt11align_val_t, NULL);
 	program.make_array_aligned = PROGRAM_HAS(_ZnamSt11align_val_t, program.make_aligned);
-	program.end_aligned = PROGRAM_HAS(_ZdlPvSt11align_val_t, NULL);
-	program.end_array_aligned = PROGRAM_HAS(_ZdaPvSt11align_val_t, program.end_aligned);
-	if ((program.make != NULL || program.end != NULL || program.make_array != NULL || program.end_array != NULL ||
-	     program.make_aligned != NULL || program.end_aligned != NULL) && some_are_ours())
+	program.end_aligned = PROGRAM_HAS(_ZdlPvSt11align_val_t, UNSIZED(program.make_aligned, _ZdlPvSt11align_val_t));
+	program.end_array_aligned = PROGRAM_HAS(_ZdaPvSt11align_val_t, program.end_aligned != NULL ? program.end_aligned : UNSIZED(program.make_array_aligned, _ZdlPvSt11align_val_t));
+	// Those of arrays are the plain ones where there are no others.
+	if ((program.make_array != NULL || program.end_array != NULL || program.make_array_aligned != NULL || program.end_array_aligned != NULL) && some_are_ours())
 		operators_replace(&program);
 }

@@ -167,16 +167,12 @@ void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 	heap_free(object, call);
 }
 
-static bool is_in_slab(const void *object)
-{
-	return word_class(page_map_word(object)) - 1 < SLAB_CLASSES - 1;
-}
-
 void heap_delete_sized(void *object, size_t size)
 {
 	const char *call = "operator delete";
+	size_t real = debugging() || object == NULL ? 0 : heap_usable_size(object, call);
 
-	if (!debugging() && object != NULL && heap_usable_size(object, call) > heap_size_for(0, size) && is_in_slab(object))
+	if (real > heap_size_for(0, size) && real <= SLAB_MOST)
 		heap_free(object, call);
 	else
 		heap_free_sized(object, 0, size, call);
