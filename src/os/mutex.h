@@ -110,10 +110,10 @@ static inline void mutex_lock(struct mutex *mutex)
 	uint32_t expected = 0;
 
 	COUNT(locks[mutex->rank]);
+	mutex_note_lock();
 #ifdef VMAG_DEBUG
 	mutex_rank_push(mutex->rank);
 #endif
-	mutex_note_lock();
 	if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&mutex->word, &expected, 1, memory_order_acquire,
 							      memory_order_relaxed)))
 		mutex_lock_slow(mutex);
