@@ -241,7 +241,8 @@ static void delete_aligned_sized(aligned_delete_operator *end, void *object, siz
 		heap_free_sized(object, align, size, "operator delete");
 }
 
-__attribute__((constructor)) static void look(void)
+// Before a static program's own constructors, which may allocate.
+__attribute__((constructor(101))) static void look(void)
 {
 	operators_look();
 }

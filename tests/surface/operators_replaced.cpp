@@ -89,6 +89,14 @@ static void check_the_rest() {
     CHECK_EQ(live, before);
 }
 
+// Before main.
+static struct Early {
+    Early() {
+        check_sized(40);
+        check_nothrow(40);
+    }
+} early;
+
 int main() {
     for (std::size_t size = 0; size < 3000; size += size / 8 + 1) {
         check_sized(size);
