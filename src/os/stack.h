@@ -51,6 +51,7 @@ enum { OS_WALK_MOST = 128 };
 struct os_walk {
 	uint32_t count; // of words; 0: nothing is kept
 	uint32_t generation; // of what was known of code; 0: by frame pointers
+	uint32_t begun;      // walks: who looks before and after sees that a handler walked in between, over the words of who was interrupted
 	struct os_walk_word {
 		uintptr_t at, value;
 		uintptr_t frame_at; // WORD_…, or of a return address: where the frame pointer is, by which one goes on from there

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +36,8 @@ static inline void walking_begin(struct walking *walking, struct os_walk *walk, 
 	walk->word[OS_WALK_MOST].at = UINTPTR_MAX;
 	walk->generation = generation;
 	walk->count = 0;
+	walk->begun++;
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
 // Of the last walk's words those are given up that this one has come to. False: this walk is too long.

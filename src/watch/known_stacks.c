@@ -33,18 +33,21 @@ __attribute__((no_sanitize("address"))) static inline struct stack *stack_if_it_
 
 static void keep_words(struct known_stack *known, const struct os_walk *walk)
 {
-	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - walk->count];
+	uint32_t count = walk->count, begun = walk->begun;
+	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - count];
 
 	known->count = 0;
-	if (walk->count == 0 || walk->count > KNOWN_WORDS || word->at != known->frame + sizeof word->at)
+	atomic_signal_fence(memory_order_seq_cst);
+	if (count == 0 || count > KNOWN_WORDS || word->at != known->frame + sizeof word->at)
 		return;
-	for (uint32_t i = 0; i < walk->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		if (word[i].at < known->frame)
 			return;
 		known->word[i] = (struct known_word){ word[i].at, word[i].value };
 	}
 	known->generation = walk->generation;
-	known->count = walk->count;
+	atomic_signal_fence(memory_order_seq_cst);
+	known->count = walk->begun == begun ? count : 0; // else a handler walked meanwhile
 }
 
 static struct stack *walk(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder, struct known_stack **at)

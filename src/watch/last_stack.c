@@ -30,45 +30,73 @@ static inline struct os_rules *rules_for(enum os_unwinder unwinder)
 	return unwinder == OS_UNWIND_FRAMES || !OS_HAS_RULES ? NULL : LIKELY(made != NULL) ? made : make_rules();
 }
 
-size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)
+static size_t walk_alone(uintptr_t *frames, size_t depth, uintptr_t frame, enum os_unwinder unwinder)
 {
 	struct os_stack_range range = { 0 };
 	struct os_walk none;
 	size_t kept;
 
-	none.count = none.generation = 0;
-	return os_stack_walk(frames, depth, os_stack_outside((uintptr_t)__builtin_frame_address(0)), rules_for(unwinder), &range, &none, &kept);
+	none.count = none.generation = none.begun = 0;
+	return os_stack_walk(frames, depth, frame, rules_for(unwinder), &range, &none, &kept);
 }
 
+size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder)
+{
+	return walk_alone(frames, depth, os_stack_outside((uintptr_t)__builtin_frame_address(0)), unwinder);
+}
+
+// The walk last: a handler that comes in between leaves one that is of its stack, or none.
 static void forget(struct last_stack *own)
 {
-	own->walk.count = 0;
 	own->stack = stacks_intern(NULL, 0);
+	atomic_signal_fence(memory_order_seq_cst);
+	own->walk.count = 0;
+}
+
+// Whether no walk began since that one.
+static inline bool is_newest(const struct last_stack *own, uint32_t begun)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	return LIKELY(own->walk.begun == begun);
+}
+
+// A handler found a stack amid a walk, in the same memory: what the walk kept may be of either.
+static __attribute__((noinline)) struct stack *walk_again(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
+{
+	uintptr_t frames[STACK_DEPTH];
+	size_t count = walk_alone(frames, STACK_DEPTH, frame, unwinder);
+
+	forget(own);
+	return stacks_intern(frames, count);
 }
 
 static __attribute__((noinline)) struct stack *walk(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
 {
 	uintptr_t frames[STACK_DEPTH];
+	uint32_t begun = own->walk.begun + 1;
 	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, frame, rules_for(unwinder), &own->range, &own->walk, &kept);
+	const struct stack *outer = own->stack;
+	struct stack *stack;
 	uint64_t hash;
 
-	if (UNLIKELY(kept > own->stack->depth || kept + count > STACK_DEPTH)) { // a handler found a stack meanwhile
-		forget(own);
-		return own->stack;
-	}
-	hash = kept == 0 ? 0 : own->hash[kept - 1];
+	hash = kept == 0 || kept > outer->depth ? 0 : own->hash[kept - 1];
+	if (UNLIKELY(!is_newest(own, begun) || kept > outer->depth || kept + count > STACK_DEPTH))
+		return walk_again(own, frame, unwinder);
 	for (size_t i = count, at = kept; i-- > 0; at++)
 		own->hash[at] = hash = stacks_hash(hash, frames[i]);
-	own->stack = stacks_intern_beyond(frames, count, own->stack, kept, hash);
-	if (UNLIKELY(own->stack->number == 0)) // it has no frames of which the next could keep any
-		own->walk.count = 0;
-	return own->stack;
+	own->stack = stack = stacks_intern_beyond(frames, count, outer, kept, hash);
+	if (UNLIKELY(!is_newest(own, begun) || stack->number == 0)) // it has no frames of which the next could keep any
+		forget(own);
+	return stack;
 }
 
 struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
 {
+	uint32_t begun = own->walk.begun;
+	struct stack *stack = own->stack;
+
 	frame = os_stack_outside(frame);
-	return os_walk_holds(&own->walk, frame) ? own->stack : walk(own, frame, unwinder);
+	return os_walk_holds(&own->walk, frame) && is_newest(own, begun) ? stack : walk(own, frame, unwinder);
 }
 
 void last_stack_clear(struct last_stack *own)
