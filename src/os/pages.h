@@ -15,6 +15,9 @@ size_t os_page_size(void);
 // New zeroed memory wherever the kernel likes. NULL when there is none.
 void *os_pages_map(size_t size);
 
+// Whom os_pages_map asks for address space before it gives up: true, it is worth another try. It keeps errno.
+void os_pages_when_short(bool (*give_back)(void));
+
 // What os_pages_map gave and was not unmapped, for who must tell our memory from the program's: a zero start is no entry.
 // Beyond OS_MAPPINGS_MOST mappings are not noted.
 enum { OS_MAPPINGS_MOST = 4096 };

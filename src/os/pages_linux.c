@@ -78,10 +78,26 @@ static void mapping_forget(void *start)
 		}
 }
 
+static bool (*_Atomic when_short)(void);
+
+void os_pages_when_short(bool (*give_back)(void))
+{
+	atomic_store_explicit(&when_short, give_back, memory_order_release);
+}
+
+static COLD bool space_is_given_back(void)
+{
+	bool (*give_back)(void) = atomic_load_explicit(&when_short, memory_order_acquire);
+
+	return errno == ENOMEM && give_back != NULL && give_back();
+}
+
 void *os_pages_map(size_t size)
 {
 	void *start = map(NULL, size, READ_WRITE, PRIVATE);
 
+	if (start == NULL && space_is_given_back())
+		start = map(NULL, size, READ_WRITE, PRIVATE);
 	if (start != NULL)
 		os_pages_note(start, size);
 	return start;

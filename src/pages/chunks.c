@@ -30,29 +30,49 @@ static bool merge_mappings(void)
 	return true;
 }
 
+// Address space first: without any it looks as if the process had all its mappings.
+static bool room_is_made(void)
+{
+	bool given = page_map_give_back();
+
+	return merge_mappings() || given;
+}
+
+// The map comes last: what is too large must not take address space for its words.
+static bool map_chunks(uintptr_t start, size_t size)
+{
+	if (!os_pages_map_at((void *)start, size))
+		return false;
+	if (page_map_commit(start, size))
+		return true;
+	os_pages_unmap((void *)start, size);
+	errno = ENOMEM;
+	return false;
+}
+
 uintptr_t chunks_import_aligned(size_t size, size_t align)
 {
 	struct vmem_constraint aligned = { .align = align };
 
-	for (bool merged = false;;) {
+	for (bool retried = false;;) {
 		uintptr_t start = align <= CHUNK_BYTES ? vmem_segment_alloc(&heap_arena, size).start :
 							 vmem_segment_xalloc(&heap_arena, size, &aligned, heap_arena.policy, 0).start;
 
 		if (start == 0)
 			return 0;
-		if (page_map_commit(start, size) && os_pages_map_at((void *)start, size)) {
+		if (map_chunks(start, size)) {
 			atomic_fetch_add_explicit(&mapped_bytes, size, memory_order_relaxed);
 			return start;
 		}
 		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
 		if (errno == EEXIST)
 			continue;
-		bool again = !merged && errno == ENOMEM && merge_mappings();
+		bool again = !retried && errno == ENOMEM && room_is_made();
 
 		vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
 		if (!again)
 			return 0;
-		merged = true;
+		retried = true;
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "os/areas.h"
 #include "os/clock.h"
 #include "os/mutex.h"
 #include "os/pages.h"
@@ -23,6 +24,7 @@ enum {
 	LG_PLACES = 12,         // how many such places, apart by
 	LG_APART = 32,          // bytes
 	PLACES_TRIED = 4,
+	CUTS_TRIED = 16, // each reads what the process has mapped
 };
 #define WHOLE_MAP_BYTES (sizeof(uint16_t) << (LG_ADDRESSES - LG_GRANULE))
 #define WHOLE_TABLES_BYTES (sizeof(run_table) << (LG_ADDRESSES - LG_TABLE))
@@ -36,6 +38,9 @@ static struct {
 	// Under lock.
 	uintptr_t committed_end; // of the writable part of the region's map
 	bool is_whole;           // the map covers all addresses
+	bool is_apart;           // a piece beyond committed_end is writable
+	unsigned cuts_tried;
+	bool is_cut;             // nothing is mapped from committed_end on, and page_map_end is there
 	// Constant after page_map_init.
 	bool may_grow; // the map and the tables are at a place with room for that
 	uintptr_t first_chunk;
@@ -129,8 +134,10 @@ COLD bool page_map_init(void)
 	if (page_map_end != 0)
 		return true;
 	for (unsigned lg_region = lg_region_wanted(); lg_region >= LG_REGION_LEAST; lg_region--)
-		if (region_make(lg_region))
+		if (region_make(lg_region)) {
+			os_pages_when_short(page_map_give_back);
 			return true;
+		}
 	return false;
 }
 
@@ -178,20 +185,35 @@ static bool commit_tables(uintptr_t start, uintptr_t end)
 	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
 }
 
+static void end_set(size_t granules)
+{
+	__atomic_store_n(&page_map_end, granules, __ATOMIC_SEQ_CST);
+}
+
+// The map from committed_end to `end` becomes writable.
+static bool commit_to(uintptr_t end)
+{
+	void *from = (void *)rest.committed_end;
+	size_t bytes = end - rest.committed_end;
+
+	if (!commit_tables(address_at(rest.committed_end), address_at(end)) ||
+	    (rest.is_cut ? !os_pages_map_at(from, bytes) : !os_pages_commit(from, bytes)))
+		return false;
+	rest.committed_end = end;
+	if (rest.is_cut)
+		end_set(address_at(end) >> LG_GRANULE);
+	return true;
+}
+
 bool page_map_commit(uintptr_t start, size_t size)
 {
 	uintptr_t end = (uintptr_t)&page_map[granule_of((void *)(start + size - 1)) + 1];
-	bool done = true;
+	bool done;
 
 	end = min_size(round_up(end, COMMIT_STEP), (uintptr_t)&page_map[rest.region_end]);
 	// The one lock that is held across a system call: once for 128 MiB of heap.
 	mutex_lock(&rest.lock);
-	if (end > rest.committed_end) {
-		done = os_pages_commit((void *)rest.committed_end, end - rest.committed_end) &&
-		       commit_tables(address_at(rest.committed_end), address_at(end));
-		if (done)
-			rest.committed_end = end;
-	}
+	done = end <= rest.committed_end || commit_to(end);
 	mutex_unlock(&rest.lock);
 	return done;
 }
@@ -215,7 +237,7 @@ static bool grow_whole(void)
 	size_t first = rest.first_chunk >> LG_TABLE, end = rest.region_end >> (LG_TABLE - LG_GRANULE);
 	char *whole_end = (char *)page_map + WHOLE_MAP_BYTES;
 
-	if (!rest.may_grow)
+	if (!rest.may_grow || rest.is_cut)
 		return false;
 	rest.may_grow = reserve_between(&page_map[rest.region_end], whole_end) &&
 			reserve_between(page_map_tables, (void *)round_down((uintptr_t)&page_map_tables[first], os_page_size())) &&
@@ -225,14 +247,83 @@ static bool grow_whole(void)
 		return false;
 	rest.is_whole = true;
 	atomic_store(&rest.first_granule, 0);
-	__atomic_store_n(&page_map_end, WHOLE_MAP_BYTES / sizeof *page_map, __ATOMIC_RELEASE);
+	end_set(WHOLE_MAP_BYTES / sizeof *page_map);
 	return true;
 }
 
+// In a map that was cut there are no such pieces: it must reach to there.
 bool page_map_commit_apart(uintptr_t start, size_t size)
 {
-	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size()) &&
+	bool apart, done;
+
+	mutex_lock(&rest.lock);
+	apart = rest.is_apart = !rest.is_cut;
+	done = apart && commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size()) &&
 	       commit_tables(start, start + size);
+	mutex_unlock(&rest.lock);
+	return apart ? done : page_map_commit(start, size);
+}
+
+// Whether the process has nothing mapped at these addresses, as far as the system tells.
+static bool is_empty(uintptr_t start, uintptr_t end)
+{
+	struct os_areas areas;
+	struct os_area area;
+	bool empty = os_areas_begin(&areas), any = false;
+
+	if (!empty)
+		return false;
+	while (empty && os_areas_next(&areas, &area)) {
+		empty = area.end <= start || area.start >= end;
+		any = true;
+	}
+	os_areas_end(&areas);
+	return empty && any;
+}
+
+// Whoever frees an address beyond may have read the old end, and not yet the word there. If the address is any good something is mapped
+// there, then as now: the end is set first, and then the mappings are looked at.
+static bool cut_tail(void)
+{
+	size_t end = address_at(rest.committed_end) >> LG_GRANULE;
+	uintptr_t tail_end = round_down((uintptr_t)&page_map[rest.region_end], os_page_size());
+
+	if (rest.is_apart || rest.is_whole || !rest.may_grow)
+		return false;
+	end_set(end);
+	if (is_empty(end << LG_GRANULE, rest.region_end << LG_GRANULE) &&
+	    os_pages_unmap((void *)rest.committed_end, tail_end - rest.committed_end))
+		return true;
+	end_set(rest.region_end);
+	return false;
+}
+
+// Below the chunks nothing is compared: the words of addresses where the kernel and the linker place things themselves stay, and all of
+// them if anything is mapped above these.
+static void cut_below(void)
+{
+	uintptr_t least = (uintptr_t)1 << LG_REGION_LEAST;
+	uintptr_t start = round_up((uintptr_t)&page_map[least >> LG_GRANULE], os_page_size());
+	uintptr_t end = round_down((uintptr_t)&page_map[rest.first_chunk >> LG_GRANULE], os_page_size());
+
+	if (start < end && is_empty(least, rest.first_chunk))
+		os_pages_unmap((void *)start, end - start);
+}
+
+bool page_map_give_back(void)
+{
+	int saved = errno;
+	bool done;
+
+	mutex_lock(&rest.lock);
+	if (!rest.is_cut && os_address_space_limit() != SIZE_MAX && rest.cuts_tried++ < CUTS_TRIED && cut_tail()) {
+		rest.is_cut = true;
+		cut_below();
+	}
+	done = rest.is_cut;
+	mutex_unlock(&rest.lock);
+	errno = saved;
+	return done;
 }
 
 bool page_map_cover(uintptr_t start, size_t size)

@@ -31,13 +31,13 @@ enum { LG_GRANULE = 12, LG_CHUNK = 21 };
 struct run;
 
 extern uint16_t *page_map HIDDEN;   // NULL before first use
-extern size_t page_map_end HIDDEN; // granules in the map, at least those of the region; 0 before first use
+extern size_t page_map_end HIDDEN; // granules in the map: those of the region, of all addresses, or only up to the last chunk; 0 before first use
 
 // Finds a place for the region and maps the map, read-only at first. False: no address space; it may be called again.
 bool page_map_init(void);
 
 // Where chunks begin, and the bytes of the region from there on. (page_map_end is the region's end unless page_map_cover has
-// made the map larger.)
+// made the map larger, or page_map_give_back smaller.)
 uintptr_t page_map_first_chunk(void);
 size_t page_map_chunk_bytes(void);
 
@@ -58,6 +58,11 @@ bool page_map_commit_apart(uintptr_t start, size_t size);
 // the map grows to cover all addresses: 132 GiB of address space, of which only what is used is memory. False: there was no
 // room for such a map (RLIMIT_AS; an emulator), or no memory.
 bool page_map_cover(uintptr_t start, size_t size);
+
+// For a process that has all the address space that RLIMIT_AS lets it have: unmaps the parts of the map that are read-only, which
+// cover addresses where no chunk has been, as long as nobody has mapped anything there. Later chunks have their part of the map
+// mapped. True: it was done, now or before. Keeps errno; may be called with locks up to RANK_RESOURCE held.
+bool page_map_give_back(void);
 
 static inline size_t granule_of(const void *address)
 {

@@ -20,3 +20,11 @@ set_tests_properties(nomem.overcommit PROPERTIES RUN_SERIAL ON)
 
 vmag_test_program(nomem_mappings nomem/mappings.c LIBRARIES vmag)
 vmag_test(nomem.mappings quick 120 nomem_mappings)
+
+# A limit on address space that the program sets itself: libumem's tests and glibc's give themselves 80 and 200 MiB.
+vmag_test_program(nomem_later nomem/later.c LIBRARIES vmag)
+foreach(mebibytes 80 200)
+  vmag_test(nomem.later.${mebibytes} quick 120 nomem_later ${mebibytes})
+endforeach()
+vmag_test(nomem.later.threads quick 120 nomem_later 200 threads)
+vmag_test(nomem.later.taken quick 120 nomem_later 200 taken)
