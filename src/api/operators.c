@@ -18,6 +18,7 @@
 #include "heap/door.h"
 #include "heap/exchanged.h"
 #include "heap/fast.h"
+#include "heap/fronts.h"
 #include "heap/medium.h"
 #include "heap/traced.h"
 
@@ -191,27 +192,24 @@ static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t
 		heap_delete_sized(object, size);
 }
 
-static __attribute__((noinline)) void delete_sized_uncounted(void *object, size_t size)
-{
-	cpu_fast_free_sized(object, size, delete_sized_slow_way);
-}
-
-CPU_FAST void delete_sized_miss_through(delete_operator *through, void *object, size_t size)
+static __attribute__((noinline)) void delete_sized_through(delete_operator *through, void *object, size_t size)
 {
 	if (UNLIKELY(through != NULL))
 		through(object);
-	else if (!counted_push_sized(object, size))
-		delete_sized_uncounted(object, size);
+	else
+		cpu_fast_free_sized(object, size, delete_sized_slow_way);
 }
 
 CPU_FAST void delete_sized_miss(void *object, size_t size)
 {
-	delete_sized_miss_through(replaced.end, object, size);
+	if (!counted_push_served(object, size))
+		delete_sized_through(replaced.end, object, size);
 }
 
 CPU_FAST void delete_array_sized_miss(void *object, size_t size)
 {
-	delete_sized_miss_through(replaced.end_array, object, size);
+	if (!counted_push_served(object, size))
+		delete_sized_through(replaced.end_array, object, size);
 }
 
 // The forms for larger alignments, for which the program may have others: not on the fast path.
@@ -250,6 +248,7 @@ __attribute__((constructor(101))) static void look(void)
 void operators_replace(const struct operators *program)
 {
 	replaced = *program;
+	fronts_keep_derived();
 	doors_close(DOOR_COUNT);
 }
 
@@ -322,12 +321,18 @@ EXPORT void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
 
 EXPORT void _ZdlPvm(void *object, size_t size)
 {
-	fast_free_sized(object, size, delete_sized_miss);
+	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
+		delete_sized_through(replaced.end, object, size);
+	else
+		fast_free_sized_served(object, size, delete_sized_miss);
 }
 
 EXPORT void _ZdaPvm(void *object, size_t size)
 {
-	fast_free_sized(object, size, delete_array_sized_miss);
+	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
+		delete_sized_through(replaced.end_array, object, size);
+	else
+		fast_free_sized_served(object, size, delete_array_sized_miss);
 }
 
 EXPORT void _ZdlPvSt11align_val_t(void *object, size_t align)

@@ -119,11 +119,9 @@ COUNTED_FAST bool counted_push(void **closed, uintptr_t word, void *object)
 	return true;
 }
 
-// Of one whose sized free has missed; the size is believed as in fast.h. False: it is another miss.
-COUNTED_FAST bool counted_push_sized(void *object, size_t size)
+// Of one whose sized free has missed, of a size that the fast path serves; it is believed as in fast.h. False: it is another miss.
+COUNTED_FAST bool counted_push_served(void *object, size_t size)
 {
-	if (UNLIKELY(front_is_beyond(size)))
-		return false;
 	intptr_t place = front_places[size];
 	void **top = FAST_TOP(place);
 
@@ -139,4 +137,9 @@ COUNTED_FAST bool counted_push_sized(void *object, size_t size)
 	*top = object;
 	*kept = top + 1;
 	return true;
+}
+
+COUNTED_FAST bool counted_push_sized(void *object, size_t size)
+{
+	return LIKELY(!front_is_beyond(size)) && counted_push_served(object, size);
 }

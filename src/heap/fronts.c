@@ -19,7 +19,7 @@ static struct {
 	struct front *first;
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
-	bool serves_short;
+	bool serves_short, keeps_derived;
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 void fronts_join(struct front *front)
@@ -186,7 +186,7 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 
 // In lines of their own: every operation reads them, and nobody writes to them while the program runs its course.
 __attribute__((aligned(CACHE_LINE))) size_t front_sizes_end;
-size_t front_sampled_end, front_short_most;
+size_t front_sampled_end, front_short_most, front_derived_end;
 __attribute__((aligned(CACHE_LINE))) int32_t front_places[SMALL_MOST + 1];
 
 // Under the lock; the places, which no class has at 0, once.
@@ -197,12 +197,21 @@ static void open_sizes(bool open)
 	__atomic_store_n(&front_sizes_end, open ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_sampled_end, open ? 0 : SMALL_MOST + (size_t)1, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_short_most, open && fronts.serves_short ? SMALL_MOST : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&front_derived_end, open && !fronts.keeps_derived ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
 }
 
 void fronts_serve_short(void)
 {
 	mutex_lock(&fronts.lock);
 	fronts.serves_short = true;
+	open_sizes(!front_sizes_closed());
+	mutex_unlock(&fronts.lock);
+}
+
+void fronts_keep_derived(void)
+{
+	mutex_lock(&fronts.lock);
+	fronts.keeps_derived = true;
 	open_sizes(!front_sizes_closed());
 	mutex_unlock(&fronts.lock);
 }

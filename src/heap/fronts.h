@@ -52,6 +52,9 @@ void fronts_watch_sizes(void);
 // Opens front_short_most whenever the sizes are open.
 void fronts_serve_short(void);
 
+// Closes front_derived_end: what sized delete frees goes to a program's own delete (api/operators.c).
+void fronts_keep_derived(void);
+
 // Tells readers in other processes where the list is.
 void fronts_tell(struct vmag_root *root);
 
