@@ -212,7 +212,7 @@ void fronts_keep_derived(void)
 {
 	mutex_lock(&fronts.lock);
 	fronts.keeps_derived = true;
-	open_sizes(!front_sizes_closed());
+	__atomic_store_n(&front_derived_end, 0, __ATOMIC_RELEASE); // the others as they are: the heap may not be ready
 	mutex_unlock(&fronts.lock);
 }
 

@@ -30,10 +30,10 @@ void large_note_freed(const struct run *run);
 // The bytes the program may use; 0 when this is not the start of a large object.
 size_t large_size(const void *object);
 
-// Resizes in place to a class size; false: the object is as before.
 // Makes one zero by giving its memory back. False: it is as it was, or zero in part.
 bool large_clear(void *object);
 
+// Resizes in place to a class size; false: the object is as before.
 bool large_resize(void *object, size_t new_size);
 
 // Resizes by moving the pages, not the bytes; NULL: not possible, the object is as before.
