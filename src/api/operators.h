@@ -10,14 +10,24 @@ typedef void *new_operator(size_t size);
 typedef void delete_operator(void *object);
 typedef void *aligned_new_operator(size_t size, size_t align);
 typedef void aligned_delete_operator(void *object, size_t align);
+typedef void sized_delete_operator(void *object, size_t size);
+typedef void aligned_sized_delete_operator(void *object, size_t size, size_t align);
+typedef void *nothrow_new_operator(size_t size, const void *tag);
+typedef void *aligned_nothrow_new_operator(size_t size, size_t align, const void *tag);
+typedef void nothrow_delete_operator(void *object, const void *tag);
+typedef void aligned_nothrow_delete_operator(void *object, size_t align, const void *tag);
 
 // Ours, by names that nobody replaces: those of C++ are weak, as in the C++ library, so that a program may have its own beside the static library.
 extern new_operator ours_Znwm HIDDEN, ours_Znam HIDDEN;
 extern delete_operator ours_ZdlPv HIDDEN, ours_ZdaPv HIDDEN;
 extern aligned_new_operator ours_ZnwmSt11align_val_t HIDDEN, ours_ZnamSt11align_val_t HIDDEN;
 extern aligned_delete_operator ours_ZdlPvSt11align_val_t HIDDEN, ours_ZdaPvSt11align_val_t HIDDEN;
-extern void ours_ZdlPvm(void *object, size_t size) HIDDEN;
-extern void *ours_ZnwmRKSt9nothrow_t(size_t size, const void *tag) HIDDEN;
+extern sized_delete_operator ours_ZdlPvm HIDDEN, ours_ZdaPvm HIDDEN;
+extern aligned_sized_delete_operator ours_ZdlPvmSt11align_val_t HIDDEN, ours_ZdaPvmSt11align_val_t HIDDEN;
+extern nothrow_new_operator ours_ZnwmRKSt9nothrow_t HIDDEN, ours_ZnamRKSt9nothrow_t HIDDEN;
+extern nothrow_delete_operator ours_ZdlPvRKSt9nothrow_t HIDDEN, ours_ZdaPvRKSt9nothrow_t HIDDEN;
+extern aligned_nothrow_new_operator ours_ZnwmSt11align_val_tRKSt9nothrow_t HIDDEN, ours_ZnamSt11align_val_tRKSt9nothrow_t HIDDEN;
+extern aligned_nothrow_delete_operator ours_ZdlPvSt11align_val_tRKSt9nothrow_t HIDDEN, ours_ZdaPvSt11align_val_tRKSt9nothrow_t HIDDEN;
 
 // NULL: ours serves. Where the program has no form for arrays, that is its plain one.
 struct operators {

@@ -13,8 +13,12 @@ new_operator _Znwm, _Znam;
 delete_operator _ZdlPv, _ZdaPv;
 aligned_new_operator _ZnwmSt11align_val_t, _ZnamSt11align_val_t;
 aligned_delete_operator _ZdlPvSt11align_val_t, _ZdaPvSt11align_val_t;
-void _ZdlPvm(void *object, size_t size);
-void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag);
+sized_delete_operator _ZdlPvm, _ZdaPvm;
+aligned_sized_delete_operator _ZdlPvmSt11align_val_t, _ZdaPvmSt11align_val_t;
+nothrow_new_operator _ZnwmRKSt9nothrow_t, _ZnamRKSt9nothrow_t;
+nothrow_delete_operator _ZdlPvRKSt9nothrow_t, _ZdaPvRKSt9nothrow_t;
+aligned_nothrow_new_operator _ZnwmSt11align_val_tRKSt9nothrow_t, _ZnamSt11align_val_tRKSt9nothrow_t;
+aligned_nothrow_delete_operator _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t;
 
 #pragma weak operators_found
 
@@ -31,10 +35,20 @@ static void *program_has(const char *name, const void *linked, const void *ours,
 
 #define PROGRAM_HAS(name, instead) program_has(#name, (const void *)&name, (const void *)&ours##name, (void *)(instead))
 
-// Not where another library with all of them comes before us: of ours none is called then.
+#define IS_OURS(name) (PROGRAM_HAS(name, NULL) == NULL)
+
+// Whether any form that goes through others is ours: not where the program, or a library that comes before us, has all of them.
 static bool some_are_ours(void)
 {
-	return PROGRAM_HAS(_ZdlPvm, NULL) == NULL || PROGRAM_HAS(_ZnwmRKSt9nothrow_t, NULL) == NULL;
+	return IS_OURS(_ZdlPvm) || IS_OURS(_ZdaPvm) || IS_OURS(_Znam) || IS_OURS(_ZdaPv) ||
+	       IS_OURS(_ZnwmRKSt9nothrow_t) || IS_OURS(_ZnamRKSt9nothrow_t) || IS_OURS(_ZdlPvRKSt9nothrow_t) || IS_OURS(_ZdaPvRKSt9nothrow_t);
+}
+
+static bool some_aligned_are_ours(void)
+{
+	return IS_OURS(_ZdlPvmSt11align_val_t) || IS_OURS(_ZdaPvmSt11align_val_t) || IS_OURS(_ZnamSt11align_val_t) || IS_OURS(_ZdaPvSt11align_val_t) ||
+	       IS_OURS(_ZnwmSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZnamSt11align_val_tRKSt9nothrow_t) ||
+	       IS_OURS(_ZdlPvSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZdaPvSt11align_val_tRKSt9nothrow_t);
 }
 
 void operators_look(void)
@@ -50,6 +64,7 @@ void operators_look(void)
 	program.end_aligned = PROGRAM_HAS(_ZdlPvSt11align_val_t, UNSIZED(program.make_aligned, _ZdlPvSt11align_val_t));
 	program.end_array_aligned = PROGRAM_HAS(_ZdaPvSt11align_val_t, program.end_aligned != NULL ? program.end_aligned : UNSIZED(program.make_array_aligned, _ZdlPvSt11align_val_t));
 	// Those of arrays are the plain ones where there are no others.
-	if ((program.make_array != NULL || program.end_array != NULL || program.make_array_aligned != NULL || program.end_array_aligned != NULL) && some_are_ours())
+	if (((program.make_array != NULL || program.end_array != NULL) && some_are_ours()) ||
+	    ((program.make_array_aligned != NULL || program.end_array_aligned != NULL) && some_aligned_are_ours()))
 		operators_replace(&program);
 }

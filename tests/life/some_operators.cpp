@@ -1,5 +1,6 @@
 // Programs that have one pair of C++ operators of their own, or one operator, or none and only its address. CASE says which:
 // NEW: new, which asks for more than it was asked for, and no delete. ARRAYS: new[] and delete[] for larger alignments, whose objects begin behind a mark.
+// MOST: all but the sized delete of arrays and, for larger alignments, all but the sized ones; marks again.
 // NEXT: new[], which calls the one behind it. ADDRESS: where a program that is not position independent finds an operator is in the program itself.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
@@ -12,8 +13,24 @@
 #define ARRAYS 2
 #define NEXT 3
 #define ADDRESS 4
+#define MOST 5
 
 static long made, live;
+
+#if CASE == ARRAYS || CASE == MOST
+static void *make(std::size_t size, std::size_t mark) {
+    made++, live++;
+    return static_cast<char *>(std::aligned_alloc(mark, (size + 2 * mark - 1) / mark * mark)) + mark;
+}
+
+static void end(void *object, std::size_t mark) {
+    live--;
+    std::free(static_cast<char *>(object) - mark);
+}
+
+void *operator new[](std::size_t size, std::align_val_t align) { return make(size, static_cast<std::size_t>(align)); }
+void operator delete[](void *object, std::align_val_t align) noexcept { end(object, static_cast<std::size_t>(align)); }
+#endif
 
 #if CASE == NEW
 void *operator new(std::size_t size) {
@@ -26,17 +43,18 @@ void *operator new(std::size_t size, std::align_val_t align) {
     made++;
     return std::aligned_alloc(least, (size + 4096 + least - 1) / least * least);
 }
-#elif CASE == ARRAYS
-void *operator new[](std::size_t size, std::align_val_t align) {
-    auto mark = static_cast<std::size_t>(align);
-    made++, live++;
-    return static_cast<char *>(std::aligned_alloc(mark, (size + 2 * mark - 1) / mark * mark)) + mark;
-}
-
-void operator delete[](void *object, std::align_val_t align) noexcept {
-    live--;
-    std::free(static_cast<char *>(object) - static_cast<std::size_t>(align));
-}
+#elif CASE == MOST
+void *operator new(std::size_t size) { return make(size, 16); }
+void *operator new[](std::size_t size) { return make(size, 16); }
+void *operator new(std::size_t size, const std::nothrow_t &) noexcept { return make(size, 16); }
+void *operator new[](std::size_t size, const std::nothrow_t &) noexcept { return make(size, 16); }
+void operator delete(void *object) noexcept { end(object, 16); }
+void operator delete[](void *object) noexcept { end(object, 16); }
+void operator delete(void *object, std::size_t) noexcept { end(object, 16); }
+void operator delete(void *object, const std::nothrow_t &) noexcept { end(object, 16); }
+void operator delete[](void *object, const std::nothrow_t &) noexcept { end(object, 16); }
+void *operator new(std::size_t size, std::align_val_t align) { return make(size, static_cast<std::size_t>(align)); }
+void operator delete(void *object, std::align_val_t align) noexcept { end(object, static_cast<std::size_t>(align)); }
 #elif CASE == NEXT
 void *operator new[](std::size_t size) {
     static void *(*next)(std::size_t);
@@ -45,7 +63,7 @@ void *operator new[](std::size_t size) {
     made++;
     return next(size);
 }
-#else
+#elif CASE == ADDRESS
 typedef void *Make(std::size_t);
 typedef void End(void *);
 static Make *const makes[] = { &::operator new, &::operator new[] }; // not volatile: in memory that is not written to, lest the loader fill it in
