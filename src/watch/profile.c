@@ -99,7 +99,7 @@ bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], uns
 {
 	if (self->random == 0) {
 		begin(self, until);
-		until[line] -= line == 0 ? (int64_t)bytes : 1;
+		until[line] = profile_steps_left(until[line], line, bytes);
 		if (until[line] >= 0)
 			return false;
 	}

@@ -56,10 +56,17 @@ struct profile_thread {
 // allocation is counted already.
 enum { PROFILE_LINES = 22 };
 bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes);
+
+// The steps that are left, of 0 or more: below 0 for whatever passes the point, 2^63 bytes too, to which PTRDIFF_MAX is rounded up.
+static inline int64_t profile_steps_left(int64_t until, unsigned line, size_t bytes)
+{
+	return (int64_t)((uint64_t)until - (line == 0 ? bytes : 1));
+}
+
 static inline bool profile_is_hit(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
 {
 	if (until[line] >= 0)
-		until[line] -= line == 0 ? (int64_t)bytes : 1;
+		until[line] = profile_steps_left(until[line], line, bytes);
 	return __builtin_expect(until[line] < 0, 0) && profile_draw(self, until, line, bytes);
 }
 

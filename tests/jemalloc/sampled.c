@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../check.h"
 #include "jemalloc/jemalloc.h"
@@ -44,6 +45,15 @@ static void check_flags(int flags) {
     CHECK(live() == before);
 }
 
+// Requests that are rounded up to 2^63 bytes pass a point like any other.
+static void check_refused(void) {
+    for (volatile size_t size = PTRDIFF_MAX; size > PTRDIFF_MAX - 3; size--) {
+        CHECK(malloc(size) == NULL);
+        CHECK(calloc(1, size) == NULL);
+        CHECK(mallocx(size, 0) == NULL);
+    }
+}
+
 int main(void) {
     void *objects[OBJECTS];
     unsigned arena, cache;
@@ -62,5 +72,6 @@ int main(void) {
     snprintf(name, sizeof name, "arena.%u.reset", arena);
     CHECK(mallctl(name, NULL, NULL, NULL, 0) == 0);
     CHECK(live() == before);
+    check_refused();
     return 0;
 }
