@@ -20,7 +20,7 @@ bool os_thread_exit_value(enum os_thread_end who, void *value);
 void os_process_begins(void);
 bool os_process_is_own(void);
 
-// This thread's number there, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.
+// The number there of the thread whose thread-local memory this is, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.
 int os_thread_in_process(void);
 bool os_thread_is_gone(int number);
 

@@ -1,6 +1,6 @@
 // Threads whose end no hook tells of: one that allocates for the first time in the last round of its key destructors, and one that ends by the
 // system's call alone. Their words are gone with their stacks: who reaches for all threads' words, as the event trace does, leaves those alone, and
-// no arena counts these threads any more.
+// no arena counts these threads any more. One without thread-local memory of its own leaves its maker's as it is.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "../check.h"
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,45 @@ static void leave_garbage(void) {
         free(memset(malloc(4 << 20), 1, 4 << 20));
 }
 
+#ifdef __GLIBC__
+enum { LIKE_A_THREAD = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM };
+
+static int allocate_for_maker(void *unused) {
+    (void)unused;
+    use();
+    syscall(SYS_exit, 0);
+    return 0;
+}
+
+static unsigned without_maker;
+
+// Of a thread that has not allocated yet.
+static void *have_memory_used(void *stack) {
+    pid_t user = clone(allocate_for_maker, (char *)stack + STACK, LIKE_A_THREAD, NULL);
+
+    if (user < 0) // not on emulators
+        return NULL;
+    for (int i = 0; i < MILLISECONDS && is_there(user); i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    CHECK(!is_there(user));
+    trace(true);
+    trace(false);
+    CHECK_GT(threads_counted(), without_maker);
+    use();
+    return NULL;
+}
+
+static void check_maker(void) {
+    char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_t thread;
+
+    CHECK(stack != MAP_FAILED);
+    without_maker = threads_counted();
+    CHECK_EQ(pthread_create(&thread, NULL, have_memory_used, stack), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+#endif
+
 int main(int count, char **arguments) {
     const char *prefix = count > 1 ? arguments[1] : "unseen_ends";
     unsigned counted;
@@ -111,6 +151,9 @@ int main(int count, char **arguments) {
     use();
     CHECK_EQ(pthread_key_create(&key, in_last_round), 0);
     CHECK_EQ(mallctl("trace.prefix", NULL, NULL, &prefix, sizeof prefix), 0);
+#ifdef __GLIBC__
+    check_maker();
+#endif
     counted = threads_counted();
     leave_garbage(); // the background thread looks at all threads, too, if there is one
     for (int round = 0; round < ROUNDS; round++) {
