@@ -5,7 +5,7 @@ SPDX-License-Identifier: BSD-2-Clause
 
 from kit import TOP
 from kit.figures import geometric_mean
-from kit.results import Cells
+from kit.results import Cells, counted
 
 PAGE = TOP / "docs/experiments.md"
 BEGIN, END = "<!-- figures: written by bench/redo.py --document -->", "<!-- end of figures -->"
@@ -60,7 +60,7 @@ def bars(everything):
 
 
 def standing(everything):
-    """A line for each figure: vmag against the best peer, in the mean of the points and at the worst of them; furthest behind first."""
+    """A row for each figure: vmag against the best peer, in the mean of the points and at the worst of them; furthest behind first."""
     lines = []
     for name, record in everything["experiments"].items():
         cells = Cells(record)
@@ -69,9 +69,9 @@ def standing(everything):
             if rows:
                 worst_point, (peer, ratio) = max(rows, key=lambda row: row[1][1])
                 mean = geometric_mean([max(found[1], 1e-9) for _, found in rows])
-                lines.append((ratio, f"{name}: {record['metrics'][metric]['label']}: {mean:.2f} of the best peer in the mean, at worst {ratio:.2f} ({worst_point}, {peer})"))
+                lines.append((ratio, f"| {name}: {record['metrics'][metric]['label']} | {mean:.2f} | {ratio:.2f} ({worst_point}, {peer}) |"))
     lines.sort(reverse=True)
-    return [text for _, text in lines]
+    return ["| figure | mean | worst |", "|---|---|---|", *(text for _, text in lines)]
 
 
 def versions_line(record):
@@ -87,14 +87,14 @@ def state_of(record):
 
 
 def table(record, metric):
-    """Rows are points, columns are sides; the median of the rounds, ± half of its interval where there is one; vmag against the best peer by the best rounds and medians."""
+    """Rows are points, columns are sides; the median of the rounds, ± half of its interval where there is one; vmag against the best peer by the best rounds and by medians."""
     cells, about = Cells(record), record["metrics"][metric]
     sides = [side for side in cells.sides if any(cells.value(side, point, metric) is not None for point in cells.points)]
     ours = "vmag" in sides
     unit = f", {about['unit']}" if about["unit"] else ""
     lines = [f"**{about['label'][:1].upper() + about['label'][1:]}{unit}** ({about['better']} is better)", "",
-             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag against the best peer: best rounds | medians | worst rounds |" if ours else " |"),
-             "|---" * (len(sides) + 1 + 3 * ours) + "|"]
+             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag against the best peer: best rounds | medians |" if ours else " |"),
+             "|---" * (len(sides) + 1 + 2 * ours) + "|"]
     for point in cells.points:
         if not any((side, point, metric) in cells.cells for side in sides):
             continue
@@ -102,7 +102,7 @@ def table(record, metric):
         for side in sides:
             found = cells.cells.get((side, point, metric))
             row.append(number(found and found["median"], about["scale"]) + half_width(found))
-        for value in (cells.best, cells.value, cells.worst) if ours else ():
+        for value in (cells.best, cells.value) if ours else ():
             found = cells.behind(point, metric, value)
             row.append(f"{found[1]:.2f} ({found[0].removesuffix('-deb')})" if found else "–")
         lines.append("| " + " | ".join(row) + " |")
@@ -119,9 +119,8 @@ def section(name, record):
     lines = [f"### {record['title']} ({record['paper']})", "", record["about"], "", f"`bench/redo.py --only {name}` — {state_of(record)}.", ""]
     if record["versions"]:
         lines += [versions_line(record) + ".", ""]
-    for metric in record["shown"]:
-        if any(row["metric"] == metric for row in record["summary"]):
-            lines += table(record, metric) + [""]
+    for metric in counted(record):
+        lines += table(record, metric) + [""]
     return lines
 
 
@@ -130,8 +129,8 @@ def figures(everything):
     versions = ", ".join(f"{name} {allocator['version']}".removesuffix(" this tree") for name, allocator in everything["allocators"].items())
     lines = [f"{where['cpu']}, {where['cpus']} processors, {where['memory_bytes'] >> 30} GiB, Linux {where['kernel']}, {where['libc']}, huge pages {where['huge_pages']}. "
              f"Allocators: {versions}.", "", "### The bars", "", *bars(everything), "", "### Where vmag stands", "",
-             "By the best rounds: above 1, the best peer of the point is ahead.", ""]
-    lines += [f"- {text}" for text in standing(everything)] + [""]
+             "By the best rounds, against the best peer: above 1, it is ahead. In the mean of the points, and at the worst of them.", ""]
+    lines += [*standing(everything), ""]
     for name, record in everything["experiments"].items():
         lines += section(name, record)
     return lines

@@ -7,6 +7,7 @@ import base64
 import html
 
 from kit import document
+from kit.results import counted
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse;font-size:13px;margin:.5em 0 1.2em}
 td,th{border-bottom:1px solid #ddd;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left}h2{margin-top:2.2em;border-top:1px solid #ccc;padding-top:.6em}
@@ -36,7 +37,7 @@ def picture(path):
 
 
 def section(name, record, folder):
-    tables = "".join(table(record, metric) for metric in record["shown"] if any(row["metric"] == metric for row in record["summary"]))
+    tables = "".join(table(record, metric) for metric in counted(record))
     pictures = "".join(picture(folder / path) for path in record["pictures"].values())
     proofs = "".join(f"<li>{html.escape(what)}: malloc of {html.escape(library)}</li>" for what, library in record["proofs"].items())
     proofs = f"<details><summary>Which allocator ran</summary><ul>{proofs}</ul></details>" if proofs else ""
@@ -48,10 +49,9 @@ def write(everything, folder):
     where = everything["machine"]
     links = "".join(f'<a href="#{name}">{html.escape(record["title"])}</a>' for name, record in everything["experiments"].items())
     versions = ", ".join(f"{name} {allocator['version']} ({allocator['origin']})" for name, allocator in everything["allocators"].items())
-    standing = "".join(f"<li>{html.escape(line)}</li>" for line in document.standing(everything))
     body = "".join(section(name, record, folder) for name, record in everything["experiments"].items())
     (folder / "index.html").write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>vmag: the experiments</title><style>{STYLE}</style><h1>The experiments, today</h1>'
         f'<p>{html.escape(where["cpu"])}, {where["cpus"]} processors, Linux {html.escape(where["kernel"])}, {html.escape(where["libc"])}, huge pages '
         f'{html.escape(where["huge_pages"])}; {html.escape(where["date"])}.</p><p>{html.escape(versions)}</p><nav>{links}</nav>'
-        f"<h2>The bars</h2>{html_table(document.bars(everything))}<h2>Where vmag stands</h2><p>By the best rounds; above 1 the best peer of the point is ahead.</p><ul>{standing}</ul>{body}</html>\n")
+        f"<h2>The bars</h2>{html_table(document.bars(everything))}<h2>Where vmag stands</h2><p>By the best rounds, against the best peer; above 1 it is ahead.</p>{html_table(document.standing(everything))}{body}</html>\n")

@@ -54,6 +54,11 @@ def summary(side, point, metric, found, width):
             "least": min(found), "most": max(found), "narrow": narrow}
 
 
+def counted(record):
+    """The figures of an experiment's tables: not those of which nothing was counted, as cycles on a machine without counters."""
+    return [metric for metric in record["shown"] if any(row["metric"] == metric and row["median"] for row in record["summary"])]
+
+
 class Cells:
     """The summary of one experiment, by side, point and metric."""
 
