@@ -185,6 +185,12 @@ static bool commit_tables(uintptr_t start, uintptr_t end)
 	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
 }
 
+// Where the map is not writable as a whole: its words, in steps, and its tables.
+static bool commit_piece(uintptr_t start, size_t size, size_t step)
+{
+	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], step) && commit_tables(start, start + size);
+}
+
 static void end_set(size_t granules)
 {
 	__atomic_store_n(&page_map_end, granules, __ATOMIC_SEQ_CST);
@@ -258,8 +264,7 @@ bool page_map_commit_apart(uintptr_t start, size_t size)
 
 	mutex_lock(&rest.lock);
 	apart = rest.is_apart = !rest.is_cut;
-	done = apart && commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], os_page_size()) &&
-	       commit_tables(start, start + size);
+	done = apart && commit_piece(start, size, os_page_size());
 	mutex_unlock(&rest.lock);
 	return apart ? done : page_map_commit(start, size);
 }
@@ -335,9 +340,7 @@ bool page_map_cover(uintptr_t start, size_t size)
 	if (start >> LG_ADDRESSES != 0 || (start + size - 1) >> LG_ADDRESSES != 0)
 		return false;
 	mutex_lock(&rest.lock);
-	done = (rest.is_whole || grow_whole()) &&
-	       commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], COMMIT_STEP) &&
-	       commit_tables(start, start + size);
+	done = (rest.is_whole || grow_whole()) && commit_piece(start, size, COMMIT_STEP);
 	mutex_unlock(&rest.lock);
 	return done;
 }
