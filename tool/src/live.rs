@@ -1,6 +1,7 @@
 //! What is alive at one moment of a trace, by address, in twenty bytes an object.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::trace::Event;
 use rustc_hash::FxHashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +11,18 @@ pub struct Live {
     pub born: u64,
     pub stack: u32,
     pub of_cache: bool,
+}
+
+impl Live {
+    /// What an event allocates.
+    pub fn of(event: &Event, of_cache: bool) -> Live {
+        Live {
+            size: event.size,
+            born: event.time,
+            stack: event.stack,
+            of_cache,
+        }
+    }
 }
 
 /// Sizes that are no multiple of 8 below 2^34 are kept apart.

@@ -190,12 +190,7 @@ impl Drawing {
     }
 
     fn put(&mut self, event: &Event, of_cache: bool) {
-        let object = Live {
-            size: event.size,
-            born: event.time,
-            stack: event.stack,
-            of_cache,
-        };
+        let object = Live::of(event, of_cache);
         if let Some(old) = self.live.insert(event.address, &object) {
             self.change(event.address, &old, false);
         }

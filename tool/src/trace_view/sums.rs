@@ -149,12 +149,7 @@ impl Sums {
     }
 
     fn allocated(&mut self, event: &Event, of_cache: bool) {
-        let object = Live {
-            size: event.size,
-            born: event.time,
-            stack: event.stack,
-            of_cache,
-        };
+        let object = Live::of(event, of_cache);
         // An address that is handed out again was freed while nobody looked.
         if let Some(old) = self.live.insert(event.address, &object) {
             self.gone(&old);
