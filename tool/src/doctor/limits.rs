@@ -121,20 +121,23 @@ fn resources(pid: i32) -> Vec<Limit> {
     ]
 }
 
+/// Of a limit that there is.
+fn weight(used: u64, limit: u64) -> Weight {
+    match used > limit / 100 * NEARLY {
+        true => Weight::Warning,
+        false => Weight::Note,
+    }
+}
+
 fn resource(name: &'static str, limit: LimitValue, used: u64) -> Limit {
     let LimitValue::Value(limit) = limit else {
         return Limit::fine(name, "no limit");
     };
     let value = format!("{} of {}", bytes(used), bytes(limit));
-    let weight = if used > limit / 100 * NEARLY {
-        Weight::Warning
-    } else {
-        Weight::Note
-    };
     Limit::new(
         name,
         value,
-        weight,
+        weight(used, limit),
         "counts addresses, used or not; malloc fails at the limit",
     )
 }
@@ -148,12 +151,10 @@ fn group(pid: i32) -> Limit {
         return Limit::fine(NAME, format!("{} used, no limit", bytes(group.used_bytes)));
     };
     let value = format!("{} of {}", bytes(group.used_bytes), bytes(limit));
-    let nearly = group.used_bytes > limit / 100 * NEARLY;
-    let weight = if nearly { Weight::Warning } else { Weight::Note };
     Limit::new(
         NAME,
         value,
-        weight,
+        weight(group.used_bytes, limit),
         "the kernel kills at the limit; page cache counts, but is given back first",
     )
 }
