@@ -24,6 +24,7 @@
 #include "os/file.h"
 #include "os/mutex.h"
 #include "os/pages.h"
+#include "os/streams.h"
 #include "util/format.h"
 #include "watch/black_box.h"
 #include "watch/profile.h"
@@ -55,6 +56,7 @@ static void fork_prepare(void)
 {
 	if (fork_begins_amid())
 		return;
+	os_streams_fork_lock();
 	controls_fork_prepare();
 	snapshot_fork_prepare();
 	heap_fork_prepare();
@@ -67,6 +69,7 @@ static void fork_parent(void)
 	heap_fork_done(false);
 	snapshot_fork_done();
 	controls_fork_done();
+	os_streams_fork_unlock(false);
 }
 
 static void fork_child(void)
@@ -76,6 +79,7 @@ static void fork_child(void)
 	heap_fork_done(true);
 	snapshot_fork_done();
 	controls_fork_done();
+	os_streams_fork_unlock(true);
 	background_fork_child();
 	request_fork_child();
 	black_box_fork_child();
