@@ -15,6 +15,8 @@ enum { ARENA_NAME_BYTES = 32 };
 
 // Kept and told, for jemalloc's arenas have them.
 static _Atomic size_t oversize[ARENAS_MOST], grow_limit[ARENAS_MOST];
+static const char *const dss_words[] = { "disabled", "primary", "secondary" };
+static _Atomic unsigned char dss[ARENAS_MOST], dss_of_all; // numbers of words
 
 unsigned control_arenas(void)
 {
@@ -81,11 +83,30 @@ int act_arena_destroy(struct control_call *call)
 	return failure;
 }
 
+// The number of a word; -1: none.
+static int dss_number(const char *word)
+{
+	for (int i = 0; word != NULL && i < (int)(sizeof dss_words / sizeof *dss_words); i++)
+		if (strcmp(word, dss_words[i]) == 0)
+			return i;
+	return -1;
+}
+
 int change_arena_dss(struct control_call *call)
 {
-	if (call->writes && (call->value.string == NULL || strcmp(call->value.string, "disabled") != 0))
+	unsigned id = call->index[0];
+	_Atomic unsigned char *kept = means_all(id) ? &dss_of_all : &dss[id];
+
+	if (!means_all(id) && live_arena(id) == NULL)
 		return EFAULT;
-	call->value.string = "disabled";
+	if (call->writes) {
+		int number = dss_number(call->value.string);
+
+		if (number < 0)
+			return EINVAL;
+		*kept = (unsigned char)number;
+	}
+	call->value.string = dss_words[*kept];
 	return 0;
 }
 

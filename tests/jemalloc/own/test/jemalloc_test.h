@@ -89,7 +89,7 @@ static inline unsigned lg_ceil(size_t x) { return lg_floor(x) + ((x & (x - 1)) !
 // Of the configuration: what our build has.
 static const bool config_stats = true, config_prof = true, config_fill = true, config_debug = false, config_utrace = false, config_xmalloc = true;
 static const bool config_opt_safety_checks = true, config_opt_size_checks = true, config_cache_oblivious = false, config_lazy_lock = false, config_prof_libgcc = false;
-static const bool have_background_thread = true, maps_coalesce = true, have_percpu_arena = true, have_memcntl = false, have_dss = false;
+static const bool have_background_thread = true, maps_coalesce = true, have_percpu_arena = true, have_memcntl = false, have_dss = true;
 static const bool config_enable_cxx = true, config_infallible_new = false, config_uaf_detection = false;
 static const bool have_madvise_huge = true, config_log = false;
 
