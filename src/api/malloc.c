@@ -210,15 +210,20 @@ EXPORT int mallopt(int parameter, int value)
 	return parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX;
 }
 
+// What glibc has mappings for are objects too large for magazines: their bytes are in `hblkhd`, and in it only.
 EXPORT struct mallinfo2 mallinfo2(void)
 {
 	struct stats stats = stats_snapshot();
+	size_t arena = stats.mapped - min_size(stats.mapped, stats.alone_bytes);
+	size_t used = stats.allocated - min_size(stats.allocated, stats.alone_bytes);
 
 	return (struct mallinfo2){
-		.arena = stats.mapped,
+		.arena = arena,
 		.ordblks = stats.arenas,
-		.uordblks = stats.allocated,
-		.fordblks = stats.mapped - min_size(stats.mapped, stats.allocated),
+		.hblks = stats.alone,
+		.hblkhd = stats.alone_bytes,
+		.uordblks = used,
+		.fordblks = arena - min_size(arena, used),
 		.keepcost = stats.dirty,
 	};
 }
@@ -235,6 +240,8 @@ EXPORT struct mallinfo mallinfo(void)
 	return (struct mallinfo){
 		.arena = saturated(wide.arena),
 		.ordblks = saturated(wide.ordblks),
+		.hblks = saturated(wide.hblks),
+		.hblkhd = saturated(wide.hblkhd),
 		.uordblks = saturated(wide.uordblks),
 		.fordblks = saturated(wide.fordblks),
 		.keepcost = saturated(wide.keepcost),

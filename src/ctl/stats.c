@@ -48,6 +48,34 @@ static size_t fronts_bytes(void)
 	return bytes;
 }
 
+// `own`: of which the arena was not told.
+static void add_large(const struct large_count *large, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
+{
+	struct large_reading counts = large_count_read(large);
+
+	if (counts.allocated == 0)
+		return;
+	if (class - CLASSES < KEPT_SIZES) {
+		counts.allocated += own->allocated[class - CLASSES];
+		counts.freed = min_size(counts.freed + own->freed[class - CLASSES], counts.allocated);
+	}
+	to->size = class_size(class);
+	to->live += counts.allocated - counts.freed;
+	to->handed_out += counts.allocated;
+	to->taken_back += counts.freed;
+}
+
+static void add_alone(const struct arena *arena, const struct own_figures *own, struct stats *stats)
+{
+	for (unsigned class = CLASSES; class < SLAB_CLASSES + LARGE_CLASSES; class++) {
+		struct vmag_box_class objects = { 0 };
+
+		add_large(&arena->large[class - SLAB_CLASSES], own, class, &objects);
+		stats->alone += objects.live;
+		stats->alone_bytes += objects.live * class_size(class);
+	}
+}
+
 struct stats stats_snapshot(void)
 {
 	struct stats stats = { .arenas = arenas_created(), .threads = fronts_live() };
@@ -64,6 +92,7 @@ struct stats stats_snapshot(void)
 			sample_sums(arena, class, &out, &slab_bytes);
 		}
 		fronts_own_runs(arena, &own);
+		add_alone(arena, &own, &stats);
 		own.bytes = min_size(own.bytes, pages_active_bytes(&arena->pages));
 		stats.active += pages_active_bytes(&arena->pages) - own.bytes;
 		stats.dirty += pages_dirty_bytes(&arena->pages) + own.bytes;
@@ -103,23 +132,6 @@ static void add_samples(struct arena *arena, unsigned class, struct vmag_box_cla
 	to->live += runs.allocated - runs.freed;
 	to->handed_out += runs.allocated;
 	to->taken_back += runs.freed;
-}
-
-// `own`: of which the arena was not told.
-static void add_large(const struct large_count *large, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
-{
-	struct large_reading counts = large_count_read(large);
-
-	if (counts.allocated == 0)
-		return;
-	if (class - CLASSES < KEPT_SIZES) {
-		counts.allocated += own->allocated[class - CLASSES];
-		counts.freed = min_size(counts.freed + own->freed[class - CLASSES], counts.allocated);
-	}
-	to->size = class_size(class);
-	to->live += counts.allocated - counts.freed;
-	to->handed_out += counts.allocated;
-	to->taken_back += counts.freed;
 }
 
 static void add_classes(struct vmag_box_class *classes)

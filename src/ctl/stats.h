@@ -15,6 +15,7 @@ struct stats {
 	size_t metadata;  // mapped for our own structures
 	size_t mapped;    // chunks of the heap
 	size_t large;     // of active: page runs of large objects
+	size_t alone, alone_bytes; // objects too large for magazines, and their bytes, of allocated
 	unsigned arenas;
 	unsigned threads; // with a front
 };

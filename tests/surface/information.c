@@ -29,12 +29,19 @@ static void check_moves(size_t size) {
 }
 
 static void check_sums(void) {
+    void *small = malloc(20000);
+    CHECK_GE(mallinfo2().uordblks, 20000);
+    free(small);
     void *block = malloc(10 * MEBIBYTE);
     memset(block, 1, 10 * MEBIBYTE);
     struct mallinfo2 information = mallinfo2();
     CHECK_GE(information.arena + information.hblkhd, information.uordblks);
     CHECK_GE(information.arena, information.fordblks);
+    CHECK_GE(information.hblks, 1);
+    CHECK_GE(information.hblkhd, 10 * MEBIBYTE);
+    CHECK_GE(information.arena, information.uordblks);
     free(block);
+    CHECK_LE(mallinfo2().hblkhd, information.hblkhd - 10 * MEBIBYTE);
 }
 
 // The old structure has ints; up to 2 GiB both tell the same.
