@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "api/operators.h"
+#include "util/bits.h"
 
 // As linked (src/api/operators.c): in a static program its own, where it has them.
 new_operator _Znwm, _Znam;
@@ -23,7 +24,7 @@ aligned_nothrow_delete_operator _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11a
 #pragma weak operators_found
 
 // Where the program's calls go to, when that is not here; else `instead`.
-static void *program_has(const char *name, const void *linked, const void *ours, void *instead)
+static __attribute__((noinline)) COLD void *program_has(const char *name, const void *linked, const void *ours, void *instead)
 {
 	const void *found = operators_found != NULL ? operators_found(name) : linked;
 
@@ -38,20 +39,20 @@ static void *program_has(const char *name, const void *linked, const void *ours,
 #define IS_OURS(name) (PROGRAM_HAS(name, NULL) == NULL)
 
 // Whether any form that goes through others is ours: not where the program, or a library that comes before us, has all of them.
-static bool some_are_ours(void)
+static COLD bool some_are_ours(void)
 {
 	return IS_OURS(_ZdlPvm) || IS_OURS(_ZdaPvm) || IS_OURS(_Znam) || IS_OURS(_ZdaPv) ||
 	       IS_OURS(_ZnwmRKSt9nothrow_t) || IS_OURS(_ZnamRKSt9nothrow_t) || IS_OURS(_ZdlPvRKSt9nothrow_t) || IS_OURS(_ZdaPvRKSt9nothrow_t);
 }
 
-static bool some_aligned_are_ours(void)
+static COLD bool some_aligned_are_ours(void)
 {
 	return IS_OURS(_ZdlPvmSt11align_val_t) || IS_OURS(_ZdaPvmSt11align_val_t) || IS_OURS(_ZnamSt11align_val_t) || IS_OURS(_ZdaPvSt11align_val_t) ||
 	       IS_OURS(_ZnwmSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZnamSt11align_val_tRKSt9nothrow_t) ||
 	       IS_OURS(_ZdlPvSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZdaPvSt11align_val_tRKSt9nothrow_t);
 }
 
-void operators_look(void)
+COLD void operators_look(void)
 {
 	struct operators program;
 

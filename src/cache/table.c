@@ -279,7 +279,7 @@ void caches_fork_done(bool child)
 	mutex_fork_unlock(&table.lock);
 }
 
-void caches_tell(struct vmag_root *root)
+COLD void caches_tell(struct vmag_root *root)
 {
 	root->caches = (uintptr_t)table.by_id;
 	root->caches_end = (uintptr_t)&ids_end;

@@ -317,6 +317,13 @@ static COLD void confirm_settings(void)
 	}
 }
 
+static __attribute__((noinline)) void confirm(const struct source *sources)
+{
+	for (int i = 0; i < SOURCES; i++)
+		confirm_source(&sources[i]);
+	confirm_settings();
+}
+
 void options_read(void)
 {
 	struct source sources[SOURCES];
@@ -330,10 +337,8 @@ void options_read(void)
 			good &= source->letters ? options_take_letters(source->name, source->string) :
 						  options_take_pairs(source->name, source->string);
 	}
-	for (int i = 0; options.confirm_conf && i < SOURCES; i++)
-		confirm_source(&sources[i]);
 	if (options.confirm_conf)
-		confirm_settings();
+		confirm(sources);
 	if (!good && options.abort_conf)
 		abort();
 }

@@ -270,7 +270,7 @@ void arena_put(struct arena *arena, unsigned class, struct magazine *magazine)
 	depot_put(&arena->depots[class], magazine, &arena->depot_rounds[class]);
 }
 
-bool arena_reap(struct arena *arena, bool everything)
+COLD bool arena_reap(struct arena *arena, bool everything)
 {
 	bool reaped = false;
 

@@ -132,7 +132,7 @@ static unsigned first_without_arena(unsigned limit)
 }
 
 // Under the lock.
-static void enter_in_table(unsigned id, struct arena *arena)
+static COLD void enter_in_table(unsigned id, struct arena *arena)
 {
 	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
 	atomic_store_explicit(&arenas.created, arenas.created + 1, memory_order_relaxed);
@@ -197,7 +197,7 @@ static struct arena *choose(unsigned *threads)
 }
 
 // Threads that begin at the same time see the same counts: who comes second chooses again.
-struct arena *arena_for_thread(void)
+COLD struct arena *arena_for_thread(void)
 {
 	struct arena *arena;
 	unsigned threads;
@@ -213,7 +213,7 @@ bool arenas_apart(void)
 	return options.narenas != 0 || atomic_load_explicit(&arenas.apart, memory_order_relaxed);
 }
 
-struct arena *arena_common(struct arena *own)
+COLD struct arena *arena_common(struct arena *own)
 {
 	struct arena *first = arena_of(0);
 
@@ -384,7 +384,7 @@ static void for_each_arena(void (*act)(struct arena *))
 			act(arena_of(i));
 }
 
-void arenas_tell(struct vmag_root *root)
+COLD void arenas_tell(struct vmag_root *root)
 {
 	root->arenas = (uintptr_t)arenas.by_id;
 	root->arenas_end = (uintptr_t)&arenas.end;

@@ -76,7 +76,7 @@ void front_set_capacity(struct front *front, unsigned class, size_t rounds)
 	front_count_bytes(front, class_bytes(front, class) - before);
 }
 
-void front_forget_capacities(struct front *front)
+COLD void front_forget_capacities(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
 		front_set_capacity(front, class, 0);

@@ -37,7 +37,7 @@ static void cache_begin(struct guard_cache *cache, const char *name, size_t obje
 	guard_cache_init(cache, name, object_bytes);
 }
 
-static void caches_begin(void)
+static __attribute__((noinline)) void caches_begin(void)
 {
 	cache_begin(&caches[CLASSES], "umem_oversize", 0);
 	for (unsigned class = CLASSES - 1; class > 0; class--) {

@@ -84,7 +84,7 @@ void front_keep_to(struct front *front, struct arena *arena)
 }
 
 // Its tops are its own, and closed.
-struct front *front_create_cache(struct arena *arena)
+COLD struct front *front_create_cache(struct arena *arena)
 {
 	struct front *front = base_alloc(sizeof *front);
 
@@ -197,7 +197,7 @@ void front_flush(struct front *front)
 	front_leave(front);
 }
 
-void front_drain(struct front *front)
+COLD void front_drain(struct front *front)
 {
 	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
@@ -218,7 +218,7 @@ void front_drain(struct front *front)
 
 // Gives away what was not used since the last time: first the previous magazine, then the loaded one (2011, "garbage
 // collection … exponential decay").
-static void front_tidy(struct front *front)
+static COLD void front_tidy(struct front *front)
 {
 	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {

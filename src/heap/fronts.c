@@ -22,7 +22,7 @@ static struct {
 	bool serves_short, keeps_derived;
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
-void fronts_join(struct front *front)
+COLD void fronts_join(struct front *front)
 {
 	mutex_lock(&fronts.lock);
 	front->prev = NULL;
@@ -190,7 +190,7 @@ size_t front_sampled_end, front_short_most, front_derived_end;
 __attribute__((aligned(CACHE_LINE))) int32_t front_places[SMALL_MOST + 1];
 
 // Under the lock; the places, which no class has at 0, once.
-static void open_sizes(bool open)
+static COLD void open_sizes(bool open)
 {
 	for (size_t size = 0; front_places[SMALL_MOST] == 0 && size <= SMALL_MOST; size++)
 		front_places[size] = (int32_t)thread_distance(&words.top[size_class_small[size]]);
@@ -216,7 +216,7 @@ void fronts_keep_derived(void)
 	mutex_unlock(&fronts.lock);
 }
 
-void fronts_watch_sizes(void)
+COLD void fronts_watch_sizes(void)
 {
 	mutex_lock(&fronts.lock);
 	open_sizes(!atomic_load(&profile_settings.active));
@@ -233,7 +233,7 @@ unsigned fronts_live(void)
 	return fronts.count;
 }
 
-void fronts_tell(struct vmag_root *root)
+COLD void fronts_tell(struct vmag_root *root)
 {
 	root->fronts = (uintptr_t)&fronts.first;
 }

@@ -221,7 +221,7 @@ void outbound_flush(struct front *front)
 			flush_class(front, class);
 }
 
-void outbound_drain(struct front *front)
+COLD void outbound_drain(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *magazine = unload(&front->outbound[class]);
@@ -242,7 +242,7 @@ size_t outbound_bytes(const struct front *front)
 	return bytes;
 }
 
-void outbound_forget(struct front *front)
+COLD void outbound_forget(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
 		set_capacity(front, class, 0);

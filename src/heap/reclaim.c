@@ -67,7 +67,7 @@ size_t reclaim_garbage(const struct arena *arena)
 }
 
 // Before anything is due nothing is written that others would miss.
-static void arena_step(struct arena *arena, uint64_t now_ms)
+static COLD void arena_step(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
 

@@ -16,7 +16,7 @@ static struct {
 	_Atomic unsigned refusals; // still to come without asking for memory
 } depository;
 
-void magazines_init(void)
+COLD void magazines_init(void)
 {
 	pages_init(&depository.pages, "magazines");
 	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)

@@ -451,7 +451,7 @@ void processors_look(unsigned first, unsigned end, processor_look *look, void *c
 	}
 }
 
-void processors_tell(struct vmag_root *root)
+COLD void processors_tell(struct vmag_root *root)
 {
 	root->processors = (uintptr_t)&processors.of;
 	root->processors_count = (uintptr_t)&processors.numbers;

@@ -10,7 +10,9 @@
 
 #include "util/bits.h"
 
-extern const char layout_soon[] HIDDEN, layout_larger[] HIDDEN, layout_threads[] HIDDEN, layout_seldom[] HIDDEN; // layout/text.ld
+extern const char layout_soon[] HIDDEN, layout_larger[] HIDDEN, layout_threads[] HIDDEN, layout_background[] HIDDEN,
+	layout_seldom[] HIDDEN; // layout/text.ld
+extern const char layout_end[] HIDDEN; // of all code (layout/layout.cmake)
 
 static void set_apart(const char *from, const char *to)
 {
@@ -27,6 +29,7 @@ __attribute__((constructor(100))) static void end_windows(void)
 	int saved = errno;
 
 	set_apart(layout_soon, layout_larger);
-	set_apart(layout_threads, layout_seldom);
+	set_apart(layout_threads, layout_background);
+	set_apart(layout_seldom, layout_end);
 	errno = saved;
 }

@@ -179,7 +179,7 @@ static bool commit_around(const void *start, const void *end, size_t step)
 }
 
 // There are none below the first granule that has one.
-static bool commit_tables(uintptr_t start, uintptr_t end)
+static COLD bool commit_tables(uintptr_t start, uintptr_t end)
 {
 	start = max_size(start, rest.first_granule << LG_GRANULE);
 	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
@@ -211,7 +211,7 @@ static bool commit_to(uintptr_t end)
 	return true;
 }
 
-bool page_map_commit(uintptr_t start, size_t size)
+COLD bool page_map_commit(uintptr_t start, size_t size)
 {
 	uintptr_t end = (uintptr_t)&page_map[granule_of((void *)(start + size - 1)) + 1];
 	bool done;

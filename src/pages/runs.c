@@ -39,7 +39,7 @@ static void release(void *source, uintptr_t start, size_t size)
 		extents_release(&pages->extents, start, size);
 }
 
-void pages_init(struct pages *pages, const char *name)
+COLD void pages_init(struct pages *pages, const char *name)
 {
 	memset(pages, 0, sizeof *pages);
 	vmem_init(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
@@ -295,7 +295,7 @@ static bool take_step(struct pages *pages, uint64_t now_ms, uint64_t *steps)
 	return true;
 }
 
-void pages_decay(struct pages *pages, uint64_t now_ms)
+COLD void pages_decay(struct pages *pages, uint64_t now_ms)
 {
 	uint64_t steps;
 

@@ -533,7 +533,7 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	return finding;
 }
 
-void bin_trim(struct bin *bin, bool always)
+COLD void bin_trim(struct bin *bin, bool always)
 {
 	struct slab *slab;
 

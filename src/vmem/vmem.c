@@ -26,7 +26,7 @@ void vmem_import_from(struct vmem *arena, void *source, vmem_import *import, vme
 	arena->import_align = align;
 }
 
-bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size)
+COLD bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size)
 {
 	if (!lock_with_tags(arena, TAGS_NEEDED))
 		return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "util/bits.h"
 #include "vmag/format.h"
 
 typedef char name_bytes[THREAD_NAME_BYTES];
@@ -60,7 +61,7 @@ const char *sampled_thread_name(uint32_t thread)
 	return place == NULL ? "" : place;
 }
 
-void sampled_threads_tell(struct vmag_root *root)
+COLD void sampled_threads_tell(struct vmag_root *root)
 {
 	root->thread_names = (uintptr_t)blocks;
 	root->thread_count = (uintptr_t)&last;

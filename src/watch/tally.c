@@ -281,7 +281,7 @@ void tallies_tell_box(void)
 	mutex_unlock(&tallies.lock);
 }
 
-void tallies_tell(struct vmag_root *root)
+COLD void tallies_tell(struct vmag_root *root)
 {
 	root->tally_blocks = (uintptr_t)tally_blocks;
 	root->tally_count = (uintptr_t)&tallies.last;
