@@ -44,13 +44,13 @@ struct arena {
 	_Atomic size_t front_bytes; // of objects that the magazines of its fronts may come to hold
 	_Atomic uint64_t reap_at;   // when the depots' working sets were last looked at, ms
 	_Atomic size_t own_room;    // of runs that its fronts may have at hand (heap/own_runs.h)
+	// Each with its lock. What small programs write to fills two pages, up to within the free lists of `pages`; most leave no magazine in a depot.
+	struct bin bins[SLAB_CLASSES];
+	struct pages pages;
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
 	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
-	// Each with its lock. The depots come late: most small programs leave no magazine in one, and touch none of their pages.
-	struct pages pages;
-	struct bin bins[SLAB_CLASSES];
 	struct depot depots[CLASSES];
 	struct large_count large[LARGE_CLASSES + SLAB_CLASSES]; // by class − SLAB_CLASSES; then, by class, sampled ones of slab classes that are page runs
 };

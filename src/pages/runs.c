@@ -41,8 +41,7 @@ static void release(void *source, uintptr_t start, size_t size)
 
 COLD void pages_init(struct pages *pages, const char *name)
 {
-	memset(pages, 0, sizeof *pages);
-	vmem_init(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
+	vmem_begin(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
 	vmem_import_from(&pages->runs, pages, import, release, CHUNK_BYTES, CHUNK_BYTES);
 	extents_init(&pages->extents);
 	pages->dirty_decay_ms = DECAY_BY_OPTION;

@@ -37,7 +37,6 @@ struct looks {
 };
 
 struct pages {
-	struct vmem runs;
 	// Atomic, for statistics: passes that gave something back, system calls for it, and bytes.
 	_Atomic uint64_t purges, purge_calls, purged_bytes;
 	struct extents extents;
@@ -53,9 +52,11 @@ struct pages {
 	// Of the holder of the flag.
 	size_t dirty_before;             // dirty bytes after the last step
 	size_t active_before;            // active bytes at it
+	struct vmem runs; // with its own lock
 	size_t backlog[DECAY_STEPS];     // bytes that became dirty, by step, newest first
 };
 
+// In zero memory, of which small processes leave most untouched.
 void pages_init(struct pages *pages, const char *name);
 
 // A run of `size` bytes at a multiple of `align` (0: a page). 0: no memory. `*zeroed`: its pages are the kernel's zeroes; NULL: nobody wants

@@ -9,6 +9,11 @@
 void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank)
 {
 	memset(arena, 0, sizeof *arena);
+	vmem_begin(arena, name, lg_quantum, policy, rank);
+}
+
+void vmem_begin(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank)
+{
 	arena->name = name;
 	arena->lg_quantum = lg_quantum;
 	arena->policy = policy;

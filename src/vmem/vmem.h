@@ -80,13 +80,14 @@ struct vmem {
 	struct vmem_cursor rotor;    // of next fit, one of the cursors once it is used
 	bool rotor_used;
 	uint64_t lists_used[VMEM_KINDS][2]; // bit n: free list n is not empty
-	struct vmem_list lists[VMEM_KINDS][VMEM_LISTS];
 	struct vmem_segment *first_buckets[VMEM_FIRST_BUCKETS];
 	// Counts.
 	uint64_t allocs, frees, imports, releases;
 	uint64_t lookups, searches; // tags passed over in hash chains and in free lists
 	uint64_t populate_fails;    // there was no memory for tags
 	size_t imported_bytes, span_count;
+	// Last, for of most arenas only the beginning is used: short segments, and clean ones before dirty ones.
+	struct vmem_list lists[VMEM_KINDS][VMEM_LISTS];
 };
 
 // What an allocation may ask for beyond its size; zero means no constraint (2001, Figure 4.3).
@@ -104,6 +105,8 @@ struct vmem_piece {
 
 // `lg_quantum`: unit of currency. `rank`: place of the arena's lock in the order of locks. `name` must outlive the arena.
 void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank);
+// The same in memory that is zero, which it leaves untouched but for its first bytes.
+void vmem_begin(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank);
 
 // `unit`: what imports are multiples of; `align`: what their addresses are sure to be multiples of, the quantum at least. `release`
 // NULL: what was imported stays.

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "pages/runs.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "conf/options.h"
@@ -36,6 +37,7 @@ static void check_zero(uintptr_t start, size_t size) {
 static void pages_make(struct pages *pages) {
     options.dirty_decay_ms = -1;
     options.thp = false;
+    memset(pages, 0, sizeof *pages);
     pages_init(pages, "test");
 }
 

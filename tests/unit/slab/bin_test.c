@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "slab/bin.h"
 
+#include <string.h>
+
 #include "conf/options.h"
 #include "heap/arena.h"
 #include "heap/heap.h"
@@ -33,6 +35,7 @@ static struct {
 static struct random random_source = { 1994 };
 
 static void fixture_make(struct fixture *fixture, unsigned class) {
+    memset(&fixture->pages, 0, sizeof fixture->pages);
     pages_init(&fixture->pages, "bin test");
     bin_init(&fixture->bin, slab_shape_for(class_size(class)), &fixture->pages, ARENA, (uint16_t)arena_word(ARENA, class));
     memset(&model, 0, sizeof model);

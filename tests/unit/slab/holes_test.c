@@ -23,6 +23,7 @@ static unsigned char *objects[OBJECTS];
 static struct random random_source = { 1994 };
 
 static void bin_make(unsigned class) {
+    memset(&pages, 0, sizeof pages);
     pages_init(&pages, "holes test");
     bin_init(&bin, slab_shape_for(class_size(class)), &pages, ARENA, (uint16_t)arena_word(ARENA, class));
 }
