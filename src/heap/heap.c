@@ -28,6 +28,7 @@
 #include "heap/reclaim.h"
 #include "heap/samples.h"
 #include "heap/sampling.h"
+#include "heap/traced.h"
 #include "os/mutex_figures.h"
 #include "os/pages.h"
 #include "os/probe.h"
@@ -311,6 +312,8 @@ static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
 
 	if (object == NULL)
 		object = exchanged_malloc(size);
+	if (object == NULL)
+		object = traced_malloc(size);
 	return object != NULL ? object : heap_plain_malloc(size);
 }
 
