@@ -18,14 +18,15 @@ static inline struct known_stack **by_caller(struct known_stacks *own, uintptr_t
 __attribute__((no_sanitize("address"))) static inline struct stack *stack_if_it_holds(const struct known_stack *known, uintptr_t frame)
 {
 	struct stack *stack = known->stack;
-	const struct known_word *word = known->word, *end = word + known->count;
+	const uintptr_t *words = (const uintptr_t *)frame;
+	uint32_t count = known->count;
 
-	if (known->frame != frame || known->count == 0)
+	if (known->frame != frame || count == 0)
 		return NULL;
 	if (known->generation != 0 && known->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
 		return NULL;
-	for (; word < end; word++)
-		if (*(const uintptr_t *)word->at != word->value)
+	for (uint32_t i = 0; i < count; i++)
+		if (words[known->at[i]] != known->value[i])
 			return NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	return LIKELY(known->stack == stack) ? stack : NULL; // a handler may have put another one here meanwhile
@@ -41,9 +42,12 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 	if (count == 0 || count > KNOWN_WORDS || word->at != known->frame + sizeof word->at)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		if (word[i].at < known->frame)
+		uintptr_t above = word[i].at - known->frame; // of what is below: nearly all there is
+
+		if (above > UINT16_MAX * sizeof above)
 			return;
-		known->word[i] = (struct known_word){ word[i].at, word[i].value };
+		known->at[i] = (uint16_t)(above / sizeof above);
+		known->value[i] = word[i].value;
 	}
 	known->generation = walk->generation;
 	atomic_signal_fence(memory_order_seq_cst);

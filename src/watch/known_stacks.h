@@ -10,7 +10,7 @@
 
 #include "watch/last_stack.h"
 
-enum { LG_KNOWN_STACKS = 8, LG_CALLERS = 8, KNOWN_WORDS = 64 };
+enum { LG_KNOWN_STACKS = 9, LG_CALLERS = 9, KNOWN_WORDS = 64 };
 
 struct known_stack {
 	struct stack *stack;
@@ -18,9 +18,8 @@ struct known_stack {
 	uint32_t count; // of words; 0: none are kept
 	uint32_t generation; // as of struct os_walk
 	struct known_stack *next; // which was found after this one, the last time
-	struct known_word {
-		uintptr_t at, value;
-	} word[KNOWN_WORDS];
+	uint16_t at[KNOWN_WORDS]; // of a word: how many words above the frame
+	uintptr_t value[KNOWN_WORDS];
 };
 
 // Of one thread; all zero at first, and known_stacks_clear makes it ready.
