@@ -22,7 +22,11 @@
 #include "heap/medium.h"
 #include "heap/traced.h"
 
+#ifdef VMAG_WEAK_OPERATORS // in the static library
 #define EXPORT __attribute__((visibility("default"), weak))
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
 
 typedef void handler(void);
 

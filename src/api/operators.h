@@ -17,7 +17,7 @@ typedef void *aligned_nothrow_new_operator(size_t size, size_t align, const void
 typedef void nothrow_delete_operator(void *object, const void *tag);
 typedef void aligned_nothrow_delete_operator(void *object, size_t align, const void *tag);
 
-// Ours, by names that nobody replaces: those of C++ are weak, as in the C++ library, so that a program may have its own beside the static library.
+// Ours, by names that nobody replaces: in the static library those of C++ are weak, as in the C++ library, so that a program may have its own.
 extern new_operator ours_Znwm HIDDEN, ours_Znam HIDDEN;
 extern delete_operator ours_ZdlPv HIDDEN, ours_ZdaPv HIDDEN;
 extern aligned_new_operator ours_ZnwmSt11align_val_t HIDDEN, ours_ZnamSt11align_val_t HIDDEN;
