@@ -45,9 +45,9 @@ unsigned front_grown_rounds(unsigned class)
 
 unsigned front_first_batch(unsigned class)
 {
-	size_t rounds = FIRST_BATCH_BYTES / class_size(class);
+	uint32_t rounds = FIRST_BATCH_BYTES / size_class_bytes[class];
 
-	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : (unsigned)rounds;
+	return rounds < 1 ? 1 : rounds > FIRST_CAPACITY ? FIRST_CAPACITY : rounds;
 }
 
 // A quarter more: so much of what a class took from its slabs may lie in magazines that will never be used.
@@ -79,7 +79,8 @@ void front_set_capacity(struct front *front, unsigned class, size_t rounds)
 COLD void front_forget_capacities(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
-		front_set_capacity(front, class, 0);
+		if (front->capacity[class] != 0)
+			front_set_capacity(front, class, 0);
 	outbound_forget(front);
 }
 

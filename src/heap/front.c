@@ -83,23 +83,30 @@ void front_keep_to(struct front *front, struct arena *arena)
 	arena_unbind(before);
 }
 
-// Its tops are its own, and closed.
-COLD struct front *front_create_cache(struct arena *arena)
+// `own`: the words of the thread, NULL: it is none's, its tops are its own, and closed.
+static COLD struct front *front_create_for(struct arena *arena, struct arena *common, struct front_words *own)
 {
 	struct front *front = base_alloc(sizeof *front);
 
 	if (front == NULL)
 		return NULL;
 	memset(front, 0, sizeof *front);
-	front_move(front, arena, arena);
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = front->outbound[class].top = FRONT_CLOSED;
 	front_prepare_to_count(front);
-	front->top = front->kept;
+	front->words = own;
+	front->thread = own == NULL ? 0 : os_thread_in_process();
+	front->top = own == NULL ? front->kept : own->top;
+	front_move(front, arena, common);
 	return front;
+}
+
+COLD struct front *front_create_cache(struct arena *arena)
+{
+	return front_create_for(arena, arena, NULL);
 }
 
 // With the thread counted in.
@@ -126,17 +133,13 @@ static bool may_have_ended(void)
 static COLD struct front *front_create(void)
 {
 	struct arena *arena = heap_ready() && !may_have_ended() ? arena_for_front() : NULL;
-	struct front *front = arena == NULL ? NULL : front_create_cache(arena);
+	struct front *front = arena == NULL ? NULL : front_create_for(arena, cpu_nowhere == NULL ? arena_common(arena) : arena, &words);
 
 	if (front == NULL) {
 		if (arena != NULL)
 			arena_unbind(arena);
 		return NULL;
 	}
-	front->words = &words;
-	front->thread = os_thread_in_process();
-	front->top = words.top;
-	front_move(front, arena, cpu_nowhere == NULL ? arena_common(arena) : arena);
 	fronts_join(front);
 	choose_magazines(front);
 	words.front = front;
@@ -187,6 +190,8 @@ void front_flush(struct front *front)
 	for (unsigned class = 1; class < CLASSES; class++) {
 		struct magazine *previous = front->previous[class];
 
+		if (!front_holds(front, class))
+			continue;
 		front_keep_previous(front, class, NULL);
 		front_put_away(front_arena(front, class), class, front_unload_all(front, class));
 		front_put_away(front_arena(front, class), class, previous);
@@ -275,11 +280,13 @@ void front_end(void *value)
 {
 	struct front *front = value;
 	struct arena *arena, *common;
+	bool is_first;
 
 	if (words.front != front)
 		return;
 	arena = front->arena;
 	common = front->common;
+	is_first = os_thread_is_first(front->thread);
 	front_enter(front);
 	front_flush(front);
 	front_close_words(front);
@@ -292,7 +299,7 @@ void front_end(void *value)
 	if (common != arena)
 		reclaim_expect(common, 0);
 	reclaim_expect(arena, 0); // may start a thread, whose memory then comes from slabs
-	reclaim_thread_ended(os_thread_is_first());
+	reclaim_thread_ended(is_first);
 }
 
 // Such a thread made its front in the last round of its hooks, or ended by the system's call alone. The rounds that were ahead are gone with its

@@ -187,6 +187,12 @@ static inline bool front_has_ahead(const struct front *front, unsigned class)
 	return class < SMALL_CLASSES && front->words != NULL && front->words->ahead[class] != NULL;
 }
 
+// Whether it has a magazine or a round of the class.
+static inline bool front_holds(const struct front *front, unsigned class)
+{
+	return front->loaded[class] != NULL || front->previous[class] != NULL || front_has_ahead(front, class);
+}
+
 // The arena of a front's objects of a class; what the page map says of them, and an empty slot holds.
 static inline struct arena *front_arena(const struct front *front, unsigned class)
 {

@@ -92,7 +92,7 @@ bool front_has_magazines(const struct front *front)
 	bool has = false;
 
 	for (unsigned class = 1; class < CLASSES; class++)
-		has |= front->loaded[class] != NULL || front->previous[class] != NULL || front_has_ahead(front, class);
+		has |= front_holds(front, class);
 	return has;
 }
 

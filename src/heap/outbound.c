@@ -245,5 +245,6 @@ size_t outbound_bytes(const struct front *front)
 COLD void outbound_forget(struct front *front)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
-		set_capacity(front, class, 0);
+		if (front->outbound_capacity[class] != 0)
+			set_capacity(front, class, 0);
 }

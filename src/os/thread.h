@@ -24,8 +24,8 @@ bool os_process_is_own(void);
 int os_thread_in_process(void);
 bool os_thread_is_gone(int number);
 
-// Whether this is the thread in which the process began, or forked; and whether that one has ended, and all others but this one.
-bool os_thread_is_first(void);
+// Whether that is the thread in which the process began, or forked; and whether that one has ended, and all others but this one.
+bool os_thread_is_first(int number);
 bool os_thread_is_last(void);
 
 // The system's name of this thread, cut to size - 1 bytes.

@@ -61,9 +61,9 @@ bool os_thread_is_gone(int number)
 	return gone;
 }
 
-bool os_thread_is_first(void)
+bool os_thread_is_first(int number)
 {
-	return syscall(SYS_gettid) == getpid();
+	return number == process;
 }
 
 // The first thread's state and the number of threads: fields 3 and 20 (proc(5)). It counts as long as there is another.

@@ -123,3 +123,9 @@ foreach(variant vmag vmag_static)
   vmag_test(life.secure.${variant} quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/secure.py
             $<TARGET_FILE:life_secure_${variant}>)
 endforeach()
+
+# Instructions are those of an optimised library.
+vmag_test_program(life_thread_cost life/thread_cost.c LIBRARIES vmag)
+if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  vmag_test(life.thread_cost slow 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/thread_cost.py $<TARGET_FILE:life_thread_cost>)
+endif()
