@@ -306,9 +306,8 @@ void front_end(void *value)
 // words; of one that was ended in the middle of its slow path nobody knows what its magazines hold.
 void fronts_end_gone(void)
 {
-	struct front *front;
-
-	while ((front = fronts_take_gone()) != NULL) {
+	for (struct front *front = fronts_take_gone(), *next; front != NULL; front = next) {
+		next = front->next;
 		front->words = NULL;
 		front->top = front->kept;
 		if (front->inside == 0)

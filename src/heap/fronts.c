@@ -54,19 +54,28 @@ void fronts_leave(struct front *front)
 	mutex_unlock(&fronts.lock);
 }
 
+// The calling thread is there: whoever makes no other threads asks the system nothing, which a sandbox may not allow.
+static bool is_gone(const struct front *front)
+{
+	return front != words.front && os_thread_is_gone(front->thread);
+}
+
 // In a child that was made without fork's handlers all other threads are gone, but nobody knows what they were at.
 struct front *fronts_take_gone(void)
 {
-	struct front *front;
+	struct front *gone = NULL;
 
 	mutex_lock(&fronts.lock);
-	front = os_process_is_own() ? fronts.first : NULL;
-	while (front != NULL && !os_thread_is_gone(front->thread))
-		front = front->next;
-	if (front != NULL)
+	for (struct front *front = os_process_is_own() ? fronts.first : NULL, *next; front != NULL; front = next) {
+		next = front->next;
+		if (!is_gone(front))
+			continue;
 		take_out(front);
+		front->next = gone;
+		gone = front;
+	}
 	mutex_unlock(&fronts.lock);
-	return front;
+	return gone;
 }
 
 bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument)

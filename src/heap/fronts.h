@@ -16,7 +16,7 @@ struct vmag_root;
 void fronts_join(struct front *front);
 void fronts_leave(struct front *front);
 
-// Takes out one whose thread is gone and never came by front_end. NULL: there is none.
+// Takes out those whose threads are gone and never came by front_end: a list by `next`.
 struct front *fronts_take_gone(void);
 
 // Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.

@@ -93,6 +93,9 @@ foreach(background true false)
   set_tests_properties(life.unseen_ends.background_${background} PROPERTIES ENVIRONMENT "VMAG_CONF=background_thread:${background}")
 endforeach()
 
+vmag_test_program(life_sandbox life/sandbox.c LIBRARIES vmag)
+vmag_test(life.sandbox quick 60 life_sandbox ${CMAKE_CURRENT_BINARY_DIR}/sandbox)
+
 foreach(kib 230 246 300)
   vmag_test_program(life_stack_of_background_${kib} life/stack_of_background.c LIBRARIES vmag)
   target_compile_definitions(life_stack_of_background_${kib} PRIVATE MEMORY_BYTES=${kib}*1024)
