@@ -48,6 +48,7 @@ struct arena {
 	struct bin bins[SLAB_CLASSES];
 	struct pages pages;
 	struct run *_Atomic kept[KEPT_SIZES + KEPT_PAGES]; // one run at most of each class from CLASSES on; of 1, 2 … pages (heap/kept.h)
+	const void *reset_by; // while it is closed: whose words reset it, NULL: it is being destroyed; changed under the lock of the table of arenas
 	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
@@ -128,9 +129,10 @@ unsigned arenas_sharing(void);
 // Where those arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
 void arenas_set_source(struct extent_hooks_s *hooks);
 
-// Makes a live explicit arena closed, if no more than that many threads are bound to it, and waits until nobody is visiting.
+// Makes a live explicit arena closed, if no more than that many threads are bound to it, and waits until nobody is visiting. `reset_by`: the caller's
+// words; NULL: it is to be destroyed.
 // Makes a closed one live or destroyed. False: not possible.
-bool arena_close(struct arena *arena, unsigned threads);
+bool arena_close(struct arena *arena, unsigned threads, const void *reset_by);
 void arena_reopen(struct arena *arena, enum arena_state state);
 
 // Binds a thread to an arena. False: it is not live.

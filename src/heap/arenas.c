@@ -295,13 +295,14 @@ struct arena *arena_make_explicit(void)
 	return arena;
 }
 
-bool arena_close(struct arena *arena, unsigned threads)
+bool arena_close(struct arena *arena, unsigned threads, const void *reset_by)
 {
 	bool closed = false;
 	uint32_t visitors;
 
 	mutex_lock(&arenas.lock);
 	if (arena->is_explicit && arena->state == ARENA_LIVE && arena->threads <= threads) {
+		arena->reset_by = reset_by;
 		atomic_store(&arena->state, ARENA_CLOSED);
 		closed = true;
 	}
@@ -418,7 +419,7 @@ static void fork_unlock(struct arena *arena)
 		mutex_fork_unlock(&arena->depots[class].lock);
 }
 
-// The other threads are gone: those that were bound, and those that were visiting.
+// The other threads are gone: those that were bound, those that were visiting, and those that went through its runs.
 static void begin_in_child(struct arena *arena)
 {
 	atomic_store(&arena->threads, 0);
@@ -427,6 +428,7 @@ static void begin_in_child(struct arena *arena)
 	atomic_store(&arena->own_room, 0);
 	atomic_store(&arena->visitors, 0);
 	atomic_store(&arena->pages.decaying, false);
+	vmem_cursors_forget_others(&arena->pages.runs);
 }
 
 void arenas_fork_done(bool child)

@@ -72,14 +72,16 @@ static void forget_magazines(struct arena *arena)
 static void forget_run(uintptr_t start, size_t size)
 {
 	struct run *run = page_map_run((void *)start);
+	bool has_samples;
 
 	if (run == NULL)
 		return;
+	has_samples = run->bin != NULL && samples_has(run, page_map_word((void *)start));
+	page_map_clear(start, run->bin != NULL ? size : 1); // first: a child of fork goes on here, and shall note nothing twice
 	if (run->bin == NULL)
 		large_note_freed(run);
-	else if (samples_has(run, page_map_word((void *)start)))
+	else if (has_samples)
 		samples_end(run);
-	page_map_clear(start, run->bin != NULL ? size : 1);
 	base_free(run, run->bin != NULL ? slab_header_bytes(&run->bin->shape, run->lg_times) : sizeof *run);
 }
 
@@ -100,43 +102,67 @@ static void forget_runs(struct arena *arena)
 	vmem_walk_end(&arena->pages.runs, &cursor);
 }
 
-// Closes the arena with nothing left in any front, so that what is forgotten is all there is.
-static struct arena *begin_reset(unsigned id, unsigned threads)
+// With nothing left in any front, so that what is forgotten is all there is. May be done again from the beginning.
+static void forget(struct arena *arena)
+{
+	if (words.front != NULL && words.front->arena == arena)
+		front_drain(words.front);
+	explicit_caches_leave(arena);
+	forget_magazines(arena);
+	forget_runs(arena);
+}
+
+static struct arena *begin_reset(unsigned id, unsigned threads, const void *by)
 {
 	struct arena *arena = arena_of(id);
 
 	fronts_end_gone();
-	if (arena == NULL || !arena->is_explicit || fronts_hold(arena) || !arena_close(arena, threads))
+	if (arena == NULL || !arena->is_explicit || fronts_hold(arena) || !arena_close(arena, threads, by))
 		return NULL;
-	if (words.front != NULL && words.front->arena == arena)
-		front_drain(words.front);
-	explicit_caches_leave(arena);
 	return arena;
 }
 
 int arena_reset(unsigned id)
 {
-	struct arena *arena = begin_reset(id, UINT32_MAX);
+	struct arena *arena = begin_reset(id, UINT32_MAX, &words);
 
 	if (arena == NULL)
 		return EFAULT;
-	forget_magazines(arena);
-	forget_runs(arena);
+	forget(arena);
 	arena_reopen(arena, ARENA_LIVE);
 	reclaim_look(arena, os_clock_ms());
 	return 0;
 }
 
+// Nothing is purged meanwhile: hooks of the program may be for locks that its own fork handlers have yet to open.
+static void finish_reset(struct arena *arena)
+{
+	ssize_t decay_ms = atomic_exchange(&arena->pages.dirty_decay_ms, -1);
+
+	forget(arena);
+	atomic_store(&arena->pages.dirty_decay_ms, decay_ms);
+	arena_reopen(arena, ARENA_LIVE);
+}
+
+void arenas_finish_resets(void)
+{
+	for (unsigned id = 0; id < arenas_end(); id++) {
+		struct arena *arena = arena_of(id);
+
+		if (arena != NULL && arena->state == ARENA_CLOSED && arena->reset_by != NULL && arena->reset_by != &words)
+			finish_reset(arena);
+	}
+}
+
 int arena_destroy(unsigned id)
 {
-	struct arena *arena = begin_reset(id, 0);
+	struct arena *arena = begin_reset(id, 0, NULL);
 	struct extent_hooks_s *hooks;
 
 	if (arena == NULL)
 		return EFAULT;
-	forget_magazines(arena);
 	atomic_store(&arena->pages.dirty_decay_ms, -1); // unused spans are given back whole, not purged before
-	forget_runs(arena);
+	forget(arena);
 	hooks = arena_hooks(arena);
 	pages_reset(&arena->pages);
 	source_end(hooks);

@@ -42,6 +42,9 @@ int arenas_make(struct extent_hooks_s *hooks, unsigned *id);
 // (thread.tcache.flush). The caller sees to it that no thread uses the arena meanwhile.
 int arena_reset(unsigned id);
 
+// In a child of fork: the resets that other threads were at. What was being destroyed stays closed.
+void arenas_finish_resets(void);
+
 // Resets it, gives its memory back, and its number to the next arena that is made. EFAULT: as above, or a thread is bound to it.
 int arena_destroy(unsigned id);
 

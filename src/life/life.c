@@ -16,6 +16,7 @@
 #include "ctl/stats.h"
 #include "heap/debug.h"
 #include "heap/cpu_front.h"
+#include "heap/explicit.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/interval.h"
@@ -80,6 +81,7 @@ static void fork_child(void)
 	snapshot_fork_done();
 	controls_fork_done();
 	os_streams_fork_unlock(true);
+	arenas_finish_resets();
 	background_fork_child();
 	request_fork_child();
 	black_box_fork_child();

@@ -1,7 +1,7 @@
 # life.*: before main and after it, threads' ends, forks, dlopen, static programs, cancellation, signals, idleness.
 # SPDX-License-Identifier: BSD-2-Clause
 
-set(LIFE_QUICK borrowed exit_with_threads last_thread silent_threads spawn cancel signals fork_in_handler fork_streams thread_end fork_first_use idle)
+set(LIFE_QUICK borrowed exit_with_threads last_thread silent_threads spawn cancel signals fork_in_handler fork_streams fork_reset thread_end fork_first_use idle)
 set(LIFE_SLOW many_threads forks)
 
 foreach(name IN LISTS LIFE_QUICK LIFE_SLOW)
@@ -93,6 +93,8 @@ foreach(background true false)
   set_tests_properties(life.unseen_ends.background_${background} PROPERTIES ENVIRONMENT "VMAG_CONF=background_thread:${background}")
 endforeach()
 
+vmag_test(life.fork_reset.sampled quick 60 life_fork_reset)
+set_tests_properties(life.fork_reset.sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:12,prof_final:false")
 vmag_test_program(life_sandbox life/sandbox.c LIBRARIES vmag)
 vmag_test(life.sandbox quick 60 life_sandbox ${CMAKE_CURRENT_BINARY_DIR}/sandbox)
 
