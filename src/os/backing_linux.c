@@ -7,10 +7,11 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "os/file.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -69,25 +70,22 @@ uint64_t os_backing_size(int file)
 	return fstat(file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-// Beyond the limit the kernel would send a signal.
-static bool is_beyond_limit(uint64_t end)
+static bool extend(int file, uint64_t offset, uint64_t size)
 {
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < end;
-}
-
-bool os_backing_extend(int file, uint64_t offset, uint64_t size)
-{
-	if (is_beyond_limit(offset + size)) {
-		errno = EFBIG;
-		return false;
-	}
 	if (fallocate(file, 0, (off_t)offset, (off_t)size) == 0)
 		return true;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
 		return false;
 	return os_backing_size(file) >= offset + size || ftruncate(file, (off_t)(offset + size)) == 0;
+}
+
+bool os_backing_extend(int file, uint64_t offset, uint64_t size)
+{
+	struct os_file_signals before = os_file_signals_hold();
+	bool done = extend(file, offset, size);
+
+	os_file_signals_release(before, !done);
+	return done;
 }
 
 bool os_backing_punch(int file, uint64_t offset, uint64_t size)

@@ -30,5 +30,14 @@ bool os_file_write(int file, const char *bytes, size_t length);
 
 void os_file_remove(const char *path);
 
+// Around calls that write to a file or make it longer. At the process's limit of a file's size (RLIMIT_FSIZE), and where nobody reads a pipe any more, the
+// kernel sends a signal that ends the program: it is blocked meanwhile, and taken back when the call failed so, with EFBIG or EPIPE, and that is all. One
+// that the program has pending stays. errno stays.
+struct os_file_signals {
+	uint64_t blocked, pending; // before
+};
+struct os_file_signals os_file_signals_hold(void);
+void os_file_signals_release(struct os_file_signals before, bool failed);
+
 // Writes all bytes to stderr; gives up at an error.
 void os_stderr_write(const char *text, size_t length);

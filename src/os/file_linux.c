@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 // By system calls, not the C library's functions: those may be interposed by something that allocates, and are points where
@@ -72,8 +74,44 @@ int os_file_create_new(const char *path)
 	return file_open(path, O_WRONLY | O_CREAT | O_EXCL);
 }
 
+enum { SIGNAL_SET_BYTES = 8 };
+
+static uint64_t set_of(int signal)
+{
+	return (uint64_t)1 << (signal - 1);
+}
+
+// What the program does not block is not pending.
+struct os_file_signals os_file_signals_hold(void)
+{
+	struct os_file_signals before = { 0 };
+	uint64_t held = set_of(SIGXFSZ) | set_of(SIGPIPE);
+	int saved = errno;
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &held, &before.blocked, SIGNAL_SET_BYTES);
+	if (before.blocked & held)
+		syscall(SYS_rt_sigpending, &before.pending, SIGNAL_SET_BYTES);
+	errno = saved;
+	return before;
+}
+
+void os_file_signals_release(struct os_file_signals before, bool failed)
+{
+	static const struct timespec at_once;
+	int saved = errno;
+	uint64_t sent = !failed ? 0 : saved == EFBIG ? set_of(SIGXFSZ) : saved == EPIPE ? set_of(SIGPIPE) : 0;
+	uint64_t held = (set_of(SIGXFSZ) | set_of(SIGPIPE)) & ~before.blocked;
+
+	sent &= ~before.pending;
+	if (sent != 0)
+		syscall(SYS_rt_sigtimedwait, &sent, NULL, &at_once, SIGNAL_SET_BYTES);
+	if (held != 0)
+		syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &held, NULL, SIGNAL_SET_BYTES);
+	errno = saved;
+}
+
 // Offset −1: where the last one ended.
-static bool write_all(int fd, const char *bytes, size_t length, int64_t offset)
+static bool write_pieces(int fd, const char *bytes, size_t length, int64_t offset)
 {
 	while (length > 0) {
 		ssize_t written = offset < 0 ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, offset);
@@ -87,6 +125,15 @@ static bool write_all(int fd, const char *bytes, size_t length, int64_t offset)
 		offset += offset < 0 ? 0 : written;
 	}
 	return true;
+}
+
+static bool write_all(int fd, const char *bytes, size_t length, int64_t offset)
+{
+	struct os_file_signals before = os_file_signals_hold();
+	bool done = write_pieces(fd, bytes, length, offset);
+
+	os_file_signals_release(before, !done);
+	return done;
 }
 
 bool os_file_write_at(int fd, const char *bytes, size_t length, uint64_t offset)

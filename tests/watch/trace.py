@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -86,6 +87,17 @@ def check_limit(vmag, library, sites, folder):
     assert not summary["oldest_events_missing"] and summary["events"] > 20000
 
 
+# A file may be no longer, as the process is told: its trace ends, and it does not.
+def check_file_size(vmag, library, sites, folder):
+    prefix = os.path.join(folder, "size")
+    subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{prefix}"), stdout=subprocess.DEVNULL,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5 * CHUNK // 2, resource.RLIM_INFINITY)))
+    path = glob.glob(prefix + ".*.trace")[0]
+    assert os.path.getsize(path) == 5 * CHUNK // 2
+    summary = summary_of(vmag, path)
+    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+
+
 def check_killed(vmag, library, everything, folder):
     prefix = os.path.join(folder, "killed")
     process = subprocess.Popen([everything, "60"], env=environment(library, f"trace:{prefix}"), stderr=subprocess.DEVNULL)
@@ -165,6 +177,7 @@ def main(vmag, library, sites, everything, traced):
     with tempfile.TemporaryDirectory() as folder:
         check_counts(vmag, library, sites, folder)
         check_limit(vmag, library, sites, folder)
+        check_file_size(vmag, library, sites, folder)
         check_ring(vmag, library, everything, folder)
         check_killed(vmag, library, everything, folder)
         check_controls(vmag, library, traced, folder)

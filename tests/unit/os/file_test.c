@@ -1,0 +1,100 @@
+// Beyond the process's limit of a file's size nothing is written, nor to a pipe that nobody reads, and no signal is left: not where the program blocks it nor
+// where it does not. What it has pending itself stays.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "os/backing.h"
+#include "unit.h"
+
+enum { LIMIT = 3000, BYTES = 2000 };
+
+static char bytes[BYTES];
+
+static bool is_blocked(int signal) {
+    sigset_t blocked;
+
+    CHECK_EQ(sigprocmask(SIG_BLOCK, NULL, &blocked), 0);
+    return sigismember(&blocked, signal);
+}
+
+static bool is_pending(int signal) {
+    sigset_t pending;
+
+    CHECK_EQ(sigpending(&pending), 0);
+    return sigismember(&pending, signal);
+}
+
+static void set(int how, int signal) {
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    CHECK_EQ(sigprocmask(how, &set, NULL), 0);
+}
+
+static void write_to_limit(int file) {
+    errno = 0;
+    CHECK(os_file_write_at(file, bytes, BYTES, 0));
+    CHECK_EQ(errno, 0);
+    CHECK(!os_file_write_at(file, bytes, BYTES, BYTES)); // the first half of it has room
+    CHECK_EQ(errno, EFBIG);
+    CHECK_EQ(os_backing_size(file), LIMIT);
+    errno = 0;
+    CHECK(!os_backing_extend(file, 0, LIMIT + 1));
+    CHECK_EQ(errno, EFBIG);
+    CHECK(os_backing_extend(file, 0, LIMIT));
+}
+
+static void write_to_nobody(int file) {
+    errno = 0;
+    CHECK(!os_file_write(file, bytes, BYTES));
+    CHECK_EQ(errno, EPIPE);
+}
+
+static void check(void (*writes)(int), int file, int signal_number) {
+    writes(file);
+    CHECK(!is_blocked(SIGXFSZ) && !is_blocked(SIGPIPE));
+    for (int pending = 0; pending < 4; pending++) {
+        set(SIG_BLOCK, signal_number);
+        if (pending & 1)
+            raise(signal_number);
+        if (pending & 2)
+            kill(getpid(), signal_number);
+        writes(file);
+        CHECK(is_blocked(signal_number));
+        CHECK_EQ(is_pending(signal_number), pending != 0);
+        signal(signal_number, SIG_IGN); // takes it away
+        writes(file);
+        CHECK(!is_pending(signal_number));
+        signal(signal_number, SIG_DFL);
+        set(SIG_UNBLOCK, signal_number);
+        writes(file);
+        CHECK(!is_blocked(signal_number));
+    }
+    os_file_close(file);
+}
+
+int main(void) {
+    struct rlimit limit;
+    FILE *named = tmpfile();
+    int ends[2];
+
+    CHECK(named != NULL);
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = LIMIT;
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    check(write_to_limit, dup(fileno(named)), SIGXFSZ);
+    check(write_to_limit, os_backing_open_memory("limited"), SIGXFSZ);
+    CHECK_EQ(pipe(ends), 0);
+    close(ends[0]);
+    check(write_to_nobody, ends[1], SIGPIPE);
+    return 0;
+}
