@@ -59,12 +59,16 @@ static struct stack *walk(struct known_stacks *own, uintptr_t frame, enum os_unw
 	struct stack *stack = last_stack_find(&own->last, frame, unwinder);
 	struct known_stack *known = &own->known[stack->number * 0x9e3779b9u >> (32 - LG_KNOWN_STACKS)];
 
-	if (known->stack == stack && known->frame == frame)
+	if (known->stack == stack && known->frame == frame) {
 		keep_words(known, &own->last.walk);
-	else
+	} else {
 		known->count = 0;
-	known->stack = stack;
-	known->frame = frame;
+		atomic_signal_fence(memory_order_seq_cst);
+		known->stack = stack;
+		known->frame = frame;
+		atomic_signal_fence(memory_order_seq_cst);
+		known->count = 0; // a handler may have put another one here meanwhile, and its words
+	}
 	if (known->next == NULL)
 		known->next = known;
 	own->any = true;

@@ -324,6 +324,17 @@ static void same_stacks_are_known(void) {
     CHECK_GT(lately->last.walk.count, 0);
 }
 
+// Where modules changed, what tables told is open again.
+static void of_other_modules_none_is_known(void) {
+    for (volatile int i = 0; i < 6; i++) {
+        if (i == 4)
+            os_modules_change();
+        lately->last.walk.count = 0;
+        right(5, 9);
+        CHECK_EQ(lately->last.walk.count == 0, i > 1 && (i != 4 || unwinder == OS_UNWIND_FRAMES));
+    }
+}
+
 // Two from the same frame and the same caller, which differ further out. (Of two the one may have the other's place.)
 static void stacks_in_turns_are_known(void) {
     bool known = false;
@@ -586,6 +597,7 @@ __attribute__((noinline)) static void *all(void *nothing) {
     known_stacks_clear(lately);
     frames_found = frames_kept = 0;
     same_stacks_are_known();
+    of_other_modules_none_is_known();
     stacks_in_turns_are_known();
     handlers_may_come_between();
     frames_in_between_differ();
