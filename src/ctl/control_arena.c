@@ -262,6 +262,7 @@ static int create(struct control_call *call, extent_hooks_t *hooks)
 	if (failure != 0)
 		return failure;
 	oversize[id] = grow_limit[id] = 0;
+	dss[id] = 0;
 	names[id][0] = '\0';
 	return control_put(call, &id, sizeof id);
 }

@@ -103,6 +103,7 @@ void test_arenas(void) {
     SET_OK("thread.arena", unsigned, first);
     saw("arena.<>.destroy");
     CHECK_EQ(get("arena.4097.initialized"), 0);
+    SET_OK(with("arena.<>.dss", id, 0), const char *, "primary");
     ACT(with("arena.<>.destroy", id, 0));
     CHECK_EQ(get(with("arena.<>.initialized", id, 0)), 0);
     CHECK_EQ(get("arena.4097.initialized"), 1);
@@ -110,6 +111,7 @@ void test_arenas(void) {
     CHECK_EQ(mallctl(with("stats.arenas.<>.pactive", id, 0), objects, &size, NULL, 0), ENOENT);
     again = create("arenas.create");
     CHECK_EQ(again, id);
+    CHECK_EQ(strcmp(text(with("arena.<>.dss", again, 0)), "disabled"), 0);
     CHECK_EQ(get("arenas.narenas"), before + 1);
     ACT(with("arena.<>.destroy", again, 0));
     chunks_asked = 0;
