@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/along.h"
 #include "cache/front.h"
 #include "cache/reserve.h"
 #include "cache/table.h"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 
+#include "api/along.h"
 #include "ctl/control.h"
 #include "ctl/report.h"
 #include "heap/heap.h"

@@ -1,5 +1,6 @@
 // Exported: jemalloc's *x functions.
 // SPDX-License-Identifier: BSD-2-Clause
+#include "api/along.h"
 #include "jemalloc/jemalloc.h"
 
 #include "heap/cpu_fast.h"

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "api/along.h"
 #include "api/operators.h"
 #include "conf/options.h"
 #include "guard/report.h"
