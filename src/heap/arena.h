@@ -91,8 +91,8 @@ static inline unsigned word_class(uintptr_t word)
 // The arena for a new thread, which is counted in as by arena_bind. NULL: no memory for the first arena.
 struct arena *arena_for_thread(void);
 
-// Where a thread whose own arena that is has its common objects from, those of a cache line and more that magazines keep: all threads from one,
-// until they wait for its locks again and again (arenas_look); from then on they are apart.
+// Where a thread whose own arena that is has its common objects from, those of a cache line and more that magazines keep and page runs
+// beyond KEPT_MOST: all threads from one, until they wait for its locks again and again (arenas_look); from then on they are apart.
 struct arena *arena_common(struct arena *own);
 bool arenas_apart(void);
 void arenas_look(void);

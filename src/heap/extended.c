@@ -76,7 +76,7 @@ static struct front *cache_to_use(int flags, struct arena *arena, const char *ca
 }
 
 // The thread's own front serves only where neither an arena nor a cache is named.
-static struct way way_of(int flags, const char *call)
+static struct way way_of(size_t bytes, int flags, const char *call)
 {
 	struct way way = { .arena = arena_named(flags, call) };
 
@@ -84,7 +84,7 @@ static struct way way_of(int flags, const char *call)
 		way.front = cache_to_use(flags, way.arena, call);
 		way.arena = way.front->arena;
 	} else if (way.arena == NULL && arena_bits(flags) == 0)
-		way.arena = heap_own_arena();
+		way.arena = heap_run_arena(bytes);
 	return way;
 }
 
@@ -155,7 +155,7 @@ void *heap_mallocx(size_t size, int flags)
 		return NULL;
 	}
 	object = is_plain(flags) && bytes <= MAGAZINE_MOST ? heap_aligned(align, size) :
-							    alloc_on(way_of(flags, "mallocx"), bytes, align, &zeroed);
+							    alloc_on(way_of(bytes, flags, "mallocx"), bytes, align, &zeroed);
 	if (object != NULL && (flags & ZERO) != 0 && (!(bytes > MAGAZINE_MOST && zeroed) || options.junk != JUNK_NEVER))
 		memset(object, 0, bytes);
 	return object;
@@ -182,7 +182,7 @@ static void *resize_or_move(void *object, size_t old_size, size_t size, size_t a
 {
 	if (!is_aligned(object, align))
 		return NULL;
-	return heap_resize(align <= os_page_size() && is_plain(flags) ? heap_own_arena() : NULL, object, old_size, size);
+	return heap_resize(align <= os_page_size() && is_plain(flags) ? heap_run_arena(size) : NULL, object, old_size, size);
 }
 
 // All that could be used is kept, and not just what was asked for: what lies behind may be zeroes of an earlier call.

@@ -139,6 +139,16 @@ struct arena *heap_own_arena(void)
 	return front != NULL ? front->arena : arena_without_front();
 }
 
+struct arena *heap_run_arena(size_t size)
+{
+	struct front *front = front_get();
+
+	if (front == NULL || size <= KEPT_MOST)
+		return heap_own_arena();
+	arenas_look();
+	return arenas_apart() ? front->arena : front->common;
+}
+
 static void *alloc_one(unsigned class)
 {
 	struct front *front = front_get();
@@ -188,7 +198,7 @@ static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsign
 
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	return alloc_run_in(heap_own_arena(), size, align, class, zeroed);
+	return alloc_run_in(heap_run_arena(size), size, align, class, zeroed);
 }
 
 static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)

@@ -37,6 +37,10 @@ extern _Atomic size_t heap_zero_reallocs;
 struct arena;
 struct arena *heap_own_arena(void);
 
+// The one from which it has page runs of that many bytes: those that are not kept at hand when they are freed (heap/kept.h), and so cost page
+// faults and not locks, are in common with other threads.
+struct arena *heap_run_arena(size_t size);
+
 // Whether the sampling profiler wants an allocation of this thread of that many bytes, on its class's line or that one (watch/profile.h); and such
 // an allocation, of `arena`, recorded: every free of it meets the profile. NULL: no memory.
 bool heap_is_sampled(size_t bytes);

@@ -114,6 +114,6 @@ void *heap_realloc(void *object, size_t size, const char *call)
 		door_kept(words.front, old_size);
 		return object;
 	}
-	moved = min_size(old_size, new_size) <= MAGAZINE_MOST ? NULL : heap_resize(heap_own_arena(), object, old_size, new_size);
+	moved = min_size(old_size, new_size) <= MAGAZINE_MOST ? NULL : heap_resize(heap_run_arena(new_size), object, old_size, new_size);
 	return moved != NULL ? moved : realloc_copy(object, old_size, size);
 }

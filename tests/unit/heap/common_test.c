@@ -1,12 +1,16 @@
 // Tests heap/arenas.c: threads have objects of a cache line and more from one arena until they wait for its locks again and again, smaller
-// ones each from its own; then all from its own, and what there was goes home.
+// ones and page runs that are kept at hand each from its own; then all from its own, and what there was goes home.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <jemalloc/jemalloc.h>
+
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conf/options.h"
 #include "heap/arena.h"
 #include "heap/explicit.h"
+#include "heap/extended.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
@@ -63,6 +67,44 @@ static void check_apart(void **own) {
         CHECK_EQ(arena_of_object(own[i]), front->arena->id);
 }
 
+enum { MIB = 1024 * 1024, LARGE = 3 * MIB };
+
+static void check_large(void *object, const struct arena *arena) {
+    CHECK(object != NULL);
+    CHECK_EQ(arena_of_object(object), arena->id);
+    free(object);
+}
+
+// Of the thread's own arena before, if it had to move.
+static void check_moved(const struct arena *arena) {
+    char *object = malloc(KEPT_MOST), *moved;
+
+    memset(object, 7, KEPT_MOST);
+    moved = realloc(object, 8 * LARGE);
+    for (size_t byte = 0; byte < KEPT_MOST; byte += 64)
+        CHECK_EQ(moved[byte], 7);
+    if (moved != object)
+        CHECK_EQ(arena_of_object(moved), arena->id);
+    free(moved);
+}
+
+// Page runs that nobody keeps at hand, whoever asks for them; those of KEPT_MOST are the thread's own.
+static void check_runs(const struct arena *arena) {
+    const struct front *front = words.front;
+    void *moved = malloc(LARGE), *behind = malloc(LARGE);
+
+    CHECK_EQ(arena_of_object(moved), arena->id);
+    check_large(malloc(KEPT_MOST), front->arena);
+    check_large(malloc(KEPT_MOST + 1), arena);
+    check_large(calloc(1, LARGE), arena);
+    check_large(aligned_alloc(MIB, LARGE), arena);
+    check_large(realloc(malloc(100000), LARGE), arena);
+    check_large(heap_mallocx(LARGE, MALLOCX_TCACHE_NONE), arena);
+    check_large(realloc(moved, 8 * LARGE), arena); // has no place to grow
+    free(behind);
+    check_moved(arena);
+}
+
 static void *work(void *argument) {
     unsigned self = (unsigned)(uintptr_t)argument, next = (self + 1) % THREADS;
 
@@ -79,11 +121,23 @@ static void *work(void *argument) {
     check_contents(objects[next], next);
     free_all(objects[next]);
     pthread_barrier_wait(&turn);
+    check_runs(words.front->arena); // before the thread has moved
     allocate(objects[self], self);
     check_apart(objects[self]);
     pthread_barrier_wait(&turn);
     check_contents(objects[next], next);
     free_all(objects[next]);
+    return NULL;
+}
+
+// What one thread freed serves another: the same pages.
+static void *use_again(void *freed) {
+    void *object = malloc(LARGE);
+
+    CHECK(words.front->arena != words.front->common);
+    CHECK(object == freed);
+    free(object);
+    check_runs(arena_of(0));
     return NULL;
 }
 
@@ -96,13 +150,14 @@ static void *ask_for_arena(void *argument) {
     CHECK_EQ(thread_arena(&id), 0);
     CHECK_EQ(id, words.front->arena->id);
     CHECK(words.front->arena == words.front->common);
+    check_runs(words.front->arena);
     return NULL;
 }
 
-static void run(void *(*begin)(void *)) {
+static void run(void *(*begin)(void *), void *argument) {
     pthread_t thread;
 
-    CHECK_EQ(pthread_create(&thread, NULL, begin, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, begin, argument), 0);
     pthread_join(thread, NULL);
 }
 
@@ -161,6 +216,26 @@ static void part_without_sleep(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+// Nor need they allocate anything but large objects.
+static void part_by_large_objects(void) {
+    static struct mutex mutex;
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        for (unsigned i = 0; i < TRIES && !arenas_apart(); i++) {
+            for (unsigned wait = 0; wait < WAITS; wait++) {
+                mutex_wait_begins(&mutex);
+                mutex_wait_ends(&mutex, 1);
+            }
+            free(malloc(LARGE));
+        }
+        CHECK(arenas_apart());
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 // Every object is in its slab again, and nobody is counted that is not there.
 static void check_all_home(void) {
     reclaim_everything();
@@ -175,14 +250,22 @@ static void check_all_home(void) {
 
 int main(void) {
     pthread_t threads[THREADS];
+    void *freed, *wall;
 
     CHECK(heap_ready());
     free(malloc(1));
     if (arenas_automatic() == 1)
         return 0; // one processor: there is one arena
-    run(ask_for_arena);
-    run(wait_now_and_then);
+    run(ask_for_arena, NULL);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(0), -1), 0); // nobody has it in hand in order to give it back
+    freed = malloc(LARGE);
+    wall = malloc(KEPT_MOST); // lest the chunks go back
+    free(freed);
+    run(use_again, freed);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(0), options.dirty_decay_ms), 0);
+    run(wait_now_and_then, NULL);
     part_without_sleep();
+    part_by_large_objects();
     pthread_barrier_init(&turn, NULL, THREADS + 1);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, work, (void *)i), 0);
@@ -195,6 +278,7 @@ int main(void) {
     CHECK_EQ(arena_of(0)->guests, 0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    free(wall);
     check_all_home();
     return 0;
 }
