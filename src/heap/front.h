@@ -95,8 +95,8 @@ struct front {
 	uint64_t bytes[CLASSES]; // constant: of an object of the class
 	void *counted[FRONT_COUNTED_TOP + 1]; // constant: the closed magazine of a thread whose exact counters are on (heap/counted.h)
 	uint64_t allocated, freed; // bytes as the program may use them, while the door is closed for DOOR_COUNT
-	struct arena *arena;  // its own: of page runs, and of classes below LINE_CLASSES, for two threads shall have no objects in one cache line
-	struct arena *common; // of all other classes, perhaps with all threads
+	struct arena *arena;  // its own: of page runs to KEPT_MOST, and of classes below LINE_CLASSES, for two threads shall have no objects in one cache line
+	struct arena *common; // of all else, perhaps with all threads
 	void ***top;    // the tops in use: the thread's words.top while its door is open, else `kept`
 	struct front_words *words; // of the thread; NULL: none
 	int thread; // its number (os_thread_is_gone)
