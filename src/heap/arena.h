@@ -142,6 +142,7 @@ void arena_unbind(struct arena *arena);
 // Whoever gives back memory of an arena does so between these. False: it is not live; arena_leave is not called then.
 bool arena_enter(struct arena *arena);
 void arena_leave(struct arena *arena);
+void arena_enter_anyway(struct arena *arena); // whatever its state: who closes it from now on waits
 
 // Fresh objects of a class from slabs or page runs, as bin_fill leaves them. Returns how many, 0: no memory.
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count);

@@ -340,10 +340,15 @@ void arena_unbind(struct arena *arena)
 	atomic_fetch_sub_explicit(&arena->threads, 1, memory_order_relaxed);
 }
 
+void arena_enter_anyway(struct arena *arena)
+{
+	atomic_fetch_add(&arena->visitors, 1);
+}
+
 // With arena_close: either it sees the visitor, or the visitor sees that the arena is closed.
 bool arena_enter(struct arena *arena)
 {
-	atomic_fetch_add(&arena->visitors, 1);
+	arena_enter_anyway(arena);
 	if (atomic_load(&arena->state) == ARENA_LIVE)
 		return true;
 	arena_leave(arena);

@@ -307,12 +307,15 @@ void front_end(void *value)
 void fronts_end_gone(void)
 {
 	for (struct front *front = fronts_take_gone(), *next; front != NULL; front = next) {
+		struct arena *arena = front->arena;
+
 		next = front->next;
 		front->words = NULL;
 		front->top = front->kept;
 		if (front->inside == 0)
 			front_flush(front);
 		end(front);
+		arena_leave(arena);
 	}
 }
 

@@ -71,6 +71,7 @@ struct front *fronts_take_gone(void)
 		if (!is_gone(front))
 			continue;
 		take_out(front);
+		arena_enter_anyway(front->arena);
 		front->next = gone;
 		gone = front;
 	}

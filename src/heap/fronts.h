@@ -16,7 +16,8 @@ struct vmag_root;
 void fronts_join(struct front *front);
 void fronts_leave(struct front *front);
 
-// Takes out those whose threads are gone and never came by front_end: a list by `next`.
+// Takes out those whose threads are gone and never came by front_end: a list by `next`. The caller is then in the arena of each (arena_leave), so that
+// no reset misses what they hold.
 struct front *fronts_take_gone(void);
 
 // Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.
