@@ -355,9 +355,13 @@ bool arena_enter(struct arena *arena)
 	return false;
 }
 
+// A child of fork that was called amid a visit, by a hook, say, finds nobody visiting, itself neither.
 void arena_leave(struct arena *arena)
 {
-	atomic_fetch_sub(&arena->visitors, 1);
+	uint32_t visitors = atomic_load(&arena->visitors);
+
+	while (visitors != 0 && !atomic_compare_exchange_weak(&arena->visitors, &visitors, visitors - 1))
+		;
 }
 
 static void bins_fork_lock(struct arena *arena)

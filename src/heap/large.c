@@ -265,13 +265,15 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 	return fresh;
 }
 
+// The fence is there before the sample: a child of fork that resets the arena may find the thread here.
 void large_set_sample(void *object, uint32_t tally)
 {
 	struct run *run = large_run(object);
 
-	run->sample = tally;
 	if (tally != 0 && has_fence(run))
 		sample_set_fence(object, run->bytes);
+	atomic_thread_fence(memory_order_release);
+	run->sample = tally;
 }
 
 uint32_t large_take_sample(void *object)

@@ -1,7 +1,7 @@
 # life.*: before main and after it, threads' ends, forks, dlopen, static programs, cancellation, signals, idleness.
 # SPDX-License-Identifier: BSD-2-Clause
 
-set(LIFE_QUICK borrowed exit_with_threads last_thread silent_threads spawn cancel signals fork_in_handler fork_streams fork_reset thread_end fork_first_use idle)
+set(LIFE_QUICK borrowed exit_with_threads last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook fork_streams fork_reset reset_gone thread_end fork_first_use idle)
 set(LIFE_SLOW many_threads forks)
 
 foreach(name IN LISTS LIFE_QUICK LIFE_SLOW)
@@ -103,6 +103,9 @@ endforeach()
 
 vmag_test(life.fork_reset.sampled quick 60 life_fork_reset)
 set_tests_properties(life.fork_reset.sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:12,prof_final:false")
+vmag_test_program(life_reset_sampled life/reset_sampled.c LIBRARIES vmag)
+vmag_test(life.reset_sampled quick 90 life_reset_sampled)
+set_tests_properties(life.reset_sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:8,prof_final:false")
 vmag_test_program(life_sandbox life/sandbox.c LIBRARIES vmag)
 vmag_test(life.sandbox quick 60 life_sandbox ${CMAKE_CURRENT_BINARY_DIR}/sandbox)
 
