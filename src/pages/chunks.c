@@ -90,6 +90,13 @@ void chunks_release(void *heap, uintptr_t start, size_t size)
 		atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
 }
 
+void chunks_give_up(uintptr_t start, size_t size, bool taken)
+{
+	if (!taken)
+		vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
+	atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
+}
+
 size_t chunks_mapped_bytes(void)
 {
 	return atomic_load_explicit(&mapped_bytes, memory_order_relaxed);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ bool chunks_init(void);
 uintptr_t chunks_import(void *heap, size_t size, int flags);
 uintptr_t chunks_import_aligned(size_t size, size_t align);
 void chunks_release(void *heap, uintptr_t start, size_t size);
+
+// What an import gave and its taker has unmapped. `taken`: somebody else has mapped something there, so that it is not to be tried again.
+void chunks_give_up(uintptr_t start, size_t size, bool taken);
 
 // Bytes mapped for all arenas.
 size_t chunks_mapped_bytes(void);

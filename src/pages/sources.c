@@ -230,8 +230,10 @@ static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 		return NULL;
 	os_pages_unmap(start, size);
 	if (!os_backing_map_huge_at(start, size)) {
-		if (!os_pages_map_at(start, size))
-			return NULL; // somebody took the place meanwhile: it is never tried again
+		if (!os_pages_map_at(start, size)) {
+			chunks_give_up((uintptr_t)start, size, errno == EEXIST);
+			return NULL;
+		}
 		os_pages_huge(start, size, true);
 	}
 	*zero = *commit = true;

@@ -20,6 +20,8 @@ set_tests_properties(nomem.overcommit PROPERTIES RUN_SERIAL ON)
 
 vmag_test_program(nomem_mappings nomem/mappings.c LIBRARIES vmag)
 vmag_test(nomem.mappings quick 120 nomem_mappings)
+vmag_test_program(nomem_huge_refused nomem/huge_refused.c LIBRARIES vmag)
+vmag_test(nomem.huge_refused quick 60 nomem_huge_refused)
 
 # A limit on address space that the program sets itself: libumem's tests and glibc's give themselves 80 and 200 MiB.
 vmag_test_program(nomem_later nomem/later.c LIBRARIES vmag)
