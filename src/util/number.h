@@ -10,7 +10,7 @@ static inline uint64_t number_take(const char **at, unsigned base)
 	uint64_t value = 0;
 
 	for (;; (*at)++) {
-		unsigned digit = (unsigned)(**at >= 'a' ? **at - 'a' + 10 : **at - '0');
+		unsigned digit = (unsigned)(**at >= 'a' ? **at - 'a' + 10 : **at <= '9' ? **at - '0' : -1);
 
 		if (digit >= base)
 			return value;
