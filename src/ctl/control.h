@@ -93,6 +93,8 @@ int control_only_written(const struct control_call *call);
 unsigned control_arenas(void); // the number that stands for all arenas, beside 4096
 enum { CONTROL_ALL = 4096, CONTROL_DESTROYED = 4097 };
 
+const char *control_dss(unsigned id); // the word that arena.<id>.dss keeps
+
 control_handler absent, read_zero, read_yes, read_no, act_reset_mutexes;
 control_handler read_version, own_epoch, change_background_thread, change_max_background_threads;
 control_handler read_debug, read_build_options, read_option, read_source, own_safety_check_abort;

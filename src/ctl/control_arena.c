@@ -92,6 +92,11 @@ static int dss_number(const char *word)
 	return -1;
 }
 
+const char *control_dss(unsigned id)
+{
+	return dss_words[means_all(id) ? dss_of_all : id < ARENAS_MOST ? dss[id] : 0];
+}
+
 int change_arena_dss(struct control_call *call)
 {
 	unsigned id = call->index[0];
@@ -106,7 +111,7 @@ int change_arena_dss(struct control_call *call)
 			return EINVAL;
 		*kept = (unsigned char)number;
 	}
-	call->value.string = dss_words[*kept];
+	call->value.string = control_dss(id);
 	return 0;
 }
 

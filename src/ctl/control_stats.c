@@ -47,6 +47,6 @@ int read_lextent(struct control_call *call)
 
 int read_dss(struct control_call *call)
 {
-	call->value.string = "disabled";
+	call->value.string = control_dss(call->index[0]);
 	return snapshot_arena(call->index[0]) != NULL ? 0 : ENOENT;
 }

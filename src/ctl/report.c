@@ -42,16 +42,16 @@ static bool is_left_out(const char *letters, char letter)
 }
 
 // The sums, the destroyed ones, then each; the sums are of interest where there is more than one arena.
-void report_arenas(struct report *report, void show(struct report *report, const char *name, const struct arena_figures *figures))
+void report_arenas(struct report *report, void show(struct report *report, unsigned id, const char *name, const struct arena_figures *figures))
 {
 	unsigned arenas = snapshot_arenas(), live = 0;
 
 	for (unsigned id = 0; id < arenas; id++)
 		live += snapshot_arena(id) != NULL;
 	if (report->merged && (live > 1 || !report->each))
-		show(report, "merged", snapshot_arena(CONTROL_ALL));
+		show(report, CONTROL_ALL, "merged", snapshot_arena(CONTROL_ALL));
 	if (report->destroyed && snapshot_arena(CONTROL_DESTROYED) != NULL)
-		show(report, "destroyed", snapshot_arena(CONTROL_DESTROYED));
+		show(report, CONTROL_DESTROYED, "destroyed", snapshot_arena(CONTROL_DESTROYED));
 	for (unsigned id = 0; report->each && id < arenas; id++) {
 		const struct arena_figures *figures = snapshot_arena(id); // once: another snapshot may find it destroyed
 		char name[16];
@@ -60,7 +60,7 @@ void report_arenas(struct report *report, void show(struct report *report, const
 		text_add(&text, "%u", id);
 		*text.at = '\0';
 		if (figures != NULL)
-			show(report, name, figures);
+			show(report, id, name, figures);
 	}
 }
 

@@ -36,4 +36,4 @@ struct report {
 __attribute__((format(printf, 2, 3))) void report_add(struct report *report, const char *format, ...);
 void report_lines(struct report *report);
 void report_json(struct report *report);
-void report_arenas(struct report *report, void show(struct report *report, const char *name, const struct arena_figures *figures));
+void report_arenas(struct report *report, void show(struct report *report, unsigned id, const char *name, const struct arena_figures *figures));

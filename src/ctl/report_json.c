@@ -295,12 +295,12 @@ static void huge_page_shard(struct report *report)
 	close_object(report);
 }
 
-static void arena(struct report *report, const char *name, const struct arena_figures *figures)
+static void arena(struct report *report, unsigned id, const char *name, const struct arena_figures *figures)
 {
 	open_object(report, name);
 	number(report, "nthreads", figures->nthreads);
 	number(report, "uptime_ns", figures->uptime);
-	string(report, "dss", "disabled");
+	string(report, "dss", control_dss(id));
 	decay(report, figures);
 	kind(report, "small", &figures->small);
 	kind(report, "large", &figures->large);

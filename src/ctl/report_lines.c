@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "cache/table.h"
 #include "conf/options.h"
+#include "ctl/control.h"
 #include "ctl/report.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
@@ -115,14 +116,12 @@ static void large_table(struct report *report, const struct arena_figures *figur
 	}
 }
 
-static void arena_lines(struct report *report, const char *name, const struct arena_figures *figures)
+static void arena_lines(struct report *report, unsigned id, const char *name, const struct arena_figures *figures)
 {
-	bool is_number = name[0] >= '0' && name[0] <= '9';
-
-	if (is_number)
+	if (id < CONTROL_ALL)
 		report_add(report, "\narenas[%s] statistics:\n", name);
 	else
-		report_add(report, "\n%s arenas statistics:\n", name[0] == 'm' ? "Merged" : "Destroyed");
+		report_add(report, "\n%s arenas statistics:\n", id == CONTROL_ALL ? "Merged" : "Destroyed");
 	report_add(report, "assigned threads: %u, uptime: %lu ns\n", figures->nthreads, figures->uptime);
 	report_add(report, "decaying:     time       npages       sweeps     madvises       purged\n");
 	report_add(report, "   dirty: %8ld %12zu %12lu %12lu %12lu\n", (long)figures->dirty_decay_ms, figures->pdirty,

@@ -308,10 +308,12 @@ void test_others(void) {
     CHECK_EQ(strcmp(text(with("arena.<>.dss", arena, 0)), "disabled"), 0);
     SET_OK(with("arena.<>.dss", arena, 0), const char *, "primary");
     CHECK_EQ(strcmp(text(with("arena.<>.dss", arena, 0)), "primary"), 0);
+    CHECK_EQ(strcmp(text(with("stats.arenas.<>.dss", arena, 0)), "primary"), 0);
     CHECK_EQ(SET(with("arena.<>.dss", arena, 0), const char *, "prim"), EINVAL);
     SET_OK(with("arena.<>.dss", arena, 0), const char *, "disabled");
     SET_OK("arena.4096.dss", const char *, "secondary");
     CHECK_EQ(strcmp(text("arena.4096.dss"), "secondary"), 0);
+    CHECK_EQ(strcmp(text("stats.arenas.4096.dss"), "secondary"), 0);
     saw("arena.<>.oversize_threshold");
     SET_OK(with("arena.<>.oversize_threshold", arena, 0), size_t, 12345678);
     CHECK_EQ(get(with("arena.<>.oversize_threshold", arena, 0)), 12345678);
