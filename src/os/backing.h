@@ -14,8 +14,8 @@ int os_backing_create(const char *path); // a new file; what had the name before
 int os_backing_open_memory(const char *name);
 int os_backing_duplicate(int file);
 
-// Which file it is. False: none (EBADF), or not one that can be mapped and grow (ENODEV). The program may close a descriptor that it does
-// not know, and the number may be another file's then: asked again before each use.
+// Which file it is. False: none (EBADF), or not one that can be mapped and grow (ENODEV), which is told as well. The program may close a
+// descriptor that it does not know, and the number may be another file's then: asked again before each use.
 struct os_backing_identity {
 	uint64_t device, number;
 };

@@ -49,6 +49,7 @@ bool os_backing_identify(int file, struct os_backing_identity *identity)
 {
 	struct stat status;
 
+	*identity = (struct os_backing_identity){ 0 };
 	if (fstat(file, &status) != 0)
 		return false;
 	*identity = (struct os_backing_identity){ status.st_dev, status.st_ino };
@@ -60,7 +61,8 @@ bool os_backing_is(int file, const struct os_backing_identity *identity)
 {
 	struct os_backing_identity now;
 
-	return os_backing_identify(file, &now) && now.device == identity->device && now.number == identity->number;
+	os_backing_identify(file, &now);
+	return now.number != 0 && now.device == identity->device && now.number == identity->number;
 }
 
 uint64_t os_backing_size(int file)

@@ -49,9 +49,11 @@ static struct {
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
 	bool stacks;
 	struct os_backing_identity identity; // of the file, once it is there
+	struct os_backing_identity standard_error; // when it began
 	// Atomic.
 	_Atomic uint32_t writers; // of those who may be using it
 	_Atomic uint32_t chunks;  // begun
+	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
 	struct facts *facts;
 	struct facts *stack_facts; // the chunk of stacks that is not full yet
@@ -88,6 +90,18 @@ static uint32_t checksum(uint8_t *bytes, size_t length)
 	return (uint32_t)(sum ^ sum >> 32);
 }
 
+// Not where the program has something else as its standard error than at the beginning, a file of its own perhaps.
+static void complain(const char *what, int error)
+{
+	char line[PATH_BYTES + 128];
+	struct text text = text_into(line, sizeof line);
+
+	if (!os_backing_is(STDERR_FILENO, &out.standard_error) || atomic_exchange(&out.told, true))
+		return;
+	text_add(&text, "vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here\n", what, out.prefix, (int)getpid(), error);
+	os_stderr_write(line, (size_t)(text.at - line));
+}
+
 static int open_file(void)
 {
 	char path[PATH_BYTES];
@@ -101,7 +115,10 @@ static int open_file(void)
 		if (file < 0 && errno != EEXIST)
 			break;
 	}
-	return file >= 0 && os_backing_identify(file, &out.identity) ? file : NOT_TO_BE_HAD;
+	if (file >= 0 && os_backing_identify(file, &out.identity))
+		return file;
+	complain("make", errno);
+	return NOT_TO_BE_HAD;
 }
 
 // Not what the program closed, and opened as another.
@@ -133,8 +150,12 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 	head->pid = (uint32_t)getpid();
 	head->checksum = 0;
 	head->checksum = checksum((uint8_t *)head, sizeof *head + head->bytes);
-	return os_backing_is(file, &out.identity) &&
-	       os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK);
+	if (!os_backing_is(file, &out.identity))
+		return false;
+	if (os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK))
+		return true;
+	complain("write", errno);
+	return false;
 }
 
 static uint8_t *add_varint(uint8_t *at, uint64_t value)
@@ -368,6 +389,8 @@ bool trace_file_begin(const struct trace_wish *wish)
 	out.places = (uint32_t)(places >= UINT32_MAX ? UINT32_MAX - 1 : places < 2 ? 2 : places);
 	out.fact_places = 0;
 	out.stacks = wish->stacks;
+	atomic_store(&out.told, false);
+	os_backing_identify(STDERR_FILENO, &out.standard_error);
 	if (wish->ring) {
 		out.places = out.places < RING_LEAST ? RING_LEAST : out.places;
 		out.fact_places = (uint32_t)max_size(out.places / RING_LEAST, FACT_PLACES_LEAST);

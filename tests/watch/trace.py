@@ -87,15 +87,27 @@ def check_limit(vmag, library, sites, folder):
     assert not summary["oldest_events_missing"] and summary["events"] > 20000
 
 
-# A file may be no longer, as the process is told: its trace ends, and it does not.
+LOOP = 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); a="$i$a"; a=${a%"${a#????????}"}; done'
+
+
+# A file may be no longer, as the process is told: its trace ends, and it does not. One line says so, but not in what is the program's.
 def check_file_size(vmag, library, sites, folder):
+    def errors(prefix, command, most):
+        return subprocess.run(command, check=True, env=environment(library, f"trace:{prefix}"), stdout=subprocess.DEVNULL, cwd=folder,
+                              stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))).stderr
+
     prefix = os.path.join(folder, "size")
-    subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{prefix}"), stdout=subprocess.DEVNULL,
-                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5 * CHUNK // 2, resource.RLIM_INFINITY)))
+    told = errors(prefix, [sites, "churn"], 5 * CHUNK // 2)
+    assert told.startswith(f"vmag: trace: cannot write {prefix}.") and told.count("\n") == 1, told
     path = glob.glob(prefix + ".*.trace")[0]
     assert os.path.getsize(path) == 5 * CHUNK // 2
     summary = summary_of(vmag, path)
     assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+    for own in False, True:
+        told = errors(os.path.join(folder, "nowhere", "trace"), ["sh", "-c", "exec 2>own; " * own + LOOP], CHUNK)
+        assert told.startswith("vmag: trace: cannot make ") != own and told.count("\n") == (not own), told
+    assert os.path.getsize(os.path.join(folder, "own")) == 0
 
 
 def check_killed(vmag, library, everything, folder):
