@@ -72,6 +72,9 @@ size_t os_memory_bytes(void);
 // The bytes of address space this process may use (RLIMIT_AS), SIZE_MAX when unlimited.
 size_t os_address_space_limit(void);
 
+// The bytes of address space that it has; 0 when the kernel does not tell.
+size_t os_address_space(void);
+
 // Resident bytes of this process now, and at most so far; 0 when the kernel does not tell.
 size_t os_resident_bytes(void);
 size_t os_peak_resident_bytes(void);

@@ -305,14 +305,27 @@ size_t os_peak_resident_bytes(void)
 	return getrusage(RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss * 1024 : 0;
 }
 
-size_t os_resident_bytes(void)
+// The numbers of pages: of address space, resident, and others.
+static size_t statm(unsigned field)
 {
 	char text[128];
 	const char *at = text;
 
 	if (os_file_read("/proc/self/statm", text, sizeof text) <= 0)
 		return 0;
-	number_take(&at, 10); // of address space; then resident
-	at += *at == ' ';
+	while (field-- > 0) {
+		number_take(&at, 10);
+		at += *at == ' ';
+	}
 	return number_take(&at, 10) * os_page_size();
+}
+
+size_t os_address_space(void)
+{
+	return statm(0);
+}
+
+size_t os_resident_bytes(void)
+{
+	return statm(1);
 }

@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/mutex.h"
 #include "os/pages.h"
+#include "os/thread.h"
 #include "util/assert.h"
 
 enum {
@@ -329,6 +330,14 @@ bool page_map_give_back(void)
 	mutex_unlock(&rest.lock);
 	errno = saved;
 	return done;
+}
+
+void page_map_heed_limit(void)
+{
+	size_t limit = os_address_space_limit();
+
+	if (limit != SIZE_MAX && mutexes_held == 0 && os_process_is_own() && limit / 2 < os_address_space())
+		page_map_give_back();
 }
 
 bool page_map_cover(uintptr_t start, size_t size)

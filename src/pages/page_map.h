@@ -64,6 +64,10 @@ bool page_map_cover(uintptr_t start, size_t size);
 // mapped. True: it was done, now or before. Keeps errno; may be called with locks up to RANK_RESOURCE held.
 bool page_map_give_back(void);
 
+// After the program has set RLIMIT_AS: does so at once if it leaves less than twice the address space that the process has. Not in a child that
+// shares its memory with its parent (vfork), nor in a handler amid something of ours.
+void page_map_heed_limit(void);
+
 static inline size_t granule_of(const void *address)
 {
 	return (uintptr_t)address >> LG_GRANULE;

@@ -1,6 +1,7 @@
 // RLIMIT_AS set by the program itself, below what the process has of address space already: it goes on allocating, small, medium and
-// large, with threads and in a child, up to what the limit leaves beside what the program itself has.
+// large, with threads and in a child, up to what the limit leaves beside what the program itself has; and maps what it likes at once.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -109,9 +110,28 @@ static void check_taken(size_t least) {
     free(object);
 }
 
+// What the program maps itself, when the heap has not asked for anything yet.
+static void check_own(size_t least) {
+    void *own = mmap(NULL, least, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(own != MAP_FAILED);
+    CHECK_EQ(munmap(own, least), 0);
+}
+
+// A child that has its parent's memory sets a limit of its own: nothing of the parent's goes.
+static void in_shared_memory(struct rlimit limit) {
+    size_t before = address_space();
+    pid_t child = vfork();
+
+    if (child == 0)
+        _exit(setrlimit(RLIMIT_AS, &limit) != 0);
+    CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+    CHECK_GE(address_space(), before);
+}
+
 int main(int count, char **arguments) {
     pthread_t threads[THREADS];
-    bool threaded = count > 2 && strcmp(arguments[2], "threads") == 0;
+    bool threaded = count > 2 && strcmp(arguments[2], "threads") == 0, by_prlimit = count > 2 && strcmp(arguments[2], "prlimit") == 0;
     CHECK(count >= 2);
     size_t given = strtoul(arguments[1], NULL, 10) * MEBIBYTE, least = given / 2;
     struct rlimit limit;
@@ -120,14 +140,19 @@ int main(int count, char **arguments) {
     CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     if (address_space() < (size_t)300 * MEBIBYTE)
         return SKIPPED; // nothing is reserved that could be given back
-    if (count > 2 && !threaded) {
+    if (count > 2 && !threaded && !by_prlimit) {
         check_taken(least);
         return 0;
     }
     limit.rlim_cur = given;
-    for (int i = 0; threaded && i < THREADS; i++) // their stacks must be there before
+    in_shared_memory(limit);
+    if (by_prlimit)
+        CHECK_EQ(prlimit(0, RLIMIT_AS, &limit, NULL), 0);
+    else
+        CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    check_own(least);
+    for (int i = 0; threaded && i < THREADS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, work, NULL), 0);
-    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
     for (int i = 0; threaded && i < THREADS; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     for (size_t size = 40; size < MEBIBYTE; size *= 9)
