@@ -56,9 +56,10 @@ static bool is_small_object(size_t size, enum use use)
 	return use <= USE_OBJECT && size < CHUNK_BYTES;
 }
 
+// A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.
 static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
-	size_t active = pages_active_bytes(pages), others = is_small_object(size, use) ? active : active - min_size(size, active);
+	size_t active = pages_active_bytes(pages), others = size < CHUNK_BYTES ? active : active - min_size(size, active);
 	bool fast = grows_fast(pages, size) ||
 		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 

@@ -454,6 +454,28 @@ static void slabs_are_dense(void) {
     options.thp = THP_NEVER;
 }
 
+// A few pages that are unused in the first two chunks do not leave the third one to small pages.
+static void nearly_full_chunks(void) {
+    enum { SLAB = 16 * 1024, FILLS = 255 }; // two chunks, but for a page and what that leaves no room for
+    struct pages pages;
+    uintptr_t page, slabs[FILLS + 1];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    CHECK((page = pages_alloc_dense(&pages, os_page_size(), 0, &zeroed)) != 0);
+    for (int i = 0; i <= FILLS; i++) {
+        CHECK(!pages.has_huge);
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+    }
+    CHECK(pages.has_huge);
+    pages_free(&pages, page, os_page_size());
+    for (int i = 0; i <= FILLS; i++)
+        pages_free(&pages, slabs[i], SLAB);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
 static void take_time(uint64_t us) {
     for (uint64_t from = os_clock_process_us(); os_clock_process_us() - from < us;)
         continue;
@@ -530,6 +552,7 @@ int main(void) {
     sparse_objects();
     large_objects();
     slabs_are_dense();
+    nearly_full_chunks();
     slow_growth();
     large_in_small_heap();
     return 0;
