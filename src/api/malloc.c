@@ -85,7 +85,7 @@ static __attribute__((noinline)) void free_sized_uncounted(void *object, size_t 
 
 CPU_FAST void free_sized_miss(void *object, size_t size)
 {
-	if (!counted_push_sized(object, size))
+	if (!counted_push_sized(object, size) && !sampled_push(object))
 		free_sized_uncounted(object, size);
 }
 

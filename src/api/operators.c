@@ -197,12 +197,17 @@ static __attribute__((noinline)) void delete_sized_slow_way(void *object, size_t
 		heap_delete_sized(object, size);
 }
 
+static __attribute__((noinline)) void delete_sized_unsampled(void *object, size_t size)
+{
+	cpu_fast_free_sized(object, size, delete_sized_slow_way);
+}
+
 static __attribute__((noinline)) void delete_sized_through(delete_operator *through, void *object, size_t size)
 {
 	if (UNLIKELY(through != NULL))
 		through(object);
-	else
-		cpu_fast_free_sized(object, size, delete_sized_slow_way);
+	else if (!sampled_push(object))
+		delete_sized_unsampled(object, size);
 }
 
 CPU_FAST void delete_sized_miss(void *object, size_t size)

@@ -74,8 +74,6 @@ CPU_FAST void cpu_fast_free_sized(void *object, size_t size, void (*slow)(void *
 	uintptr_t word = page_map_word(object), class = word_class(word);
 	void **top = words.top[class];
 
-	if (sampled_push(word, object))
-		return;
 	if (UNLIKELY(size > SMALL_MOST || size_class_small[size] != class) ||
 	    (counted_closes(top) ? !counted_push(top, word, object) : !cpu_fast_push(class, word, object)))
 		slow(object, size);

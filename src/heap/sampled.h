@@ -48,12 +48,17 @@ static inline __attribute__((always_inline)) void *sampled_pop(size_t size)
 	return sampled_malloc(size, sampled_nothing, sampled_nothing);
 }
 
-// Of a sized free, of an object with that word in the page map. False: the slow path is to do it.
-static inline __attribute__((always_inline)) bool sampled_push(uintptr_t word, void *object)
+// The first thing that a sized free misses for then: what free does, by the page map, whatever its size. False: the slow path is to do it.
+static inline __attribute__((always_inline)) bool sampled_push(void *object)
 {
+	size_t granule = granule_of(object);
+
+	if (!front_sizes_closed() || UNLIKELY(granule >= page_map_end))
+		return false;
+	uintptr_t word = page_map[granule];
 	void **top = words.top[word_class(word)];
 
-	if (!front_sizes_closed() || UNLIKELY((uintptr_t)*top != word))
+	if (UNLIKELY((uintptr_t)*top != word))
 		return false;
 	*top = object;
 	words.top[word_class(word)] = top + 1;

@@ -102,7 +102,7 @@ static __attribute__((noinline)) void free_slow(void *buffer, size_t size)
 		guard_report("umem_free", buffer, "freed with size 0, which nobody was given", 0);
 	else if (sizes_changed())
 		umem_sizes_free(buffer, size);
-	else if (!sampled_push(page_map_word(buffer), buffer))
+	else if (!sampled_push(buffer))
 		heap_free_sized(buffer, 0, size, "umem_free");
 }
 
