@@ -70,7 +70,7 @@ void heap_free_through(struct front *front, void *object, const char *call)
 		return;
 	}
 	if (class == 0) {
-		word = large_unmark(object, call);
+		word = large_unmark(page_map_known_run(object), object, call);
 		class = word_class(word);
 	}
 	if (class == 0)

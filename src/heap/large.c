@@ -299,9 +299,8 @@ void large_mark(void *object, uint32_t tally)
 }
 
 // Without an atomic operation, so that of two frees at once it is not always one that is told: of what is not sampled, and goes to a magazine, none is.
-unsigned large_unmark(void *object, const char *call)
+unsigned large_unmark(struct run *run, void *object, const char *call)
 {
-	struct run *run = page_map_known_run(object);
 	uint32_t tally;
 	unsigned word;
 

@@ -45,6 +45,6 @@ void large_set_sample(void *object, uint32_t tally);
 uint32_t large_take_sample(void *object);
 
 // Of an object whose page run is kept in magazines: while it is sampled, its word names no class, so that freeing it comes by. `unmark`
-// tells the profile, gives the word back and returns it; 0: it is no such object.
+// tells the profile, gives the word back and returns it; 0: `run`, the address's or NULL, is that of no such object.
 void large_mark(void *object, uint32_t tally);
-unsigned large_unmark(void *object, const char *call);
+unsigned large_unmark(struct run *run, void *object, const char *call);

@@ -90,45 +90,58 @@ static inline bool note_kept(struct front *front, const void *caller)
 	return true;
 }
 
-// Of a size that is kept in magazines, and sampled. False: it is none.
-static inline bool push_marked(struct front *front, void *object)
-{
-	unsigned word = large_unmark(object, "free");
-	void **top = front->top[word_class(word)];
-
-	if (word == 0)
-		return false;
-	if (LIKELY((uintptr_t)*top == word)) {
-		*top = object;
-		front->top[word_class(word)] = top + 1;
-	} else
-		front_push(front, word_class(word), object);
-	return true;
-}
-
-// By the arena, where the front has no room for it; or it is a sample.
+// By the arena, where the front has no room for it.
 static __attribute__((noinline)) bool keep_in_arena(struct front *front, void *object, const void *caller)
 {
 	const void *outer = front_free_begins(caller);
-	struct run *run = page_map_known_run(object);
 	int saved = errno;
-	bool kept = true;
+	bool kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
 
-	if (samples_has(run, (unsigned)words.word))
-		samples_free(run, object, "free");
-	else if (!push_marked(front, object)) {
-		kept = own_runs_free_over(front, object) || large_keep(front->arena, object, "free");
-		if (kept)
-			note_kept(front, caller);
-	}
+	if (kept)
+		note_kept(front, caller);
 	errno = saved;
 	front_free_ends(outer);
 	return kept;
 }
 
+static __attribute__((noinline)) bool free_sample(struct run *run, void *object, const void *caller)
+{
+	const void *outer = front_free_begins(caller);
+	int saved = errno;
+
+	samples_free(run, object, "free");
+	errno = saved;
+	front_free_ends(outer);
+	return true;
+}
+
+// A sample of a size that is kept in magazines, which it is no more. False: it is left to the slow path, as any object for which there is no room.
+static __attribute__((noinline)) bool push_marked(struct front *front, struct run *run, void *object)
+{
+	unsigned word = large_unmark(run, object, "free"), class = word_class(word);
+	void **top = front->top[class];
+
+	if (UNLIKELY((uintptr_t)*top != word))
+		return false;
+	*top = object;
+	front->top[class] = top + 1;
+	return true;
+}
+
+static __attribute__((noinline)) bool keep_elsewhere(struct front *front, void *object, const void *caller)
+{
+	struct run *run = page_map_known_run(object);
+
+	if (samples_has(run, (unsigned)words.word))
+		return free_sample(run, object, caller);
+	if (run != NULL && run->size_class != 0)
+		return push_marked(front, run, object);
+	return keep_in_arena(front, object, caller);
+}
+
 static inline __attribute__((always_inline)) bool keep(struct front *front, void *object, const void *caller)
 {
-	return LIKELY(own_runs_free(front, object)) ? note_kept(front, caller) : keep_in_arena(front, object, caller);
+	return LIKELY(own_runs_free(front, object)) ? note_kept(front, caller) : keep_elsewhere(front, object, caller);
 }
 
 static __attribute__((noinline)) bool keep_counted(struct front *front, void *object, const void *caller)

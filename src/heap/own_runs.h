@@ -123,7 +123,7 @@ static inline bool own_runs_fits(const struct run *run, const void *object)
 // Frees a large object of the front's arena. False: there is no room for its run, or it is not kept here, and nothing is done.
 // No calls: this is all that a pair of malloc and free has. What a pair touches is rarely in the processor's nearest cache, for the program
 // has written to the object: the fields are few lines.
-static inline bool own_runs_free(struct front *front, void *object)
+static inline __attribute__((always_inline)) bool own_runs_free(struct front *front, void *object)
 {
 	run_pointer *entry = page_map_entry(object);
 	struct run *run = atomic_load_explicit(entry, memory_order_relaxed);

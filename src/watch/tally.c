@@ -241,11 +241,6 @@ void tallies_forget(void)
 	mutex_unlock(&tallies.lock);
 }
 
-uint64_t tally_weighted_bytes(uint32_t tally, size_t bytes)
-{
-	return tally == 0 ? bytes : tally_of(tally)->weighted;
-}
-
 bool tally_is_told(const struct tally *tally)
 {
 	return (atomic_load_explicit(&tally->live, memory_order_acquire) | atomic_load_explicit(&tally->total, memory_order_acquire)) != 0;

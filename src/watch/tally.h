@@ -55,7 +55,10 @@ void tallies_forget(void);
 
 // What a sample of an object of that many bytes stands for, in bytes; and what an object of a tally does, or of `bytes` itself when that is 0.
 uint64_t sample_weight(uint64_t bytes, unsigned lg_sample);
-uint64_t tally_weighted_bytes(uint32_t number, size_t bytes);
+static inline uint64_t tally_weighted_bytes(uint32_t number, size_t bytes)
+{
+	return number == 0 ? bytes : tally_of(number)->weighted;
+}
 
 // Whether anything was counted in it. Before that, what else it has may just be written, for it is used again after a reset.
 bool tally_is_told(const struct tally *tally);
