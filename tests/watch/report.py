@@ -95,6 +95,19 @@ def check_seen(seen):
     assert re.search(r"% of it(take|site_)", seen["who"]), seen["who"]
 
 
+def check_towers(vmag, browser, folder):
+    """A stack of a hundred functions that hold next to nothing does not make the page long."""
+    profile, tower = os.path.join(folder, "tower.heap"), " ".join(hex(0x1000 + i) for i in range(100))
+    with open(profile, "w") as file:
+        file.write(f"heap_v2/1\n@ 0x10 0x20\n@ {tower} 0x30\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 lost=0 pid=1 time=1\n"
+                   "1 1 0 1000 0 999 999\n2 1 0 1000 0 1 1\n")
+    path = os.path.join(folder, "tower.html")
+    subprocess.run([vmag, "report", "--profile", profile, "-o", path], check=True)
+    height = int(re.search(r'<canvas id="flame"[^>]*height: (\d+)px', browse(browser, folder, path, "--dump-dom").stdout).group(1))
+    print(f"flame graph of {height} pixels")
+    assert height < 100, height
+
+
 def main(vmag, library, sites, screenshot=None):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
@@ -117,6 +130,7 @@ def main(vmag, library, sites, screenshot=None):
         seen = look(browser, folder, traced)
         check_seen(seen)
         assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
+        check_towers(vmag, browser, folder)
         if screenshot:
             browse(browser, folder, path, f"--screenshot={screenshot}")
 
