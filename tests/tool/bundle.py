@@ -4,6 +4,7 @@
 import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def check_named(frames):
 def check_nameless(machine, name, functions=("site_hidden", "inlined_take")):
     assert not {frame["function"] for frame in machine.frames(name)} & set(functions)
     told = machine.run("heap", machine.path(name)).stdout
-    assert "have no symbol, in " in told and "program" in told, told
+    assert re.search("no symbol for .*, in program", told), told
 
 
 def check_bundles(machine):
@@ -131,7 +132,7 @@ def check_servers(machine):
     os.unlink(program)
     dead = {"DEBUGINFOD_URLS": "http://127.0.0.1:9/"}
     done = machine.run("heap", "--debuginfod", machine.path("p.heap"), **dead)
-    assert "goes on without it" in done.stderr and "have no symbol" in done.stdout, done
+    assert "goes on without it" in done.stderr and "no symbol for" in done.stdout, done
     check_named(machine.frames("p.heap", "--debuginfod", **urls))
     of_program = [path for path in server.asked if build_id(debug) in path]
     assert len(of_program) == 1, server.asked

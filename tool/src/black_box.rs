@@ -8,6 +8,7 @@ use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::profile::{Estimate, Profile, Sample, arena_or_cache, mapping};
+use crate::source::what_it_is;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -53,7 +54,7 @@ impl BlackBox {
             )
         };
         let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
-        BlackBox::parse(&bytes).map_err(cannot)
+        BlackBox::parse(&bytes).map_err(|why| cannot(what_it_is(path).unwrap_or(why)))
     }
 
     pub fn parse(bytes: &[u8]) -> std::result::Result<BlackBox, String> {

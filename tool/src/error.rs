@@ -39,12 +39,21 @@ impl ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "vmag: error: {}: {}; what to do: {}",
-            self.what, self.why, self.next
-        )
+        let line = format!("vmag: error: {}: {}; what to do: {}", self.what, self.why, self.next);
+        // A file that cannot be read may say anything, to the terminal as well.
+        out.write_str(&line.replace(char::is_control, "?"))
     }
 }
 
 impl std::error::Error for ToolError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_one_line_that_tells_the_terminal_nothing() {
+        let error = ToolError::new("a\x1b[2J", "b\nc", "d");
+        assert_eq!(error.to_string(), "vmag: error: a?[2J: b?c; what to do: d");
+    }
+}

@@ -19,7 +19,7 @@ use crate::trace_view::{COLUMNS, chief_sites};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-const LOOKS: usize = 100;
+const LOOKS: u32 = 100;
 
 /// The picture, and what the numbers of call sites in it stand for; none where nothing was sampled.
 pub struct Watched {
@@ -58,10 +58,10 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     if with_sites && process.profile()?.live().objects == 0.0 {
         return Err(nothing_sampled(pid));
     }
-    let start = Instant::now();
+    let mut pace = Pace::new(time);
     let mut progress = Progress::new("looking");
     let (mut looks, mut stacks, mut last) = (Vec::new(), Stacks::default(), Profile::default());
-    for number in 1..=LOOKS {
+    loop {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error));
         let (areas, numbered) = match areas.and_then(|areas| Ok((areas, process.numbered_profile()?))) {
             Ok(seen) => seen,
@@ -70,20 +70,51 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
             Err(error) => return Err(error),
         };
         looks.push(Look {
-            time: start.elapsed(),
+            time: pace.start.elapsed(),
             pieces: heap.pieces(&areas),
             known: stacks.take(&numbered),
         });
         last = numbered.profile;
-        progress.at(number as f64 / LOOKS as f64);
-        let next = time.mul_f64(number as f64 / LOOKS as f64);
-        std::thread::sleep(next.saturating_sub(start.elapsed()));
+        if !pace.wait() {
+            break;
+        }
+        progress.at(pace.part());
     }
     let (sites, places) = stacks.sites(last);
     Ok(Watched {
         map: draw(&looks, &places),
         sites,
     })
+}
+
+/// When to look: at most `LOOKS` times, and less often where a look takes long.
+struct Pace {
+    start: Instant,
+    time: Duration,
+    looks: u32,
+}
+
+impl Pace {
+    fn new(time: Duration) -> Pace {
+        Pace {
+            start: Instant::now(),
+            time,
+            looks: 0,
+        }
+    }
+
+    /// Waits for the next look; false when the time is up.
+    fn wait(&mut self) -> bool {
+        self.looks += 1;
+        let next = self.time * self.looks / LOOKS;
+        std::thread::sleep(next.saturating_sub(self.start.elapsed()));
+        self.start.elapsed() < self.time
+    }
+
+    /// Of the time, that is over.
+    fn part(&self) -> f64 {
+        self.start.elapsed().as_secs_f64() / self.time.as_secs_f64()
+    }
 }
 
 fn nothing_sampled(pid: i32) -> ToolError {
@@ -256,6 +287,17 @@ mod tests {
                 by_size: HashMap::from([(64, vec![(0, 300.0), (1, 100.0)])]),
             },
         }
+    }
+
+    #[test]
+    fn slow_looks_are_fewer() {
+        let mut pace = Pace::new(Duration::from_millis(100));
+        let mut looks = 1;
+        while pace.wait() {
+            std::thread::sleep(Duration::from_millis(20));
+            looks += 1;
+        }
+        assert!((2..=6).contains(&looks), "{looks}");
     }
 
     #[test]

@@ -131,7 +131,13 @@ fn in_one_line(rendered: &str) -> String {
     let is_command = |word: &String| CommandLine::command().find_subcommand(word).is_some();
     let command = std::env::args().nth(1).filter(is_command).unwrap_or_default();
     let help = format!("vmag {command} --help").replace("  ", " ");
-    format!("vmag: {line}; what to do: `{help}` tells how it is used\n")
+    let is_word = line.contains("unexpected argument '") && !line.contains("unexpected argument '-");
+    let dashes = if is_word && ["run", "compare"].contains(&command.as_str()) {
+        format!("put -- before the program, `vmag {command} -- CMD`; ")
+    } else {
+        String::new()
+    };
+    format!("vmag: {line}; what to do: {dashes}`{help}` tells how it is used\n")
 }
 
 fn fail(error: &ToolError) -> ! {

@@ -9,7 +9,7 @@ mod tables;
 use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::figures::{bytes, count};
+use crate::output::figures::{bytes, count, counted, seconds};
 use crate::symbols::{Frame, callers};
 use crate::trace_view::{Ledger, TraceView};
 use flate2::Compression;
@@ -49,17 +49,32 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
     }
     data["names"] = json!(names.all);
     let heap = own.or(heap);
-    let mut page = PAGE.to_string();
-    for (name, value) in [
-        ("{{title}}", escaped(title)),
-        ("{{subtitle}}", subtitle(trace, heap)),
-        ("{{figures}}", figures(trace, heap)),
-        ("{{tables}}", tables::all(trace, heap)),
-        ("{{data}}", packed(&data)),
-    ] {
-        page = page.replace(name, &value);
+    filled(&[
+        ("title", escaped(title)),
+        ("subtitle", subtitle(trace, heap)),
+        ("figures", figures(trace, heap)),
+        ("tables", tables::all(trace, heap)),
+        ("data", packed(&data)),
+    ])
+}
+
+/// The page with its `{{name}}`s filled in; what is put in is not looked through again.
+fn filled(values: &[(&str, String)]) -> String {
+    let mut page = String::new();
+    let mut rest = PAGE;
+    while let Some((before, (name, after))) = rest
+        .split_once("{{")
+        .and_then(|(before, at)| Some((before, at.split_once("}}")?)))
+    {
+        let value = values
+            .iter()
+            .find(|(of, _)| *of == name)
+            .expect("the page names what there is");
+        page += before;
+        page += &value.1;
+        rest = after;
     }
-    page
+    page + rest
 }
 
 fn packed(data: &Value) -> String {
@@ -272,10 +287,10 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     if let Some(trace) = trace {
         let s = &trace.summary;
         parts.push(format!(
-            "trace of process {}: {:.2} s, {} events",
+            "trace of process {}: {}, {}",
             s.pid,
-            s.seconds,
-            count(s.events)
+            seconds(s.seconds),
+            counted(s.events, "event")
         ));
         if s.has_stacks {
             parts.push("with the stack of each call".to_string());
@@ -296,7 +311,8 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     }
     if let Some(heap) = heap.filter(|heap| heap.named.nameless > 0) {
         let files = heap.named.nameless_in.join(", ");
-        parts.push(format!("{} addresses have no symbol, in {files}", heap.named.nameless));
+        let addresses = counted(heap.named.nameless as u64, "address");
+        parts.push(format!("no symbol for {addresses}, in {files}"));
     }
     escaped(&parts.join("; "))
 }
@@ -312,7 +328,10 @@ fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
         add("allocated", bytes(s.allocated_bytes));
         add("allocations", count(s.allocations));
         add("frees", count(s.frees));
-        add("threads", count(s.threads as u64));
+        add(
+            if s.threads == 1 { "thread" } else { "threads" },
+            count(s.threads as u64),
+        );
     }
     if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
         add("resident at the end", bytes(ledger.resident_bytes));
@@ -341,6 +360,7 @@ mod tests {
         let (trace, heap) = (crate::trace_view::tests::view(), crate::heap_view::tests::view());
         let page = write("a<b>", Some(&trace), Some(&heap));
         assert!(page.contains("a&lt;b&gt;") && !page.contains("{{") && page.ends_with("</html>\n"));
+        assert!(write("{{data}}", Some(&trace), None).contains("<h1>{{data}}</h1>"));
         assert!(!page.contains("http://") && !page.contains("https://"));
         assert!(PAGE.len() < 300_000 && page.len() < 500_000);
         assert!(page.contains("b ← main") || page.contains("c (a.c:7) ← b ← main"));

@@ -5,12 +5,13 @@ use crate::error::ToolError;
 use procfs::process::Process;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 
 const AT_SECURE: u64 = 23;
 
 pub fn name(pid: i32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim_end().to_string()
 }
 
@@ -18,6 +19,17 @@ pub fn name(pid: i32) -> String {
 pub fn environment(pid: i32) -> HashMap<OsString, OsString> {
     let environment = Process::new(pid).and_then(|process| process.environ());
     environment.unwrap_or_default()
+}
+
+/// All that run and were started with these bytes in their environment, or come from one that was.
+pub fn with_in_environment(bytes: &[u8]) -> Vec<i32> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
+    let has = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.windows(bytes.len()).any(|window| window == bytes)
+    };
+    pids.filter(has).collect()
 }
 
 /// Was it started with more rights than its user has? The loader and the library then ignore the environment.

@@ -188,6 +188,10 @@ impl Profile {
             .strip_prefix("heap_v2/")
             .and_then(|period| period.trim().parse().ok())
             .ok_or("its first line is not heap_v2/<period>")?;
+        // The numbers of what is left would be too small. The period of what the library writes is 1, and it tells its mappings.
+        if !text.ends_with('\n') || (period == 1.0 && !rest.contains("MAPPED_LIBRARIES:\n")) {
+            return Err("it is cut short, as on a disk that is full".to_string());
+        }
         let (records, tail) = rest.split_once("\nMAPPED_LIBRARIES:\n").unwrap_or((rest, ""));
         let (maps, samples) = match tail.split_once("VMAG_PROFILE:\n") {
             Some((maps, samples)) => (maps, Some(samples)),
@@ -432,5 +436,19 @@ mod tests {
         assert!(Profile::parse("heap_v2/1\n@ zz\n").is_err());
         assert!(Profile::parse(&OURS.replace("1 1 0 64", "8 1 0 64")).is_err());
         assert!(Profile::parse("").is_err());
+    }
+
+    #[test]
+    fn refuses_what_is_cut_short() {
+        let at = |word: &str| &OURS[..OURS.find(word).unwrap()];
+        for cut in [
+            &OURS[..OURS.len() - 1],
+            at("0x2010"),
+            at("\nMAPPED"),
+            at("  t*: 9: 9 [0: 0]\n\n"),
+            at(" pid"),
+        ] {
+            assert!(Profile::parse(cut).unwrap_err().contains("cut short"), "{cut}");
+        }
     }
 }

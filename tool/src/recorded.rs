@@ -3,10 +3,12 @@
 
 use crate::error::{Result, ToolError};
 use crate::measure::Asked;
+use crate::process;
 use clap::ValueEnum;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// How callers are found.
@@ -46,6 +48,9 @@ pub struct Written {
     /// Of the command's own process; None when it left none.
     pub own: Option<PathBuf>,
     pub of_children: Vec<PathBuf>,
+    /// Processes that run on, as daemons do, and where their files will be.
+    pub running: Vec<i32>,
+    pub folder: PathBuf,
 }
 
 /// What processes call their files, with their number behind it.
@@ -100,16 +105,26 @@ impl Wanted {
     /// Of files; absolute, for the program may change its folder.
     fn prefix(&self) -> Result<String> {
         let folder = self.folder.path().canonicalize().map_err(|error| self.lost(error))?;
-        Ok(folder.join(NAME).display().to_string())
+        match folder.join(NAME).to_str() {
+            Some(prefix) if !prefix.contains(',') => Ok(prefix.to_string()),
+            _ => Err(ToolError::new(
+                format!("cannot leave the {} in {}", self.what, folder.display()),
+                "an option cannot hold a path with a comma, or one that is not UTF-8",
+                format!("name a file in another folder with --{}=FILE", self.what),
+            )),
+        }
     }
 
     /// Puts the file of process `pid` where it was wanted, and those of its children beside it, by process number. The last
     /// program that a process became wrote the last one.
-    pub fn collect(&self, pid: i32) -> Result<Written> {
+    pub fn collect(&mut self, pid: i32) -> Result<Written> {
         let mut written = Written {
             own: None,
             of_children: Vec::new(),
+            running: running_with(&self.prefix()?),
+            folder: self.folder.path().canonicalize().map_err(|error| self.lost(error))?,
         };
+        self.folder.disable_cleanup(!written.running.is_empty());
         let entries = fs::read_dir(self.folder.path()).map_err(|error| self.lost(error))?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -133,6 +148,16 @@ impl Wanted {
     fn lost(&self, error: io::Error) -> ToolError {
         cannot_write(self.what, &self.file, error)
     }
+}
+
+/// Looked at twice: a daemon may have forked, and its first process ended, just when /proc was read.
+fn running_with(prefix: &str) -> Vec<i32> {
+    let running = process::with_in_environment(prefix.as_bytes());
+    if !running.is_empty() {
+        return running;
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    process::with_in_environment(prefix.as_bytes())
 }
 
 fn ask_callers(callers: Callers, asked: &mut Asked) {
@@ -192,7 +217,7 @@ mod tests {
     fn profiles_go_where_they_were_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let mut asked = Asked::default();
-        let wanted = Wanted::profile(
+        let mut wanted = Wanted::profile(
             &folder.path().join("x.heap"),
             Some(1 << 19),
             Callers::Tables,
@@ -206,5 +231,17 @@ mod tests {
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);
         assert!(wanted.collect(9).unwrap().own.is_none());
+    }
+
+    #[test]
+    fn a_folder_that_no_option_can_hold_is_refused() {
+        let folder = tempfile::Builder::new().prefix("a,b").tempdir().unwrap();
+        let wanted = Wanted::profile(
+            &folder.path().join("x.heap"),
+            None,
+            Callers::Tables,
+            &mut Asked::default(),
+        );
+        assert!(wanted.is_err_and(|error| error.why.contains("comma")));
     }
 }

@@ -1,9 +1,17 @@
-//! Where a profile comes from: a file, or a process that runs.
+//! Where a profile comes from: a file, standard input, or a process that runs.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::attach::Process;
+use crate::black_box;
 use crate::error::{Result, ToolError};
 use crate::profile::Profile;
+use crate::trace::Trace;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,11 +22,50 @@ pub enum Source {
     File(PathBuf),
 }
 
+/// For the command line: a file of any name; "-" is standard input.
+pub fn file_parser() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(file)
+}
+
+/// What comes through a pipe is kept in a file without name, for recordings are read here and there.
+fn file(word: OsString) -> io::Result<PathBuf> {
+    let path = match word.to_str() {
+        Some("-") => PathBuf::from("/dev/stdin"),
+        _ => PathBuf::from(word),
+    };
+    if !fs::metadata(&path).is_ok_and(|about| about.file_type().is_fifo() || about.file_type().is_socket()) {
+        return Ok(path);
+    }
+    let mut kept = tempfile::tempfile()?;
+    io::copy(&mut File::open(&path)?, &mut kept)?;
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", kept.into_raw_fd())))
+}
+
+/// What a file is that was taken for something else, and what shows it.
+pub fn what_it_is(path: &Path) -> Option<String> {
+    let mut start = [0; 8];
+    let got = File::open(path).and_then(|file| file.take(8).read(&mut start)).ok()?;
+    let (what, command) = if Trace::is_one(path) {
+        ("an event trace", "trace")
+    } else if black_box::is_black_box(&start[..got]) {
+        ("a black box", "attach")
+    } else if start.starts_with(b"heap_v2/") {
+        ("a heap profile", "heap")
+    } else {
+        return None;
+    };
+    Some(format!("it is {what}, which `vmag {command}` shows"))
+}
+
 impl Source {
-    pub fn parse(word: &str) -> std::result::Result<Source, String> {
-        match word.parse() {
-            Ok(pid) if pid > 0 && !Path::new(word).exists() => Ok(Source::Process(pid)),
-            _ => Ok(Source::File(PathBuf::from(word))),
+    pub fn parser() -> impl TypedValueParser<Value = Source> {
+        OsStringValueParser::new().try_map(Source::parse)
+    }
+
+    fn parse(word: OsString) -> io::Result<Source> {
+        match word.to_str().map(str::parse) {
+            Some(Ok(pid)) if pid > 0 && !Path::new(&word).exists() => Ok(Source::Process(pid)),
+            _ => Ok(Source::File(file(word)?)),
         }
     }
 
@@ -55,6 +102,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Process(pid) => format!("process {pid}"),
+            Source::File(path) if path.starts_with("/proc/self/fd") => "a pipe".to_string(),
             Source::File(path) => path
                 .file_name()
                 .map_or(String::new(), |name| name.to_string_lossy().into()),
@@ -68,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_number_is_a_process() {
-        assert!(matches!(Source::parse("4711"), Ok(Source::Process(4711))));
-        assert!(matches!(Source::parse("0"), Ok(Source::File(_))));
-        assert!(matches!(Source::parse("p.heap"), Ok(Source::File(_))));
+        assert!(matches!(Source::parse("4711".into()), Ok(Source::Process(4711))));
+        assert!(matches!(Source::parse("0".into()), Ok(Source::File(_))));
+        assert!(matches!(Source::parse("p.heap".into()), Ok(Source::File(_))));
     }
 }

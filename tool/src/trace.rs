@@ -6,6 +6,7 @@
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::profile::{Mapping, mapping};
+use crate::source::what_it_is;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::fs::File;
@@ -134,7 +135,7 @@ impl Trace {
         Trace::read(path).map_err(|error| {
             ToolError::new(
                 format!("cannot read the trace {}", path.display()),
-                error,
+                what_it_is(path).unwrap_or(error.to_string()),
                 "name a file that `vmag run --trace FILE` wrote",
             )
         })

@@ -64,7 +64,7 @@ pub struct Arguments {
     json: bool,
 
     /// The process, or the black box of one
-    #[arg(value_name = "PID|BLACK_BOX", value_parser = Source::parse)]
+    #[arg(value_name = "PID|BLACK_BOX", value_parser = Source::parser())]
     source: Source,
 }
 
@@ -179,12 +179,12 @@ impl Subject {
             _ => "off".to_string(),
         };
         let mut out = format!(
-            "{}process {}, {}: vmag {}, {} threads; profile {profile}\n\n",
+            "{}process {}, {}: vmag {}, {}; profile {profile}\n\n",
             if self.written.is_some() { "black box of " } else { "" },
             self.pid,
             self.program,
             self.library_version,
-            self.counters.threads,
+            figures::counted(u64::from(self.counters.threads), "thread"),
         );
         out.push_str(&sums(&self.counters, self.written));
         out.push_str(&classes(&self.counters));

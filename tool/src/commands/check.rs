@@ -9,6 +9,7 @@ use crate::output::figures::parse_bytes;
 use crate::output::heap as text;
 use crate::profile::{Estimate, Profile};
 use crate::progress::Progress;
+use crate::source::file_parser;
 use crate::symbols::functions;
 use crate::system::Status;
 use crate::trace::Trace;
@@ -39,7 +40,7 @@ const GREW: i32 = 1;
 #[command(group(ArgGroup::new("limit").required(true).multiple(true)))]
 pub struct Arguments {
     /// The profile of a good run
-    #[arg(long, value_name = "PROFILE", group = "limit")]
+    #[arg(long, value_name = "PROFILE", group = "limit", value_parser = file_parser())]
     baseline: Option<PathBuf>,
 
     /// Most bytes that may be alive
@@ -59,7 +60,7 @@ pub struct Arguments {
     json: bool,
 
     /// The profile to check, or an event trace
-    #[arg(value_name = "PROFILE")]
+    #[arg(value_name = "PROFILE", value_parser = file_parser())]
     profile: PathBuf,
 }
 

@@ -45,11 +45,11 @@ pub struct Arguments {
     seconds: u64,
 
     /// The earlier profile; or the process, to be looked at twice
-    #[arg(value_name = "BEFORE|PID", value_parser = Source::parse)]
+    #[arg(value_name = "BEFORE|PID", value_parser = Source::parser())]
     before: Source,
 
     /// The later profile
-    #[arg(value_name = "AFTER|PID", value_parser = Source::parse)]
+    #[arg(value_name = "AFTER|PID", value_parser = Source::parser())]
     after: Option<Source>,
 }
 

@@ -49,7 +49,7 @@ pub struct Arguments {
     bundle: bool,
 
     /// The profile, an event trace, a black box, or the number of a process that runs
-    #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
+    #[arg(value_name = "PROFILE|PID", value_parser = Source::parser())]
     profile: Source,
 
     /// The file to write

@@ -52,7 +52,7 @@ pub struct Arguments {
     at: Option<f64>,
 
     /// The process, or an event trace
-    #[arg(value_name = "PID|TRACE", value_parser = Source::parse)]
+    #[arg(value_name = "PID|TRACE", value_parser = Source::parser())]
     source: Source,
 }
 

@@ -78,7 +78,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
 
     /// A profile, or the number of a process that runs
-    #[arg(value_name = "PROFILE|PID", value_parser = Source::parse)]
+    #[arg(value_name = "PROFILE|PID", value_parser = Source::parser())]
     profile: Source,
 }
 

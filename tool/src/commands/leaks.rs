@@ -6,7 +6,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::figures::parse_bytes;
+use crate::output::figures::{counted, parse_bytes};
 use crate::output::heap as text;
 use crate::source::Source;
 use crate::symbols::functions;
@@ -64,7 +64,7 @@ pub struct Arguments {
     unreachable: bool,
 
     /// One profile of the end, several in the order of time, or the number of a process that runs
-    #[arg(value_name = "PROFILE|PID", required = true, num_args = 1.., value_parser = Source::parse)]
+    #[arg(value_name = "PROFILE|PID", required = true, num_args = 1.., value_parser = Source::parser())]
     profiles: Vec<Source>,
 }
 
@@ -123,18 +123,18 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
     for site in sites.iter().take(arguments.top) {
         let _ = write!(
             out,
-            "\n{:>11} ± {} in {} objects\n{}",
+            "\n{:>11} ± {} in {}\n{}",
             text::amount(site.estimate.bytes, MEASURE),
             text::amount(site.estimate.bytes_error(), MEASURE),
-            text::amount(site.estimate.objects, Measure::LiveObjects),
+            counted(site.estimate.objects.round() as u64, "object"),
             text::full_stack(site)
         );
     }
     if sites.len() > arguments.top {
         let _ = writeln!(
             out,
-            "\nand {} further sites (--top N shows more)",
-            sites.len() - arguments.top
+            "\nand {} (--top N shows more)",
+            counted((sites.len() - arguments.top) as u64, "further site")
         );
     }
     out
@@ -183,8 +183,8 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
         );
     }
     let mut out = format!(
-        "{} sites grew from each of the {} profiles to the next:\n",
-        all.changes.len(),
+        "{} grew from each of the {} profiles to the next:\n",
+        counted(all.changes.len() as u64, "site"),
         views.len()
     );
     for change in all.changes.iter().take(arguments.top) {

@@ -70,7 +70,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
 
     /// The trace, or the number of a process that runs
-    #[arg(value_name = "TRACE|PID", value_parser = Source::parse)]
+    #[arg(value_name = "TRACE|PID", value_parser = Source::parser())]
     source: Source,
 }
 

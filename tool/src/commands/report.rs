@@ -7,6 +7,7 @@ use crate::heap_view::HeapView;
 use crate::page;
 use crate::profile::Profile;
 use crate::progress::Progress;
+use crate::source::file_parser;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
@@ -27,11 +28,11 @@ The file needs no network and no server: open it in a browser, or print it.";
 #[command(group(ArgGroup::new("what").required(true).multiple(true)))]
 pub struct Arguments {
     /// An event trace: time line, address by time, sizes
-    #[arg(long, value_name = "TRACE", group = "what")]
+    #[arg(long, value_name = "TRACE", group = "what", value_parser = file_parser())]
     trace: Option<PathBuf>,
 
     /// A heap profile: flame graph and call sites
-    #[arg(long, value_name = "PROFILE", group = "what")]
+    #[arg(long, value_name = "PROFILE", group = "what", value_parser = file_parser())]
     profile: Option<PathBuf>,
 
     /// What the report is called

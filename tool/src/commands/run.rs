@@ -6,7 +6,7 @@ use crate::commands::attach::parse_distance;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
-use crate::output::figures::parse_bytes;
+use crate::output::figures::{counted, parse_bytes};
 use crate::output::{json, say, text};
 use crate::recorded::{Callers, TraceLimits, Wanted, Written};
 use crate::system::Status;
@@ -138,7 +138,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         &subject,
         &mut launcher,
         &mut shown,
-        &Leavings {
+        Leavings {
             profile,
             trace,
             bundle: arguments.bundle,
@@ -169,25 +169,37 @@ impl Leavings {
 
 /// `name`: of the thing, and the command that shows it.
 fn tell_written(written: &Written, (name, command): (&str, &str), shown: &Shown) {
-    let Some(own) = &written.own else {
+    match &written.own {
+        Some(own) => shown.text(|| {
+            format!(
+                "vmag: {name:<9} {0}; look at it with: vmag {command} {0}\n",
+                own.display()
+            )
+        }),
+        None => say(format_args!(
+            "vmag: no {name} of the command's process: it was killed, called _exit, or became another program{}\n",
+            match name {
+                "profile" => "; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
+                _ => "",
+            }
+        )),
+    }
+    if let Some(pid) = written.running.first() {
         say(format_args!(
-            "vmag: no {name} of the command's process: it was killed, called _exit, or became another program\n"
+            "vmag: {name:<9} processes that run on, such as {pid}, will leave theirs in {}\n",
+            written.folder.display()
         ));
-        return;
-    };
-    shown.text(|| {
-        format!(
-            "vmag: {name:<9} {0}; look at it with: vmag {command} {0}\n",
-            own.display()
-        )
-    });
+    }
     if let Some(child) = written.of_children.first() {
-        let (children, beside) = (written.of_children.len(), child.display());
-        shown.text(|| format!("vmag:           beside it those of {children} further processes, such as {beside}\n"));
+        let (children, beside) = (
+            counted(written.of_children.len() as u64, "further process"),
+            child.display(),
+        );
+        shown.text(|| format!("vmag:           beside it those of {children}, such as {beside}\n"));
     }
 }
 
-fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wanted: &Leavings) -> Result<Status> {
+fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, mut wanted: Leavings) -> Result<Status> {
     let measured = subject.run_on_vmag(launcher)?;
     let status = measured.ended.status;
     shown.json(|| json::of_run(subject, &measured))?;
@@ -196,11 +208,13 @@ fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, wante
         return Ok(not_success(status));
     }
     shown.text(|| text::of_run(&measured));
-    if let Some(profile) = &wanted.profile {
-        wanted.finish(profile.collect(measured.ended.pid)?, ("profile", "heap"), shown)?;
+    if let Some(profile) = &mut wanted.profile {
+        let written = profile.collect(measured.ended.pid)?;
+        wanted.finish(written, ("profile", "heap"), shown)?;
     }
-    if let Some(trace) = &wanted.trace {
-        wanted.finish(trace.collect(measured.ended.pid)?, ("trace", "trace"), shown)?;
+    if let Some(trace) = &mut wanted.trace {
+        let written = trace.collect(measured.ended.pid)?;
+        wanted.finish(written, ("trace", "trace"), shown)?;
     }
     Ok(status)
 }

@@ -4,8 +4,9 @@
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::export::events;
-use crate::output::figures::{bytes, count};
+use crate::output::figures::{bytes, count, counted};
 use crate::progress::Progress;
+use crate::source::file_parser;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view::{self, Summary};
@@ -47,7 +48,7 @@ pub struct Arguments {
     output: Option<PathBuf>,
 
     /// The trace
-    #[arg(value_name = "TRACE")]
+    #[arg(value_name = "TRACE", value_parser = file_parser())]
     trace: PathBuf,
 }
 
@@ -73,28 +74,28 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 
 fn as_text(summary: &Summary, top: usize) -> String {
     let mut out = format!(
-        "process {}, {:.3} s, {} threads, {} events ({:.1} bytes each)\n",
+        "process {}, {:.3} s, {}, {} ({:.1} bytes each)\n",
         summary.pid,
         summary.seconds,
-        summary.threads,
-        count(summary.events),
+        counted(summary.threads as u64, "thread"),
+        counted(summary.events, "event"),
         summary.file_bytes as f64 / summary.events.max(1) as f64
     );
     let _ = writeln!(
         out,
-        "allocated {} in {} objects, {} frees, {} resizes",
+        "allocated {} in {}, {}, {}",
         bytes(summary.allocated_bytes),
-        count(summary.allocations),
-        count(summary.frees),
-        count(summary.resizes)
+        counted(summary.allocations, "object"),
+        counted(summary.frees, "free"),
+        counted(summary.resizes, "resize")
     );
     let _ = writeln!(
         out,
-        "alive     {} at the peak ({:.3} s), {} in {} objects at the end",
+        "alive     {} at the peak ({:.3} s), {} in {} at the end",
         bytes(summary.peak_live_bytes),
         summary.peak_seconds,
         bytes(summary.live_bytes_at_end),
-        count(summary.live_objects_at_end)
+        counted(summary.live_objects_at_end, "object")
     );
     if summary.unknown_frees > 0 {
         let _ = writeln!(

@@ -118,6 +118,16 @@ impl Unit {
     }
 }
 
+/// "1 thread", "2 threads".
+pub fn counted(number: u64, thing: &str) -> String {
+    let ending = match (number, thing.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {thing}{ending}", count(number))
+}
+
 pub fn seconds(value: f64) -> String {
     let digits = if value < 10.0 { 3 } else { 1 };
     format!("{value:.digits$} s")

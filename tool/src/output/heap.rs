@@ -3,7 +3,7 @@
 
 use crate::heap_diff::{Change, Difference};
 use crate::heap_view::{HeapView, Measure, Site};
-use crate::output::figures::{bytes, count};
+use crate::output::figures::{bytes, count, counted};
 use crate::symbols::{Frame, callers};
 use std::fmt::Write;
 
@@ -33,10 +33,10 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     let mut out = format!(
         "{}{of}: {} ± {} in {} objects ± {}; {rate}, ± is one standard error\n",
         measure.title(),
-        bytes(sum.bytes as u64),
-        bytes(sum.bytes_error() as u64),
-        count(sum.objects as u64),
-        count(sum.objects_error() as u64),
+        bytes(sum.bytes.round() as u64),
+        bytes(sum.bytes_error().round() as u64),
+        count(sum.objects.round() as u64),
+        count(sum.objects_error().round() as u64),
     );
     if profile.lost > 0 {
         let _ = writeln!(
@@ -49,9 +49,9 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
         let files = view.named.nameless_in.join(", ");
         let _ = writeln!(
             out,
-            "{} addresses have no symbol, in {files}: stripped, or gone; a package of debug symbols, --debuginfod, or --bundle \
+            "no symbol for {}, in {files}: stripped, or gone; a package of debug symbols, --debuginfod, or --bundle \
              where it was recorded bring them",
-            view.named.nameless
+            counted(view.named.nameless as u64, "address")
         );
     }
     out
@@ -60,6 +60,10 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
 pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
     let all = measure.of(&view.sum(measure));
     let sites = view.sites(measure);
+    if sites.is_empty() {
+        return "nothing was sampled of it; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n"
+            .to_string();
+    }
     let mut out = format!(
         "\n{:>11} {:>11} {:>6} {:>11}  where\n",
         "amount", "±", "share", "objects"
@@ -79,12 +83,12 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
         let rest: f64 = sites[most..].iter().map(|site| measure.of(&site.estimate)).sum();
         let _ = writeln!(
             out,
-            "{:>11} {:>11} {:>5.1}% {:>11}  in {} further sites",
+            "{:>11} {:>11} {:>5.1}% {:>11}  in {}",
             amount(rest, measure),
             "",
             100.0 * rest / all,
             "",
-            sites.len() - most
+            counted((sites.len() - most) as u64, "further site")
         );
     }
     out
@@ -169,7 +173,8 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
         );
     }
     if real.len() > most {
-        let _ = writeln!(out, "and {} further sites that changed", real.len() - most);
+        let more = counted((real.len() - most) as u64, "further site");
+        let _ = writeln!(out, "and {more} that changed");
     }
     if real.is_empty() {
         out.push_str("nothing changed by more than chance explains\n");
@@ -177,9 +182,9 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
     let sum: f64 = noise.iter().map(|change| change.change).sum();
     let _ = writeln!(
         out,
-        "{:>12} in {} sites whose change is within two standard errors",
+        "{:>12} in {} whose change is within two standard errors",
         signed(sum, measure),
-        noise.len()
+        counted(noise.len() as u64, "site")
     );
     out
 }

@@ -1,7 +1,7 @@
 //! The figures as a few lines for people.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{self, bytes, count, held, seconds, status_text};
+use super::figures::{bytes, count, counted, held, seconds, status_text};
 use crate::measure::{Measured, Served};
 use crate::system::Status;
 use std::fmt::Write;
@@ -54,9 +54,9 @@ fn held_lines(out: &mut String, served: &Served, status: Status) {
         .iter()
         .map(|(name, value)| format!("{} {name}", bytes(*value)))
         .collect();
-    let (arenas, threads) = (figures::count(at_exit.arenas), figures::count(at_exit.threads));
+    let (arenas, threads) = (counted(at_exit.arenas, "arena"), counted(at_exit.threads, "thread"));
     line(out, &format!("allocator {} at exit", held.join(", ")));
-    line(out, &format!("          {arenas} arenas, {threads} threads"));
+    line(out, &format!("          {arenas}, {threads}"));
 }
 
 fn line(out: &mut String, text: &str) {

@@ -3,6 +3,7 @@
 
 mod compare;
 mod explain;
+mod recordings;
 mod run;
 mod signals;
 mod support;

@@ -253,6 +253,14 @@ fn usage_errors_are_the_tools() {
         let output = bare_vmag().args(words).output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{words:?}");
     }
+    for command in ["run", "compare"] {
+        let output = bare_vmag().args([command, "true"]).output().unwrap();
+        assert!(
+            stderr(&output).contains(&format!("`vmag {command} -- CMD`")),
+            "{}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]

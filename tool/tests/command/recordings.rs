@@ -1,0 +1,106 @@
+//! Recordings as they come: through pipes, of any name, cut short, mistaken for another kind, or of a process that runs on.
+//! SPDX-License-Identifier: BSD-2-Clause
+
+use crate::support::{bare_vmag, stderr, stdout, vmag_run};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+/// One object of 4000 bytes by a function that no file has.
+const PROFILE: &str = "heap_v2/1\n  t*: 1: 4000 [1: 4000]\n@ 0x1000\n  t*: 1: 4000 [1: 4000]\n\nMAPPED_LIBRARIES:\n\n\
+    VMAG_PROFILE:\nlg_sample=0 lost=0 pid=7 time=11\n1 1 0 4000 0 1 1\n";
+
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    for word in ["-", "/dev/stdin"] {
+        let mut command = bare_vmag();
+        command
+            .args(["heap", word])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(PROFILE.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(stdout(&output).contains("3.9 KiB"), "{word}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_file_may_have_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(OsStr::from_bytes(b"p\xff,<b>.heap"));
+    fs::write(&path, PROFILE).unwrap();
+    let output = bare_vmag().arg("heap").arg(&path).output().unwrap();
+    assert!(stdout(&output).contains("3.9 KiB"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_profile_that_is_cut_short_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    for end in [PROFILE.find("MAPPED").unwrap(), PROFILE.len() - 3] {
+        fs::write(&path, &PROFILE[..end]).unwrap();
+        let output = bare_vmag()
+            .args(["check", "--most-live", "1M"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(stderr(&output).contains("cut short"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_a_file_is_instead_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    fs::write(&path, PROFILE).unwrap();
+    for command in ["trace", "attach"] {
+        let output = bare_vmag().arg(command).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(
+            stderr(&output).contains("it is a heap profile, which `vmag heap` shows"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_process_that_runs_on_keeps_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut command = vmag_run();
+        command.arg("--profile").arg(folder.path().join("p.heap")).arg("--");
+        command
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.path().join("said")).unwrap());
+        command
+    };
+    let script = "(sleep 60 & echo $! > \"$1\")";
+    let pid = folder.path().join("pid");
+    assert!(
+        run()
+            .args(["sh", "-c", script, "sh"])
+            .arg(&pid)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let said = fs::read_to_string(folder.path().join("said")).unwrap();
+    let pid: i32 = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    // SAFETY: a signal to a process that this test started.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    assert!(said.contains("processes that run on, such as"), "{said}");
+    assert_eq!(kept_folders(folder.path()), 1);
+    assert!(run().arg("true").status().unwrap().success());
+    assert_eq!(kept_folders(folder.path()), 1);
+}
+
+fn kept_folders(folder: &std::path::Path) -> usize {
+    let is_kept = |name: &OsStr| name.as_bytes().starts_with(b".vmag-profile-");
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    entries.filter(|entry| is_kept(&entry.file_name())).count()
+}
