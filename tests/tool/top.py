@@ -67,6 +67,13 @@ def check_once(vmag, holder):
     assert "by call sites" in run(vmag, "--interval=0.1", holder.pid)
 
 
+def check_narrow(vmag, holder):
+    terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid, columns=40)
+    terminal.wait_for(["filled (", "growth"], patience=30)
+    terminal.press("q")
+    assert terminal.wait_for_end() == 0
+
+
 def check_live(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid)
     terminal.wait_for(["tool_holder", "call sites", "site_grow", "growth ▼"])
@@ -136,6 +143,7 @@ def main(vmag, library, program):
         holder.tell("hold", 16)
         holder.tell("grow", 32)
         check_once(vmag, holder)
+        check_narrow(vmag, holder)
         check_live(vmag, holder)
     check_without_profile(vmag, library, program)
 

@@ -4,7 +4,7 @@
 use super::rows::{Grouping, Order, Row};
 use super::state::{KEYS, State};
 use super::watch::Watch;
-use crate::output::figures::{bytes, count};
+use crate::output::figures::{bytes, count, counted};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -54,9 +54,9 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
     match end {
         Some(end) => first.push(Span::styled(format!("  {end}"), Style::new().fg(Color::Red))),
         None => first.push(Span::raw(format!(
-            "  {} resident, {} threads, watched for {:.0} s, every {:.1} s",
+            "  {} resident, {}, watched for {:.0} s, every {:.1} s",
             bytes(counters.process_resident.unwrap_or(0)),
-            counters.threads,
+            counted(u64::from(counters.threads), "thread"),
             watch.seconds(),
             state.interval.as_secs_f64()
         ))),
@@ -116,6 +116,32 @@ pub fn signed(value: f64) -> String {
     }
 }
 
+/// A column of numbers; the name stands behind them.
+struct Column {
+    title: &'static str,
+    order: Order,
+    width: u16,
+    /// Shown in a narrow terminal, too, that the name has room.
+    is_vital: bool,
+}
+
+const COLUMNS: [Column; 4] = [
+    column("live", Order::Live, 11, true),
+    column("objects", Order::Name, 10, false),
+    column("growth", Order::Growth, 12, true),
+    column("a second", Order::Rate, 12, false),
+];
+const ALL_COLUMNS_FROM: u16 = 72;
+
+const fn column(title: &'static str, order: Order, width: u16, is_vital: bool) -> Column {
+    Column {
+        title,
+        order,
+        width,
+        is_vital,
+    }
+}
+
 fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows: &[Row]) {
     if rows.is_empty() {
         let why = match (
@@ -132,15 +158,11 @@ fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows:
         frame.render_widget(Paragraph::new(why).alignment(Alignment::Center).style(dim()), area);
         return;
     }
-    let titles = [
-        ("live", Order::Live),
-        ("objects", Order::Name),
-        ("growth", Order::Growth),
-        ("a second", Order::Rate),
-    ];
-    let mut head: Vec<Cell> = titles
+    let is_wide = area.width >= ALL_COLUMNS_FROM;
+    let mut head: Vec<Cell> = COLUMNS
         .into_iter()
-        .map(|(title, order)| {
+        .filter(|column| is_wide || column.is_vital)
+        .map(|Column { title, order, .. }| {
             let is_sorted = order == state.order && title != "objects";
             let text = if is_sorted {
                 format!("{title} ▼")
@@ -155,10 +177,11 @@ fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows:
     } else {
         "where"
     }));
-    let lines = rows.iter().map(table_row);
-    let widths = [11, 10, 12, 12]
-        .map(Constraint::Length)
+    let lines = rows.iter().map(|row| table_row(row, is_wide));
+    let widths = COLUMNS
         .into_iter()
+        .filter(|column| is_wide || column.is_vital)
+        .map(|column| Constraint::Length(column.width))
         .chain([Constraint::Fill(1)]);
     let table = Table::new(lines, widths)
         .header(TableRow::new(head).style(bold()))
@@ -167,7 +190,7 @@ fn draw_table(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, rows:
     frame.render_stateful_widget(table, area, &mut selected);
 }
 
-fn table_row(row: &Row) -> TableRow<'_> {
+fn table_row(row: &Row, is_wide: bool) -> TableRow<'_> {
     let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
     let objects = if row.live_objects > 0.0 {
         count(row.live_objects.round() as u64)
@@ -180,13 +203,17 @@ fn table_row(row: &Row) -> TableRow<'_> {
         (_, true) => growth.style(Style::new().fg(Color::Green)),
         _ => growth.style(dim()),
     };
-    TableRow::new([
+    let cells = [
         right(bytes(row.live_bytes.round() as u64)),
         right(objects),
         growth,
         right(signed(row.bytes_a_second)),
-        Cell::from(row.name.as_str()),
-    ])
+    ];
+    let cells = cells.into_iter().zip(COLUMNS);
+    let cells = cells
+        .filter(|(_, column)| is_wide || column.is_vital)
+        .map(|(cell, _)| cell);
+    TableRow::new(cells.chain([Cell::from(row.name.as_str())]))
 }
 
 fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
