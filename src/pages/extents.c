@@ -79,7 +79,7 @@ static bool default_merge(extent_hooks_t *hooks, void *address_a, size_t size_a,
 	return false;
 }
 
-static extent_hooks_t default_hooks = {
+extent_hooks_t extents_default = {
 	.alloc = default_alloc,
 	.dalloc = default_dalloc,
 	.destroy = default_destroy,
@@ -95,18 +95,18 @@ extent_hooks_t *extents_hooks(const struct extents *extents)
 {
 	extent_hooks_t *hooks = atomic_load(&extents->hooks);
 
-	return hooks == NULL ? &default_hooks : hooks;
+	return hooks == NULL ? &extents_default : hooks;
 }
 
 extent_hooks_t *extents_set_hooks(struct extents *extents, extent_hooks_t *hooks)
 {
-	bool is_default = hooks == NULL || hooks == &default_hooks;
+	bool is_default = hooks == NULL || hooks == &extents_default;
 	extent_hooks_t *before;
 
 	if (!is_default)
 		atomic_store(&extents->had_hooks, true);
 	before = atomic_exchange(&extents->hooks, is_default ? NULL : hooks);
-	return before == NULL ? &default_hooks : before;
+	return before == NULL ? &extents_default : before;
 }
 
 // --- calling hooks; true: done ---

@@ -51,6 +51,9 @@ static inline bool extents_are_zero(const struct extents *extents)
 	return !atomic_load_explicit(&extents->had_hooks, memory_order_relaxed);
 }
 
+// The default ones, on chunks of the heap region; sources have those of them that they need no others for.
+extern struct extent_hooks_s extents_default;
+
 // The hooks in use, the default ones included; setting returns the ones before. Extents in use stay, and go to the new hooks.
 struct extent_hooks_s *extents_hooks(const struct extents *extents);
 struct extent_hooks_s *extents_set_hooks(struct extents *extents, struct extent_hooks_s *hooks);

@@ -21,6 +21,7 @@
 #include "os/mutex.h"
 #include "os/pages.h"
 #include "pages/chunks.h"
+#include "pages/extents.h"
 #include "pages/page_map.h"
 #include "pages/sources.h"
 #include "util/bits.h"
@@ -105,30 +106,7 @@ static void *break_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, siz
 // True: it is kept, to be used again.
 static bool break_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool committed, unsigned arena)
 {
-	(void)hooks, (void)committed, (void)arena;
-	if (!is_of_region(start))
-		return true;
-	chunks_release(&heap_arena, (uintptr_t)start, size);
-	return false;
-}
-
-static bool break_purge(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena)
-{
-	(void)hooks, (void)size, (void)arena;
-	return !os_pages_purge((char *)start + offset, length);
-}
-
-// Kept pieces may be cut and joined, but for those of the region, which are never kept.
-static bool break_split(extent_hooks_t *hooks, void *start, size_t size, size_t size_a, size_t size_b, bool committed, unsigned arena)
-{
-	(void)hooks, (void)start, (void)size, (void)size_a, (void)size_b, (void)committed, (void)arena;
-	return false;
-}
-
-static bool break_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *high, size_t high_size, bool committed, unsigned arena)
-{
-	(void)hooks, (void)low, (void)low_size, (void)high, (void)high_size, (void)committed, (void)arena;
-	return false;
+	return !is_of_region(start) || extents_default.dalloc(hooks, start, size, committed, arena);
 }
 
 // A byte is taken to see whether the C library can (musl's cannot).
@@ -144,9 +122,9 @@ extent_hooks_t *source_of_break(void)
 		return NULL;
 	hooks.alloc = break_alloc;
 	hooks.dalloc = break_dalloc;
-	hooks.purge_forced = break_purge;
-	hooks.split = break_split;
-	hooks.merge = break_merge;
+	hooks.purge_forced = extents_default.purge_forced;
+	hooks.split = extents_default.split; // of kept pieces: those of the region are never kept
+	hooks.merge = extents_default.merge;
 	return &hooks;
 }
 

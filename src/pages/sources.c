@@ -11,6 +11,7 @@
 #include "os/file.h"
 #include "os/pages.h"
 #include "pages/chunks.h"
+#include "pages/extents.h"
 #include "pages/page_map.h"
 #include "util/bits.h"
 
@@ -207,19 +208,6 @@ int64_t sources_file_offset(const void *address)
 
 // --- huge pages and nodes: chunks like others, mapped or bound in their own way ---
 
-static bool chunk_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool committed, unsigned arena)
-{
-	(void)hooks, (void)committed, (void)arena;
-	chunks_release(&heap_arena, (uintptr_t)start, size);
-	return false;
-}
-
-static bool chunk_purge(extent_hooks_t *hooks, void *start, size_t size, size_t offset, size_t length, unsigned arena)
-{
-	(void)hooks, (void)size, (void)arena;
-	return !os_pages_purge((char *)start + offset, length);
-}
-
 // Pages that are huge already in place of those just mapped; without any, ordinary ones that the kernel may make huge.
 static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
@@ -265,8 +253,8 @@ static extent_hooks_t *source_of_chunks(extent_alloc_t *alloc, unsigned node, bo
 	source->node = node;
 	source->strict = strict;
 	source->hooks.alloc = alloc;
-	source->hooks.dalloc = chunk_dalloc;
-	source->hooks.purge_forced = chunk_purge;
+	source->hooks.dalloc = extents_default.dalloc;
+	source->hooks.purge_forced = extents_default.purge_forced;
 	return source_link(source);
 }
 
