@@ -241,12 +241,5 @@ EXPORT int vmag_cache_walk(vmag_cache_t *cache, void (*function)(void *argument,
 
 EXPORT void vmag_cache_each(void (*function)(void *argument, vmag_cache_t *cache), void *argument)
 {
-	for (unsigned id = 0; id < caches_end(); id++) {
-		vmag_cache_t *cache = cache_pin(id);
-
-		if (cache == NULL)
-			continue;
-		function(argument, cache);
-		cache_unpin(cache);
-	}
+	caches_each(function, argument);
 }

@@ -141,25 +141,25 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call)
 		guard_report(call, cache, "not an object cache, or a destroyed one", 0);
 }
 
-static void each_pinned(void (*function)(struct vmag_cache *cache, const void *argument), const void *argument)
+void caches_each(void (*function)(void *argument, struct vmag_cache *cache), void *argument)
 {
 	for (unsigned id = 0; id < caches_end(); id++) {
 		struct vmag_cache *cache = cache_pin(id);
 
 		if (cache == NULL)
 			continue;
-		function(cache, argument);
+		function(argument, cache);
 		cache_unpin(cache);
 	}
 }
 
-static void reclaim(struct vmag_cache *cache, const void *source)
+static void reclaim(void *source, struct vmag_cache *cache)
 {
 	if (source == NULL || cache->source.source == source)
 		cache_reclaim(cache);
 }
 
-static void reap_quietly(struct vmag_cache *cache, const void *unused)
+static void reap_quietly(void *unused, struct vmag_cache *cache)
 {
 	(void)unused;
 	if (cache_is_plain(cache) && cache->source.import == NULL)
@@ -168,19 +168,19 @@ static void reap_quietly(struct vmag_cache *cache, const void *unused)
 
 void caches_verify(void)
 {
-	each_pinned(reap_quietly, NULL);
+	caches_each(reap_quietly, NULL);
 }
 
-bool caches_reap(bool callbacks, const void *source)
+bool caches_reap(bool callbacks, void *source)
 {
 	if (caches_end() == 0)
 		return false;
 	cache_fronts_flush();
-	each_pinned(callbacks ? reclaim : reap_quietly, source);
+	caches_each(callbacks ? reclaim : reap_quietly, source);
 	return pages_purge(&cache_pages, 0);
 }
 
-static void update(struct vmag_cache *cache, const void *now_ms)
+static void update(void *now_ms, struct vmag_cache *cache)
 {
 	cache_update(cache, *(const uint64_t *)now_ms);
 }
@@ -191,23 +191,23 @@ bool caches_step(uint64_t now_ms)
 		return false;
 	bool more = caches_cpu_tidy(now_ms);
 
-	each_pinned(update, &now_ms);
+	caches_each(update, &now_ms);
 	pages_decay(&cache_pages, now_ms);
 	return more || caches_garbage() > 0;
 }
 
+static void add_garbage(void *bytes, struct vmag_cache *cache)
+{
+	*(size_t *)bytes += cache_garbage(cache);
+}
+
 size_t caches_garbage(void)
 {
-	size_t bytes = caches_end() > 0 ? pages_dirty_bytes(&cache_pages) : 0;
+	if (caches_end() == 0)
+		return 0;
+	size_t bytes = pages_dirty_bytes(&cache_pages);
 
-	for (unsigned id = 0; id < caches_end(); id++) {
-		struct vmag_cache *cache = cache_pin(id);
-
-		if (cache == NULL)
-			continue;
-		bytes += cache_garbage(cache);
-		cache_unpin(cache);
-	}
+	caches_each(add_garbage, &bytes);
 	return bytes;
 }
 

@@ -15,7 +15,7 @@ void caches_tell_moved(const void *from, const void *to);
 // Gives the cache the lowest free id. False: the table is full.
 bool caches_enter(struct vmag_cache *cache);
 
-// Takes the cache out and waits until nobody has it pinned. cache_id_free lets its id be used again.
+// Takes the cache out and waits until nobody has it pinned. caches_free_id lets its id be used again.
 void caches_leave(struct vmag_cache *cache);
 void caches_free_id(unsigned id);
 
@@ -23,6 +23,9 @@ void caches_free_id(unsigned id);
 struct vmag_cache *cache_pin(unsigned id);
 void cache_unpin(struct vmag_cache *cache);
 unsigned caches_end(void);
+
+// Calls the function for each cache, pinned meanwhile.
+void caches_each(void (*function)(void *argument, struct vmag_cache *cache), void *argument);
 
 // The same without holding it: for who holds what the destroyer of a cache needs.
 struct vmag_cache *cache_of_id(unsigned id);
@@ -32,7 +35,7 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call);
 
 // Reaps all caches. `callbacks` false: only those whose reaping calls nothing of the program, and without reclaim.
 // `source`: only those with that source; NULL: all. True when pages were given back.
-bool caches_reap(bool callbacks, const void *source);
+bool caches_reap(bool callbacks, void *source);
 
 // Puts what is cached back into slabs, where misuse is noticed; only of caches for which nothing of the program is called.
 void caches_verify(void);

@@ -152,8 +152,9 @@ static void resource_line(void *argument, struct vmag_vmem *arena)
 		   stats.total_bytes, stats.imported_bytes, stats.segments, stats.allocs, stats.frees, stats.fails);
 }
 
-static void cache_line(struct report *report, struct vmag_cache *cache)
+static void cache_line(void *argument, struct vmag_cache *cache)
 {
+	struct report *report = argument;
 	struct vmag_cache_stats stats;
 
 	cache_stats(cache, &stats);
@@ -166,14 +167,7 @@ static void machines(struct report *report)
 	report_add(report, "\nvmem arenas:\nname                                     in use          total       imported   segments        alloc         free     fail\n");
 	resource_each(resource_line, report);
 	report_add(report, "\nobject caches:\nname                                 size     in use     cached    slabs   rounds  slab allocs  depot takes     fail\n");
-	for (unsigned id = 0; id < caches_end(); id++) {
-		struct vmag_cache *cache = cache_pin(id);
-
-		if (cache == NULL)
-			continue;
-		cache_line(report, cache);
-		cache_unpin(cache);
-	}
+	caches_each(cache_line, report);
 }
 
 void report_lines(struct report *report)

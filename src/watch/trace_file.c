@@ -226,17 +226,15 @@ static void add_arena(void *facts, struct vmag_vmem *arena)
 	add_name(facts, VMAG_TRACE_ARENA, arena->number, (uint64_t)1 << arena->lg_quantum, arena->name);
 }
 
+static void add_cache(void *facts, struct vmag_cache *cache)
+{
+	add_name(facts, VMAG_TRACE_CACHE, cache->id, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
+}
+
 // Of those that there are now. The number of one that was destroyed since may be another's by now.
 static void add_names(struct facts *facts)
 {
-	for (unsigned id = 0; id < caches_end(); id++) {
-		struct vmag_cache *cache = cache_pin(id);
-
-		if (cache == NULL)
-			continue;
-		add_name(facts, VMAG_TRACE_CACHE, id, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
-		cache_unpin(cache);
-	}
+	caches_each(add_cache, facts);
 	resource_each(add_arena, facts);
 }
 
