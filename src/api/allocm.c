@@ -1,14 +1,13 @@
 // Exported: the *allocm functions of jemalloc 2 and 3, in terms of those that came after them.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "api/along.h"
+#include "util/bits.h"
 #include "vmag/allocm.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "heap/extended.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 enum { ALIGN_MASK = 0x3f, ALIGN_AND_ZERO = 0x7f, OLD_ARENA_SHIFT = 8, ARENA_SHIFT = 20 };
 

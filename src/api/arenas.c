@@ -1,5 +1,6 @@
 // Exported: arenas of files, huge pages and nodes (include/vmag/arenas.h).
 // SPDX-License-Identifier: BSD-2-Clause
+#include "util/bits.h"
 #include "vmag/arenas.h"
 
 #include <errno.h>
@@ -9,8 +10,6 @@
 #include "heap/heap.h"
 #include "os/backing.h"
 #include "pages/sources.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 static int arena_from(struct extent_hooks_s *hooks)
 {

@@ -10,12 +10,11 @@
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/sampling.h"
+#include "util/bits.h"
 #include "vmag/format.h"
 #include "vmag/trace_format.h"
 #include "vmag/vmem.h"
 #include "watch/trace.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 enum { CONSOLIDATE_MOST = 256 }; // slabs in one call
 

@@ -16,8 +16,7 @@
 #include "life/background.h"
 #include "os/module.h"
 #include "os/stack.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "util/bits.h"
 
 #ifndef RTLD_DEEPBIND // as in musl
 #define RTLD_DEEPBIND 0

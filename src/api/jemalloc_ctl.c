@@ -7,6 +7,7 @@
 #include "ctl/report.h"
 #include "heap/heap.h"
 #include "jemalloc/jemalloc.h"
+#include "util/bits.h"
 #include "vmag/controls.h"
 
 int mallctl(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen)
@@ -30,7 +31,7 @@ void malloc_stats_print(void (*write)(void *, const char *), void *argument, con
 		report_print(write, argument, letters);
 }
 
-__attribute__((visibility("default"))) void vmag_controls_print(void (*put)(void *argument, const char *line), void *argument)
+EXPORT void vmag_controls_print(void (*put)(void *argument, const char *line), void *argument)
 {
 	controls_print(put, argument);
 }

@@ -8,8 +8,6 @@
 #include "util/bits.h"
 #include "util/format.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 EXPORT int vmag_ledger(struct vmag_ledger *ledger, size_t size)
 {
 	int saved = errno;

@@ -19,9 +19,8 @@
 #include "life/life.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "util/bits.h"
 #include "util/format.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 __attribute__((constructor(101))) static void loaded(void)
 {

@@ -6,8 +6,7 @@
 #include "heap/cpu_fast.h"
 #include "heap/extended.h"
 #include "heap/fast.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "util/bits.h"
 
 CPU_FAST void *mallocx_miss(size_t size)
 {

@@ -24,9 +24,9 @@
 #include "heap/traced.h"
 
 #ifdef VMAG_WEAK_OPERATORS // in the static library
-#define EXPORT __attribute__((visibility("default"), weak))
+#define OPERATOR EXPORT __attribute__((weak))
 #else
-#define EXPORT __attribute__((visibility("default")))
+#define OPERATOR EXPORT
 #endif
 
 typedef void handler(void);
@@ -263,73 +263,73 @@ void operators_replace(const struct operators *program)
 }
 
 // In the names "m" is size_t, unsigned long on every platform served.
-EXPORT void *_Znwm(size_t size)
+OPERATOR void *_Znwm(size_t size)
 {
 	return fast_malloc(size, new_miss);
 }
 
-EXPORT void *_Znam(size_t size)
+OPERATOR void *_Znam(size_t size)
 {
 	return fast_malloc(size, new_array_miss);
 }
 
-EXPORT void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
+OPERATOR void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
 {
 	(void)tag;
 	return fast_malloc(size, new_nothrow_miss);
 }
 
-EXPORT void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
+OPERATOR void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
 {
 	(void)tag;
 	return fast_malloc(size, new_array_nothrow_miss);
 }
 
-EXPORT void *_ZnwmSt11align_val_t(size_t size, size_t align)
+OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
 	return new_slow(size, align, true);
 }
 
-EXPORT void *_ZnamSt11align_val_t(size_t size, size_t align)
+OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t align)
 {
 	return new_aligned(replaced.make_aligned, size, align);
 }
 
-EXPORT void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
+OPERATOR void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
 	return new_aligned_nothrow(replaced.make_aligned, size, align);
 }
 
-EXPORT void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
+OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *tag)
 {
 	(void)tag;
 	return new_aligned_nothrow(replaced.make_array_aligned, size, align);
 }
 
-EXPORT void _ZdlPv(void *object)
+OPERATOR void _ZdlPv(void *object)
 {
 	fast_free(object, delete_miss);
 }
 
-EXPORT void _ZdaPv(void *object)
+OPERATOR void _ZdaPv(void *object)
 {
 	fast_free(object, delete_other_miss);
 }
 
-EXPORT void _ZdlPvRKSt9nothrow_t(void *object, const void *tag)
+OPERATOR void _ZdlPvRKSt9nothrow_t(void *object, const void *tag)
 {
 	(void)tag;
 	fast_free(object, delete_other_miss);
 }
 
-EXPORT void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
+OPERATOR void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
 {
 	(void)tag;
 	fast_free(object, delete_array_other_miss);
 }
 
-EXPORT void _ZdlPvm(void *object, size_t size)
+OPERATOR void _ZdlPvm(void *object, size_t size)
 {
 	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
 		delete_sized_through(replaced.end, object, size);
@@ -337,7 +337,7 @@ EXPORT void _ZdlPvm(void *object, size_t size)
 		fast_free_sized_served(object, size, delete_sized_miss);
 }
 
-EXPORT void _ZdaPvm(void *object, size_t size)
+OPERATOR void _ZdaPvm(void *object, size_t size)
 {
 	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
 		delete_sized_through(replaced.end_array, object, size);
@@ -345,35 +345,35 @@ EXPORT void _ZdaPvm(void *object, size_t size)
 		fast_free_sized_served(object, size, delete_array_sized_miss);
 }
 
-EXPORT void _ZdlPvSt11align_val_t(void *object, size_t align)
+OPERATOR void _ZdlPvSt11align_val_t(void *object, size_t align)
 {
 	(void)align;
 	fast_free(object, delete_miss);
 }
 
-EXPORT void _ZdaPvSt11align_val_t(void *object, size_t align)
+OPERATOR void _ZdaPvSt11align_val_t(void *object, size_t align)
 {
 	delete_aligned(replaced.end_aligned, object, align);
 }
 
-EXPORT void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
+OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
 {
 	(void)tag;
 	delete_aligned(replaced.end_aligned, object, align);
 }
 
-EXPORT void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
+OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *object, size_t align, const void *tag)
 {
 	(void)tag;
 	delete_aligned(replaced.end_array_aligned, object, align);
 }
 
-EXPORT void _ZdlPvmSt11align_val_t(void *object, size_t size, size_t align)
+OPERATOR void _ZdlPvmSt11align_val_t(void *object, size_t size, size_t align)
 {
 	delete_aligned_sized(replaced.end_aligned, object, size, align);
 }
 
-EXPORT void _ZdaPvmSt11align_val_t(void *object, size_t size, size_t align)
+OPERATOR void _ZdaPvmSt11align_val_t(void *object, size_t size, size_t align)
 {
 	delete_aligned_sized(replaced.end_array_aligned, object, size, align);
 }

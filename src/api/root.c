@@ -19,11 +19,10 @@
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "slab/bin.h"
+#include "util/bits.h"
 #include "vmag/format.h"
 #include "watch/profile.h"
 #include "watch/request.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 EXPORT struct vmag_root vmag_root;
 

@@ -4,8 +4,9 @@
 
 #include "conf/options.h"
 #include "heap/heap.h"
+#include "util/bits.h"
 
-__attribute__((visibility("default"))) void vmag_options_print(void (*put)(void *argument, const char *line), void *argument)
+EXPORT void vmag_options_print(void (*put)(void *argument, const char *line), void *argument)
 {
 	if (heap_ready())
 		options_print(put, argument);

@@ -13,8 +13,6 @@
 #include "vmem/resource.h"
 #include "watch/trace.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, size_t quantum, vmag_vmem_alloc_t *import,
 				     vmag_vmem_free_t *release, vmag_vmem_t *source, size_t qcache_max, int flags)
 {

@@ -12,7 +12,7 @@
 #ifndef VMAG_MALLOC_CONF
 #define VMAG_MALLOC_CONF ""
 #endif
-#define EXPORT_WEAK __attribute__((weak, visibility("default")))
+#define EXPORT_WEAK EXPORT __attribute__((weak))
 
 extern char **environ;
 

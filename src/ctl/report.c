@@ -8,8 +8,9 @@
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
 #include "os/file.h"
+#include "util/bits.h"
 
-__attribute__((visibility("default"))) void (*malloc_message)(void *argument, const char *text);
+EXPORT void (*malloc_message)(void *argument, const char *text);
 
 static void to_stderr(void *unused, const char *piece)
 {

@@ -73,7 +73,7 @@ void count_end(const enum count_kind *outer)
 	current = *outer;
 }
 
-__attribute__((visibility("default"))) void vmag_count_reset(void)
+EXPORT void vmag_count_reset(void)
 {
 	__builtin_memset(slots, 0, sizeof slots);
 }
@@ -100,7 +100,7 @@ static void add_ranks(struct text *text, const char *name, size_t kind, size_t o
 	text_add(text, "]");
 }
 
-__attribute__((visibility("default"))) void vmag_count_json(char *into, size_t size)
+EXPORT void vmag_count_json(char *into, size_t size)
 {
 	static const char *const names[COUNT_KINDS] = { "other", "malloc", "free", "free_foreign" };
 	struct text text = text_into(into, size - 1);

@@ -14,9 +14,9 @@
 #include "heap/fronts.h"
 #include "heap/sampled.h"
 #include "os/pages.h"
-#include "umem/export.h"
 #include "umem/nofail.h"
 #include "umem/sizes.h"
+#include "util/bits.h"
 
 // Short requests are malloc's and take its fast path, once it is known that UMEM_OPTIONS changes no sizes.
 static bool serves_short;

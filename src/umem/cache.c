@@ -17,7 +17,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/pages.h"
-#include "umem/export.h"
 #include "umem/nofail.h"
 #include "util/bits.h"
 #include "util/format.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "guard/report.h"
-#include "umem/export.h"
+#include "util/bits.h"
 
 enum { NO_CALLBACK_STATUS = 255 };
 

@@ -14,7 +14,6 @@
 #include "heap/debug.h"
 #include "os/file.h"
 #include "os/pages.h"
-#include "umem/export.h"
 #include "util/bits.h"
 #include "watch/request.h"
 

@@ -3,7 +3,7 @@
 #include <sys/vmem.h>
 #include <vmag/vmem.h>
 
-#include "umem/export.h"
+#include "util/bits.h"
 
 // Flags that mean something outside a kernel.
 enum { FLAGS = VM_NOSLEEP | VM_PANIC | VM_BESTFIT | VM_FIRSTFIT | VM_NEXTFIT };

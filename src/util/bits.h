@@ -16,6 +16,9 @@
 // Data that the fast path reads is reached without a detour through the table of global offsets.
 #define HIDDEN __attribute__((visibility("hidden")))
 
+// What is hidden unless it says otherwise (CMakeLists.txt) says this.
+#define EXPORT __attribute__((visibility("default")))
+
 static inline bool is_power_of_two(size_t x)
 {
 	return x != 0 && (x & (x - 1)) == 0;
