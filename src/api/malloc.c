@@ -12,10 +12,8 @@
 #include "ctl/stats.h"
 #include "heap/cpu_fast.h"
 #include "heap/debug.h"
-#include "heap/exchanged.h"
 #include "heap/fast.h"
-#include "heap/medium.h"
-#include "heap/traced.h"
+#include "heap/missed.h"
 #include "life/life.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -35,12 +33,8 @@ __attribute__((destructor(101))) static void exiting(void)
 
 static __attribute__((noinline)) void *malloc_slow(size_t size)
 {
-	void *object = medium_malloc(size);
+	void *object = missed_malloc(size);
 
-	if (object == NULL)
-		object = exchanged_malloc(size);
-	if (object == NULL)
-		object = traced_malloc(size);
 	return object != NULL ? object : heap_malloc(size);
 }
 

@@ -17,11 +17,9 @@
 #include "guard/report.h"
 #include "heap/cpu_fast.h"
 #include "heap/door.h"
-#include "heap/exchanged.h"
 #include "heap/fast.h"
 #include "heap/fronts.h"
-#include "heap/medium.h"
-#include "heap/traced.h"
+#include "heap/missed.h"
 
 #ifdef VMAG_WEAK_OPERATORS // in the static library
 #define OPERATOR EXPORT __attribute__((weak))
@@ -85,12 +83,8 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 
 static __attribute__((noinline)) void *new_slow_way(size_t size)
 {
-	void *object = medium_malloc(size);
+	void *object = missed_malloc(size);
 
-	if (object == NULL)
-		object = exchanged_malloc(size);
-	if (object == NULL)
-		object = traced_malloc(size);
 	return object != NULL ? object : new_slow(size, 0, true);
 }
 
@@ -128,12 +122,8 @@ void *operators_new_nothrow(size_t size, size_t align)
 
 static __attribute__((noinline)) void *new_nothrow_slow_way(size_t size)
 {
-	void *object = medium_malloc(size);
+	void *object = missed_malloc(size);
 
-	if (object == NULL)
-		object = exchanged_malloc(size);
-	if (object == NULL)
-		object = traced_malloc(size);
 	return object != NULL ? object : operators_new_nothrow_caught(size, 0);
 }
 

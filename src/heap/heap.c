@@ -17,18 +17,16 @@
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
 #include "heap/door.h"
-#include "heap/exchanged.h"
 #include "heap/explicit.h"
 #include "heap/fast.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/interval.h"
 #include "heap/large.h"
-#include "heap/medium.h"
+#include "heap/missed.h"
 #include "heap/reclaim.h"
 #include "heap/samples.h"
 #include "heap/sampling.h"
-#include "heap/traced.h"
 #include "os/mutex_figures.h"
 #include "os/pages.h"
 #include "os/probe.h"
@@ -318,12 +316,8 @@ void *heap_malloc(size_t size)
 // The fast path once more, for calloc, realloc and aligned allocation; what it misses.
 static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
 {
-	void *object = medium_malloc(size);
+	void *object = missed_malloc(size);
 
-	if (object == NULL)
-		object = exchanged_malloc(size);
-	if (object == NULL)
-		object = traced_malloc(size);
 	return object != NULL ? object : heap_plain_malloc(size);
 }
 
