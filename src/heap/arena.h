@@ -122,6 +122,9 @@ struct arena *arena_make_explicit(void);
 // How many arenas threads are given at most. Counts processors when asked first.
 unsigned arenas_automatic(void);
 
+// How many numbers there are: those of threads' arenas and of explicit ones, destroyed or not.
+unsigned arenas_count(void);
+
 // How many of them there are, one at least; and how many of these threads have common objects from.
 unsigned arenas_made(void);
 unsigned arenas_sharing(void);

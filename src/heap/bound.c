@@ -1,6 +1,7 @@
 // Bound: what the classes in use may come to hold, summed up when another one asks.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/bound.h"
+#include "heap/capacity.h"
 
 // With the round that is fetched ahead of them.
 static size_t most_bytes(unsigned class, size_t magazines)

@@ -17,10 +17,24 @@ static inline bool front_has_one(const struct front *front, unsigned class)
 	return class < SMALL_CLASSES && front->capacity[class] <= FIRST_CAPACITY;
 }
 
+// The same for fronts of processors: of magazines, at most and grown; and of their fills.
+unsigned front_most_rounds(unsigned class);
+unsigned front_grown_rounds(unsigned class);
+unsigned front_first_batch(unsigned class);
+unsigned front_next_batch(unsigned batch, unsigned capacity);
+
 // Of the class's next magazine; 0: the class is not in use. Counted for the arena.
 void front_set_capacity(struct front *front, unsigned class, size_t rounds);
 void front_begin(struct front *front, unsigned class); // the class is in use from now on
 void front_forget_capacities(struct front *front);
+
+// Bytes that the magazines of the front may come to hold more than so far; and whether those of an arena's fronts do hold as much
+// as they may.
+void front_count_bytes(struct front *front, size_t more);
+bool fronts_hold_enough(const struct arena *arena);
+
+// Adds what its magazines may hold to its arena, whose sum was cleared.
+void front_count_again(struct front *front);
 
 // The class has come as far as the depot: its next magazine may be larger, unless its slabs have holes.
 void front_grow_capacity(struct front *front, unsigned class);

@@ -10,6 +10,7 @@
 #include "heap/front.h"
 #include "heap/outbound.h"
 #include "heap/reclaim.h"
+#include "heap/reload.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
 #include "util/assert.h"

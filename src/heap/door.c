@@ -7,6 +7,7 @@
 #include "conf/options.h"
 #include "heap/fronts.h"
 #include "heap/interval.h"
+#include "heap/loaded.h"
 #include "magazine/processors.h"
 #include "watch/trace.h"
 

@@ -24,9 +24,6 @@
 
 struct extent_hooks_s; // include/jemalloc/jemalloc.h
 
-// How many numbers there are: those of threads' arenas (arenas_automatic) and of explicit ones, destroyed or not.
-unsigned arenas_count(void);
-
 // The arena of that number to allocate from: an automatic one is made if need be. NULL: no such number, destroyed, or no
 // memory.
 struct arena *arena_wanted(unsigned id);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "heap/capacity.h"
 #include "heap/explicit.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"

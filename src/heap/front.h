@@ -145,6 +145,9 @@ extern void *const front_closed_magazine[3] HIDDEN;
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);
 
+// Its end: the hook at that of its thread.
+void front_end(void *front);
+
 // Whether the C library's code is there, which also frees what it keeps of a thread after the thread's hooks have run. NULL: not known yet.
 extern bool (*front_is_of_c_library)(const void *caller) HIDDEN;
 
@@ -175,12 +178,6 @@ void fronts_end_gone(void);
 // A front that is no thread's, for an arena; and its end. NULL: no memory.
 struct front *front_create_cache(struct arena *arena);
 void front_destroy_cache(struct front *front);
-
-// Adds what its magazines may hold to its arena, whose sum was cleared.
-void front_count_again(struct front *front);
-
-// Of the loaded magazine and ahead of it, of the calling thread's front.
-size_t front_rounds(const struct front *front, unsigned class);
 
 static inline bool front_has_ahead(const struct front *front, unsigned class)
 {
@@ -242,21 +239,6 @@ static inline void front_leave(struct front *front)
 	__atomic_store_n(&front->inside, front->inside - 1, __ATOMIC_RELEASE);
 }
 
-// How many rounds lie in the loaded magazine if the word is `top`; where that is the closed magazine's the empty slots tell.
-uint32_t front_rounds_below(const struct front *front, unsigned class, void **top);
-
-// Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
-void front_close_words(struct front *front);
-void front_open_words(struct front *front);
-
-// Of closed words: whether the thread's exact counters are all that they are closed for.
-void front_count_words(struct front *front, bool alone);
-
-static inline void front_count_word(struct front *front, unsigned class)
-{
-	front->words->top[class] = (void **)&front->counted[FRONT_COUNTED_TOP];
-}
-
 // A round of the loaded magazine, NULL: it is empty. The other way round, with reloading; without memory for that the object
 // goes into its slab.
 static inline void *front_pop(struct front *front, unsigned class)
@@ -272,9 +254,6 @@ static inline void *front_pop(struct front *front, unsigned class)
 }
 
 void front_push(struct front *front, unsigned class, void *object);
-
-// The last round that the class has, when there is no memory to reload; NULL: none.
-void *front_last(struct front *front, unsigned class);
 
 // Whether objects with that word may travel: not those of the front's own arena, and none of explicit ones.
 static inline bool front_is_home(const struct front *front, uintptr_t word)
@@ -310,17 +289,3 @@ void front_flush(struct front *front);
 
 // Puts all rounds back into slabs and page runs, where misuse is noticed; the front stays usable.
 void front_drain(struct front *front);
-
-// Bytes that the magazines of the front may come to hold more than so far; and whether those of an arena's fronts do hold as much
-// as they may.
-void front_count_bytes(struct front *front, size_t more);
-bool fronts_hold_enough(const struct arena *arena);
-
-// What fronts of threads and of processors have in common: the capacity of magazines, new and grown, their fills, and where they go.
-unsigned front_most_rounds(unsigned class);
-unsigned front_grown_rounds(unsigned class);
-unsigned front_first_batch(unsigned class);
-unsigned front_next_batch(unsigned batch, unsigned capacity);
-bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
-void front_prefetch(const struct arena *arena, unsigned class, const struct magazine *full); // objects that nobody has touched lately, before the program writes to them
-void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine); // NULL: nothing to do

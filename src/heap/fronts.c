@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "heap/capacity.h"
 #include "heap/cpu_front.h"
 #include "heap/front.h"
+#include "heap/loaded.h"
 #include "os/mutex.h"
 #include "os/thread.h"
 #include "util/thread.h"

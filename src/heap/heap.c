@@ -23,6 +23,7 @@
 #include "heap/fronts.h"
 #include "heap/interval.h"
 #include "heap/large.h"
+#include "heap/loaded.h"
 #include "heap/missed.h"
 #include "heap/reclaim.h"
 #include "heap/samples.h"

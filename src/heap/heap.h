@@ -69,6 +69,3 @@ bool heap_trim(void);
 
 void heap_fork_prepare(void);
 void heap_fork_done(bool child);
-
-// The hook at a thread's end (front.c).
-void front_end(void *front);

@@ -21,8 +21,26 @@ void front_exchange(struct front *front, unsigned class, struct magazine *loaded
 // Fills in what counting needs: of a fresh front.
 void front_prepare_to_count(struct front *front);
 
-// Of the loaded magazine, which there is.
+// Rounds: of the loaded magazine, which there is; of it if the word is `top` (where that is the closed magazine's the empty slots tell); of it and
+// ahead of it, of the calling thread's front.
 uint32_t front_rounds_loaded(const struct front *front, unsigned class);
+uint32_t front_rounds_below(const struct front *front, unsigned class, void **top);
+size_t front_rounds(const struct front *front, unsigned class);
 
 // Takes an object as the uppermost round. False: there is no room.
 bool front_put(struct front *front, unsigned class, void *object);
+
+// The last round that the class has, when there is no memory to reload; NULL: none.
+void *front_last(struct front *front, unsigned class);
+
+// Makes the tops in use the front's own, all of the thread's words being closed; or the other way round.
+void front_close_words(struct front *front);
+void front_open_words(struct front *front);
+
+// Of closed words: whether the thread's exact counters are all that they are closed for.
+void front_count_words(struct front *front, bool alone);
+
+static inline void front_count_word(struct front *front, unsigned class)
+{
+	front->words->top[class] = (void **)&front->counted[FRONT_COUNTED_TOP];
+}

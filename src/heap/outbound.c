@@ -5,13 +5,13 @@
 #include <stdatomic.h>
 
 #include "heap/bound.h"
+#include "heap/capacity.h"
 #include "heap/loaded.h"
 #include "pages/page_map.h"
 
 enum {
-	FIRST_CAPACITY = 60,   // rounds of the first outbound magazine of a class
-	CROWDED_CAPACITY = 12, // the same while the fronts hold what they may
-	MOST_CAPACITY = 252,   // of any
+	OUTBOUND_FIRST = 60,   // rounds of the first outbound magazine of a class
+	OUTBOUND_CROWDED = 12, // the same while the fronts hold what they may
 	STREAM = 200,          // rounds sent home in full magazines that tell a steady stream
 	UNTAKEN = 3,           // full magazines after that, none taken back in between, that tell that larger ones are worth it
 	LG_WORTH_TAKING = 2,   // the part of a magazine that must be exceeded for it to be taken back
@@ -106,9 +106,9 @@ static void grow_capacity(struct front *front, unsigned class)
 	bool crowded = fronts_hold_enough(front->common);
 
 	if (now == 0)
-		wanted = crowded ? CROWDED_CAPACITY : FIRST_CAPACITY;
+		wanted = crowded ? OUTBOUND_CROWDED : OUTBOUND_FIRST;
 	if (now == 0 || (!crowded && front->outbound_sent[class] == STREAM + UNTAKEN))
-		set_capacity(front, class, min_size(min_size(wanted, MOST_CAPACITY), front_most_rounds(class)));
+		set_capacity(front, class, min_size(wanted, front_most_rounds(class)));
 }
 
 // An empty magazine that others had may have half the rounds, lest many be made anew.

@@ -10,3 +10,9 @@ void front_give_loaded(struct front *front, unsigned class);
 
 // The rounds to where they belong; the magazine stays as it is.
 void front_drain_magazine(struct arena *arena, unsigned class, struct magazine *magazine);
+
+// A full magazine, for fronts of processors too: whether its objects lie scattered, asking for the lines of those that nobody has touched lately, before
+// the program writes to them, and to the depot or the slabs (NULL: nothing to do).
+bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
+void front_prefetch(const struct arena *arena, unsigned class, const struct magazine *full);
+void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine);

@@ -5,9 +5,12 @@
 #include <stdatomic.h>
 
 #include "conf/options.h"
+#include "heap/capacity.h"
 #include "heap/fronts.h"
+#include "heap/loaded.h"
 #include "heap/outbound.h"
 #include "heap/own_runs.h"
+#include "heap/reload.h"
 #include "os/fence.h"
 
 enum {

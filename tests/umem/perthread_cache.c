@@ -7,6 +7,7 @@
 #include <umem.h>
 
 #include "heap/front.h"
+#include "heap/loaded.h"
 #include "unit.h"
 
 enum { OBJECTS = 400, ROUNDS = 4, LARGEST = 56 * 1024, STEP = 5 };

@@ -8,6 +8,7 @@
 #include "heap/capacity.h"
 #include "heap/front.h"
 #include "heap/heap.h"
+#include "heap/loaded.h"
 #include "magazine/magazine.h"
 #include "slab/bin.h"
 #include "unit.h"

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "heap/capacity.h"
 #include "heap/front.h"
 #include "heap/heap.h"
+#include "heap/loaded.h"
 #include "unit.h"
 
 enum { OBJECTS = 4000, SMALL = 256, MEDIUM = 2048 };

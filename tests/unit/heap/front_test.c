@@ -4,6 +4,7 @@
 #include "heap/front.h"
 
 #include "conf/options.h"
+#include "heap/capacity.h"
 #include "unit.h"
 
 enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4, SMALL = 64, PAIRS = 16, MISSES = 2 };

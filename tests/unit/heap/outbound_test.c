@@ -7,6 +7,7 @@
 #include "conf/options.h"
 #include "heap/explicit.h"
 #include "heap/heap.h"
+#include "heap/loaded.h"
 #include "heap/reclaim.h"
 #include "pages/page_map.h"
 #include "unit.h"

@@ -14,6 +14,7 @@
 #include "conf/options.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
+#include "heap/loaded.h"
 #include "os/fence.h"
 #include "unit.h"
 

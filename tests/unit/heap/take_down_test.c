@@ -1,5 +1,6 @@
 // Tests heap/front.h: how many rounds a thread keeps after a heap was taken down, what its magazines took meanwhile, and that they grow again.
 // SPDX-License-Identifier: BSD-2-Clause
+#include "heap/capacity.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 
