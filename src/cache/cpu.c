@@ -8,8 +8,6 @@
 #include "cache/objects.h"
 #include "cache/table.h"
 
-enum { TIDY_MS = 500 };
-
 _Static_assert((int)CACHES_MOST == (int)PROCESSOR_CACHES, "a slot for each cache");
 
 static unsigned next_batch(const struct vmag_cache *cache, struct processor_slot *slot)

@@ -11,12 +11,6 @@
 #include "cache/update.h"
 #include "os/clock.h"
 
-enum {
-	TIDY_MS = 500,        // a cache not used for this long gives its magazines to the depot
-	MISSES_A_LOOK = 16,   // between looks at the clock
-	FIRST_BATCH_BYTES = 2048,
-};
-
 unsigned cache_first_batch(const struct vmag_cache *cache)
 {
 	size_t rounds = FIRST_BATCH_BYTES / cache->bin.shape.size;

@@ -11,7 +11,6 @@ enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
 	CROWDED_CAPACITY = 6,     // of the first one of objects beyond SMALL_MOST while the fronts hold what they may
 	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
-	FIRST_BATCH_BYTES = 2048, // of the first fill of a class
 	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes

@@ -15,8 +15,6 @@
 #include "pages/page_map.h"
 #include "util/assert.h"
 
-enum { TIDY_MS = 500 };
-
 _Static_assert((int)CPU_SLOTS < (int)PROCESSOR_CLASSES, "a slot for each class, and the number before the object caches");
 _Static_assert((LINE_CLASSES - 1) * 16 == CACHE_LINE, "the first class that is no processor's own");
 

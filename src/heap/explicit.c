@@ -63,7 +63,7 @@ int arenas_make(struct extent_hooks_s *hooks, unsigned *id)
 static void forget_magazines(struct arena *arena)
 {
 	for (unsigned class = 1; class < CLASSES; class++)
-		for (struct magazine *next, *at = depot_reap(&arena->depots[class], 1, &arena->depot_rounds[class]); at != NULL; at = next) {
+		for (struct magazine *next, *at = depot_reap(&arena->depots[class], true, &arena->depot_rounds[class]); at != NULL; at = next) {
 			next = at->next;
 			magazine_destroy(at);
 		}

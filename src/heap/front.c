@@ -22,10 +22,6 @@
 #include "os/thread.h"
 #include "watch/trace.h"
 
-enum {
-	TIDY_MS = 500, // a class not used for this long is given to the depot
-};
-
 // Closed one slot further down, too: a thread that takes a round while its word is closed from outside counts down what it finds.
 void *const front_closed_magazine[3] = { NULL, NULL, MAGAZINE_FULL };
 

@@ -216,8 +216,6 @@ bool front_exchange_and_put(struct front *front, unsigned class, void *object);
 bool front_refill(struct front *front, unsigned class);
 bool front_make_room(struct front *front, unsigned class);
 
-enum { MISSES_A_LOOK = 16 }; // at the clock
-
 // Counts a miss, and looks once in a while whether something is to be given back. May call malloc and free, so before anything is taken apart.
 void front_note_miss(struct front *front);
 void front_look(struct front *front); // looks now

@@ -29,13 +29,16 @@ _Noreturn void own_runs_report(const void *object);
 // Frees a large object of a class that comes and goes, others being given to the arena for it. False: there is no room, and nothing is done.
 bool own_runs_make_room_and_free(struct front *front, void *object);
 
+static inline bool own_runs_has_slot(size_t bytes)
+{
+	return bytes - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST;
+}
+
 // The run for that class, or for that many bytes, a class size, no longer the front's and no object yet; NULL: there is none.
 struct run *own_runs_take_class(struct front *front, unsigned class);
 static inline struct run *own_runs_take(struct front *front, size_t size)
 {
-	return UNLIKELY(front->own_bytes != 0) && size - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST ?
-		       own_runs_take_class(front, size_class_large(size)) :
-		       NULL;
+	return UNLIKELY(front->own_bytes != 0) && own_runs_has_slot(size) ? own_runs_take_class(front, size_class_large(size)) : NULL;
 }
 
 // Takes all out of their slots, by who visits the front; and gives what was taken to the arena.
@@ -55,11 +58,6 @@ static inline void own_runs_give(struct front *front, bool all)
 void own_runs_tell(struct front *front);
 
 enum { OWN_RUNS_COME_AND_GO = 8 };
-
-static inline bool own_runs_has_slot(size_t bytes)
-{
-	return bytes - MAGAZINE_MOST - 1 < KEPT_MOST - MAGAZINE_MOST;
-}
 
 static inline struct own_run *own_runs_slot(struct front *front, size_t bytes)
 {
@@ -83,13 +81,13 @@ static inline void own_runs_missed(struct front *front, struct own_run *slot)
 		front->own_again |= (uint16_t)bit;
 }
 
-// An object of that many bytes, more than MAGAZINE_MOST and KEPT_MOST at most; NULL: there is none at hand.
 static inline void own_runs_empty(struct front *front, struct own_run *slot, size_t bytes)
 {
 	slot->run = NULL;
 	front->own_bytes -= bytes;
 }
 
+// An object of that many bytes, for which there is a slot; NULL: there is none at hand.
 // First the slot is emptied: who is left in between, by a handler's longjmp, loses a run.
 static inline void *own_runs_alloc(struct front *front, size_t size)
 {

@@ -67,10 +67,9 @@ size_t reclaim_garbage(const struct arena *arena)
 }
 
 // Before anything is due nothing is written that others would miss.
-static COLD void arena_step(struct arena *arena, uint64_t now_ms)
+COLD void reclaim_decay(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
-
 	bool reap = (int64_t)(now_ms - last) >= REAP_MS;
 
 	if ((!reap && !pages_decay_is_due(&arena->pages, now_ms)) || !arena_enter(arena))
@@ -181,7 +180,7 @@ void reclaim_expect(struct arena *arena, size_t more)
 void reclaim_look(struct arena *arena, uint64_t now_ms)
 {
 	sampling_look();
-	arena_step(arena, now_ms);
+	reclaim_decay(arena, now_ms);
 	reclaim_expect(arena, 0);
 }
 
@@ -210,7 +209,7 @@ static bool step(uint64_t now_ms)
 			continue;
 		if (is_left_alone(arena))
 			reclaim_arena(arena);
-		arena_step(arena, now_ms);
+		reclaim_decay(arena, now_ms);
 		left |= reclaim_garbage(arena) > 0;
 	}
 	left |= caches_step(now_ms);
@@ -245,11 +244,6 @@ bool reclaim_arena(struct arena *arena)
 	bool given = give_back(arena);
 
 	return holes_give(arena) > 0 || given;
-}
-
-void reclaim_decay(struct arena *arena, uint64_t now_ms)
-{
-	arena_step(arena, now_ms);
 }
 
 bool reclaim_everything(void)

@@ -133,7 +133,7 @@ static struct magazine *cut_tail(struct magazine_list *list, uint32_t count, str
 	return chain;
 }
 
-COLD struct magazine *depot_reap(struct depot *depot, int everything, _Atomic size_t *told)
+COLD struct magazine *depot_reap(struct depot *depot, bool everything, _Atomic size_t *told)
 {
 	struct magazine *chain = NULL;
 

@@ -43,4 +43,4 @@ void depot_put(struct depot *depot, struct magazine *magazine, _Atomic size_t *t
 
 // Takes out all magazines, or only those that the last interval did not need; chained by `next`, full ones and empty ones
 // alike, to be drained and destroyed. Begins a new interval.
-struct magazine *depot_reap(struct depot *depot, int everything, _Atomic size_t *told);
+struct magazine *depot_reap(struct depot *depot, bool everything, _Atomic size_t *told);

@@ -21,7 +21,7 @@
 
 struct magazine {
 	struct magazine *next; // in a depot's list
-	uint16_t capacity;     // constant
+	uint16_t capacity;     // constant, but for magazine_change
 	uint16_t size;         // constant: which of the magazine sizes
 	uint32_t rounds;       // while not loaded in a front
 	void *guard;           // NULL, always
@@ -64,6 +64,13 @@ static inline enum reload magazine_with_room(const struct magazine *loaded, cons
 		return RELOAD_LOADED;
 	return previous != NULL && previous->rounds == 0 ? RELOAD_PREVIOUS : RELOAD_DEPOT;
 }
+
+// What fronts of threads, of processors and of object caches do alike.
+enum {
+	TIDY_MS = 500,            // what a front did not use for this long goes to the depot
+	MISSES_A_LOOK = 16,       // at the clock
+	FIRST_BATCH_BYTES = 2048, // of the first fill
+};
 
 void magazines_init(void);
 

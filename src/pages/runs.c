@@ -57,7 +57,7 @@ static bool purge_by_hooks(struct pages *pages, uintptr_t start, size_t size)
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
-static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
+bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
 
@@ -71,11 +71,6 @@ static bool purge_run(struct pages *pages, uintptr_t start, size_t size)
 	atomic_fetch_add_explicit(&pages->purge_calls, (size + PURGE_MOST - 1) / PURGE_MOST, memory_order_relaxed);
 	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
-}
-
-bool pages_give(struct pages *pages, uintptr_t start, size_t size)
-{
-	return purge_run(pages, start, size);
 }
 
 ssize_t pages_decay_ms(const struct pages *pages)
@@ -101,7 +96,7 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
-		bool purged = start != 0 && size >= piece_least && size <= piece_most && purge_run(pages, start, size);
+		bool purged = start != 0 && size >= piece_least && size <= piece_most && pages_give(pages, start, size);
 
 		if (start != 0)
 			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);

@@ -53,7 +53,7 @@ static void exchange(void) {
     CHECK_EQ(depot.rounds, 0);
     depot_put(&depot, empty, NULL); // empty ones go to the empty list
     CHECK(depot.empty.length == 1 && depot.full.length == 0);
-    CHECK(depot_reap(&depot, 1, NULL) == empty);
+    CHECK(depot_reap(&depot, true, NULL) == empty);
     magazine_destroy(empty);
     magazine_destroy(full);
     magazine_destroy(part);
@@ -75,17 +75,17 @@ static void working_set(void) {
 
     depot_init(&depot);
     put_full(&depot, 42);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 0); // came within this interval: not yet known to be superfluous
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 0); // came within this interval: not yet known to be superfluous
     put_full(&depot, 5);                              // 47
     take_full(&depot, 10);                            // 37
     put_full(&depot, 8);                              // 45
     take_full(&depot, 6);                             // 39
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 37);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 37);
     CHECK_EQ(depot.full.length, 2);
     CHECK_EQ(depot.rounds, 2 * CAPACITY);
     // A new interval: nothing moved, so nothing was needed.
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 2);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 0);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 2);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 0);
     CHECK_EQ(depot.rounds, 0);
 }
 
@@ -98,15 +98,15 @@ static void working_set_of_empties(void) {
     for (int i = 0; i < 20; i++)
         depot_put(&depot, magazine_with(0), NULL);
     put_full(&depot, 3);
-    CHECK(depot_reap(&depot, 0, NULL) == NULL);
+    CHECK(depot_reap(&depot, false, NULL) == NULL);
     for (int i = 0; i < 6; i++) // full goes in, empty comes out
         CHECK((taken[i] = depot_take_empty(&depot, magazine_with(CAPACITY), NULL)) != NULL);
     for (int i = 0; i < 6; i++)
         magazine_destroy(depot_take_full(&depot, taken[i], NULL));
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 14 + 3);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 14 + 3);
     CHECK_EQ(depot.empty.length, 6);
     CHECK_EQ(depot.full.length, 0);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 1, NULL)), 6);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, true, NULL)), 6);
 }
 
 // What goes is what was left longest ago: its lines are cold.
@@ -116,10 +116,10 @@ static void oldest_go_first(void) {
 
     depot_init(&depot);
     put_full(&depot, 4);
-    CHECK(depot_reap(&depot, 0, NULL) == NULL);
+    CHECK(depot_reap(&depot, false, NULL) == NULL);
     for (int i = 0; i < 3; i++)
         depot_put(&depot, kept[i] = magazine_with(CAPACITY), NULL);
-    CHECK_EQ(destroy_chain(depot_reap(&depot, 0, NULL)), 4);
+    CHECK_EQ(destroy_chain(depot_reap(&depot, false, NULL)), 4);
     for (int i = 2; i >= 0; i--)
         CHECK(depot_take_full(&depot, NULL, NULL) == kept[i]);
     for (int i = 0; i < 3; i++)
@@ -177,7 +177,7 @@ static void random_run(void) {
         least_empty = empty < least_empty ? empty : least_empty;
         CHECK(depot.full.length == full && depot.empty.length == empty && depot.rounds == rounds);
     }
-    destroy_chain(depot_reap(&depot, 1, NULL));
+    destroy_chain(depot_reap(&depot, true, NULL));
 }
 
 static struct depot shared;
@@ -220,7 +220,7 @@ static void threads(void) {
     say("%zu exchanges by %d threads", count, THREADS);
     CHECK_LE(count, THREADS * 100000);
     CHECK_GT(count, 100000 / 2);
-    destroy_chain(depot_reap(&shared, 1, NULL));
+    destroy_chain(depot_reap(&shared, true, NULL));
 }
 
 // What two processors write lies on lines of its own (2001, §3.6).

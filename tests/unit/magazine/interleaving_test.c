@@ -98,11 +98,11 @@ static void hand_over(struct thread *thread) {
 }
 
 static void reap_unneeded(struct thread *thread) {
-    thread->chain = depot_reap(&world.depot, 0, NULL);
+    thread->chain = depot_reap(&world.depot, false, NULL);
 }
 
 static void reap_all(struct thread *thread) {
-    thread->chain = depot_reap(&world.depot, 1, NULL);
+    thread->chain = depot_reap(&world.depot, true, NULL);
 }
 
 static void drain_chain(struct thread *thread) {
