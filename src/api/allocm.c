@@ -1,6 +1,6 @@
 // Exported: the *allocm functions of jemalloc 2 and 3, in terms of those that came after them.
 // SPDX-License-Identifier: BSD-2-Clause
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "util/bits.h"
 #include "vmag/allocm.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "cache/front.h"
 #include "cache/reserve.h"
 #include "cache/table.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "ctl/control.h"
 #include "ctl/report.h"
 #include "heap/heap.h"

@@ -1,8 +1,8 @@
 // Exported: jemalloc's *x functions.
 // SPDX-License-Identifier: BSD-2-Clause
-#include "api/along.h"
 #include "jemalloc/jemalloc.h"
 
+#include "api/needs_malloc.h"
 #include "heap/cpu_fast.h"
 #include "heap/extended.h"
 #include "heap/fast.h"

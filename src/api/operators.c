@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "api/operators.h"
 #include "conf/options.h"
 #include "guard/report.h"
@@ -248,7 +248,7 @@ __attribute__((constructor(101))) static void look(void)
 void operators_replace(const struct operators *program)
 {
 	replaced = *program;
-	fronts_keep_derived();
+	fronts_leave_delete();
 	doors_close(DOOR_COUNT);
 }
 
@@ -321,7 +321,7 @@ OPERATOR void _ZdaPvRKSt9nothrow_t(void *object, const void *tag)
 
 OPERATOR void _ZdlPvm(void *object, size_t size)
 {
-	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
+	if (UNLIKELY(size >= FRONT_LIMIT(front_delete_end)))
 		delete_sized_through(replaced.end, object, size);
 	else
 		fast_free_sized_served(object, size, delete_sized_miss);
@@ -329,7 +329,7 @@ OPERATOR void _ZdlPvm(void *object, size_t size)
 
 OPERATOR void _ZdaPvm(void *object, size_t size)
 {
-	if (UNLIKELY(size >= FRONT_LIMIT(front_derived_end)))
+	if (UNLIKELY(size >= FRONT_LIMIT(front_delete_end)))
 		delete_sized_through(replaced.end_array, object, size);
 	else
 		fast_free_sized_served(object, size, delete_array_sized_miss);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "cache/quantum.h"
 #include "guard/report.h"
 #include "heap/heap.h"

@@ -180,8 +180,3 @@ void cache_reclaim(struct vmag_cache *cache)
 	}
 	cache_reap(cache);
 }
-
-bool cache_owns(struct vmag_cache *cache, const void *object)
-{
-	return bin_probe(&cache->bin, object) == BIN_OK;
-}

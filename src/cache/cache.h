@@ -107,9 +107,6 @@ void cache_free(struct vmag_cache *cache, void *object);
 size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count, int flags);
 void cache_free_batch(struct vmag_cache *cache, void *const *objects, size_t count);
 
-// Whether the address is a buffer of the cache that is not free in its slab.
-bool cache_owns(struct vmag_cache *cache, const void *object);
-
 // Gives back what is cached and unused: this thread's magazines, the depot, the empty slab.
 void cache_reap(struct vmag_cache *cache);
 

@@ -46,7 +46,7 @@ size_t guard_faults(void)
 	return atomic_load_explicit(&told.faults, memory_order_relaxed);
 }
 
-void guard_add_frames(struct text *text, const uintptr_t *frames, unsigned count)
+static void add_frames(struct text *text, const uintptr_t *frames, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		text_add(text, "             ");
@@ -63,7 +63,7 @@ static void add_stamp(struct text *text, const char *what, const struct guard_st
 		return;
 	text_add(text, "  %s by thread %d, %lu.%06lu s ago\n", what, stamp->thread, (unsigned long)(age / 1000000000),
 		 (unsigned long)(age % 1000000000 / 1000));
-	guard_add_frames(text, frames, stamp->frames);
+	add_frames(text, frames, stamp->frames);
 }
 
 void guard_add_history(struct text *text, const struct guarded_copy *buffer)
@@ -96,8 +96,8 @@ void guard_tell(const struct guard_fault *fault)
 	if (fault->buffer != NULL)
 		add_buffer(&text, fault);
 	text_add(&text, "  found      by thread %d\n", os_thread_number());
-	guard_add_frames(&text, &fault->code, fault->code != 0);
-	guard_add_frames(&text, frames, count);
+	add_frames(&text, &fault->code, fault->code != 0);
+	add_frames(&text, frames, count);
 	atomic_fetch_add_explicit(&told.faults, 1, memory_order_relaxed);
 	remember(block, (size_t)(text.at - block));
 	os_stderr_write(block, (size_t)(text.at - block));

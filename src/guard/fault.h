@@ -30,7 +30,6 @@ void guard_fault(const struct guard_fault *fault);
 // Stack and times of a buffer, as lines for people.
 struct text;
 void guard_add_history(struct text *text, const struct guarded_copy *buffer);
-void guard_add_frames(struct text *text, const uintptr_t *frames, unsigned count);
 
 // What was reported lately, oldest first; returns the number of bytes. And how many reports there were.
 size_t guard_messages(char *bytes, size_t size);

@@ -45,8 +45,8 @@ extern size_t front_sampled_end HIDDEN; // the same while sampling is on, else 0
 // For libumem's face, to which 0 is no size: size − 1 is below this; SMALL_MOST while the sizes are open, from fronts_serve_short on.
 extern size_t front_short_most HIDDEN;
 
-// The same as front_sizes_end for sized delete; 0 from fronts_keep_derived on.
-extern size_t front_derived_end HIDDEN;
+// The same as front_sizes_end for C++'s sized delete; 0 from fronts_leave_delete on.
+extern size_t front_delete_end HIDDEN;
 
 // An operand of a comparison on x86-64, where loads stay in order: who reads that the sizes are open reads their places.
 #ifdef __x86_64__

@@ -21,7 +21,7 @@ static struct {
 	struct front *first;
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
-	bool serves_short, keeps_derived;
+	bool serves_short, leaves_delete;
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 COLD void fronts_join(struct front *front)
@@ -198,7 +198,7 @@ void fronts_close_words(uint8_t set, uint8_t clear)
 
 // In lines of their own: every operation reads them, and nobody writes to them while the program runs its course.
 __attribute__((aligned(CACHE_LINE))) size_t front_sizes_end;
-size_t front_sampled_end, front_short_most, front_derived_end;
+size_t front_sampled_end, front_short_most, front_delete_end;
 __attribute__((aligned(CACHE_LINE))) int32_t front_places[SMALL_MOST + 1];
 
 // Under the lock; the places, which no class has at 0, once.
@@ -209,7 +209,7 @@ static COLD void open_sizes(bool open)
 	__atomic_store_n(&front_sizes_end, open ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_sampled_end, open ? 0 : SMALL_MOST + (size_t)1, __ATOMIC_RELEASE);
 	__atomic_store_n(&front_short_most, open && fronts.serves_short ? SMALL_MOST : 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&front_derived_end, open && !fronts.keeps_derived ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&front_delete_end, open && !fronts.leaves_delete ? SMALL_MOST + (size_t)1 : 0, __ATOMIC_RELEASE);
 }
 
 void fronts_serve_short(void)
@@ -220,11 +220,11 @@ void fronts_serve_short(void)
 	mutex_unlock(&fronts.lock);
 }
 
-void fronts_keep_derived(void)
+void fronts_leave_delete(void)
 {
 	mutex_lock(&fronts.lock);
-	fronts.keeps_derived = true;
-	__atomic_store_n(&front_derived_end, 0, __ATOMIC_RELEASE); // the others as they are: the heap may not be ready
+	fronts.leaves_delete = true;
+	__atomic_store_n(&front_delete_end, 0, __ATOMIC_RELEASE); // the others as they are: the heap may not be ready
 	mutex_unlock(&fronts.lock);
 }
 

@@ -53,8 +53,8 @@ void fronts_watch_sizes(void);
 // Opens front_short_most whenever the sizes are open.
 void fronts_serve_short(void);
 
-// Closes front_derived_end: what sized delete frees goes to a program's own delete (api/operators.c).
-void fronts_keep_derived(void);
+// Closes front_delete_end for good: what sized delete frees is left to a program's own delete (api/operators.c).
+void fronts_leave_delete(void);
 
 // Tells readers in other processes where the list is.
 void fronts_tell(struct vmag_root *root);

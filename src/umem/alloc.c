@@ -4,7 +4,7 @@
 #include <string.h>
 #include <umem.h>
 
-#include "api/along.h"
+#include "api/needs_malloc.h"
 #include "conf/umem_options.h"
 #include "guard/fault.h"
 #include "guard/log.h"

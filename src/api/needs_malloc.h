@@ -5,6 +5,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-__asm__(".pushsection .along,\"e\",%progbits\n"
+__asm__(".pushsection .needs_malloc,\"e\",%progbits\n"
 	".quad malloc\n"
 	".popsection");
