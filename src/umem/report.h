@@ -20,7 +20,3 @@ struct report_word {
 	char text[64];
 };
 struct report_word report_next_word(const char **rest);
-
-// What names an address: cache, buffer, history, as JSON's fields of an object or as lines.
-struct guarded_copy;
-void report_buffer(struct out *out, const struct guarded_copy *buffer);

@@ -11,10 +11,12 @@
 #include "pages/page_map.h"
 #include "slab/bin.h"
 #include "umem/report.h"
+#include "util/number.h"
 
 static const char state_names[][12] = { "live", "being freed", "freed" };
 
-void report_buffer(struct out *out, const struct guarded_copy *buffer)
+// What names an address: cache, buffer, history, as JSON's fields of an object or as lines.
+static void add_buffer(struct out *out, const struct guarded_copy *buffer)
 {
 	const struct guarded *record = &buffer->record;
 	char lines[8192];
@@ -46,19 +48,10 @@ void report_buffer(struct out *out, const struct guarded_copy *buffer)
 
 static bool read_address(const char *text, uintptr_t *address)
 {
-	*address = 0;
-	if (text[0] == '0' && text[1] == 'x')
-		text += 2;
-	if (*text == '\0')
-		return false;
-	for (; *text != '\0'; text++) {
-		unsigned digit = (unsigned)(*text >= 'a' ? *text - 'a' + 10 : *text - '0');
+	const char *digits = text[0] == '0' && text[1] == 'x' ? text + 2 : text, *end = digits;
 
-		if (digit > 15)
-			return false;
-		*address = *address << 4 | digit;
-	}
-	return true;
+	*address = number_take(&end, 16);
+	return end > digits && *end == '\0';
 }
 
 static void say_is(struct out *out, const char *what)
@@ -116,7 +109,7 @@ int report_whatis(struct out *out, const char *rest)
 		out_add(out, "0x%lx is ", (unsigned long)address);
 	if (debugging() && guard_find(address, &buffer)) {
 		say_is(out, "in a buffer");
-		report_buffer(out, &buffer);
+		add_buffer(out, &buffer);
 	} else if (heap_ready() && page_map_run((void *)address) != NULL)
 		write_heap_object(out, address);
 	else

@@ -1,4 +1,4 @@
-// Numbers in text that the kernel wrote.
+// Numbers in text.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

@@ -154,6 +154,16 @@ static COLD struct vmem_piece import_and_take(struct vmem *arena, size_t size, c
 	return piece;
 }
 
+// The hash table grows while the lock is not held.
+static inline void unlock_after_taking(struct vmem *arena)
+{
+	bool crowded = hash_is_full(arena);
+
+	mutex_unlock(&arena->lock);
+	if (UNLIKELY(crowded))
+		vmem_hash_resize(arena);
+}
+
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags)
 {
@@ -163,10 +173,7 @@ struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const str
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
 	piece = take_as_asked(arena, size, constraint, policy);
-	bool crowded = hash_is_full(arena);
-	mutex_unlock(&arena->lock);
-	if (UNLIKELY(crowded))
-		vmem_hash_resize(arena);
+	unlock_after_taking(arena);
 	return piece.start != 0 ? piece : import_and_take(arena, size, constraint, policy, flags, true);
 }
 
@@ -206,10 +213,7 @@ struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsi
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
 	piece = take_times(arena, size, lg_times);
-	bool crowded = hash_is_full(arena);
-	mutex_unlock(&arena->lock);
-	if (UNLIKELY(crowded))
-		vmem_hash_resize(arena);
+	unlock_after_taking(arena);
 	if (piece.start == 0)
 		piece = import_and_take(arena, size << *lg_times, NULL, arena->policy, 0, false);
 	if (piece.start != 0)
@@ -227,10 +231,7 @@ struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
 	piece = take(arena, size, arena->policy, arena->import == NULL);
-	bool crowded = hash_is_full(arena);
-	mutex_unlock(&arena->lock);
-	if (UNLIKELY(crowded))
-		vmem_hash_resize(arena);
+	unlock_after_taking(arena);
 	if (LIKELY(piece.start != 0))
 		return piece;
 	piece = import_and_take(arena, size, NULL, arena->policy, 0, false);
