@@ -1,4 +1,4 @@
-// Numbers in text.
+// Unsigned numbers in text: as the kernel writes them in its files, and as people write addresses.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
