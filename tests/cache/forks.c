@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/wait.h>
 #include <vmag/cache.h>
 
+#include "../support/child.h"
 #include "unit.h"
 
 enum { FORKS = 150, WORKERS = 2, HELD = 64 };
@@ -50,13 +50,6 @@ static void *work(void *seed) {
     return NULL;
 }
 
-static void wait_for(pid_t child) {
-    int status;
-
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
-}
-
 static void in_child(int depth);
 
 static void fork_again(int depth) {
@@ -64,7 +57,7 @@ static void fork_again(int depth) {
 
     if (grandchild == 0)
         in_child(depth);
-    wait_for(grandchild);
+    expect_child(grandchild);
 }
 
 static void in_child(int depth) {
@@ -97,7 +90,7 @@ int main(void) {
         if (child == 0)
             in_child(i % 3 == 0);
         churn((uint64_t)i, 200);
-        wait_for(child);
+        expect_child(child);
     }
     running = 0;
     for (int i = 0; i < WORKERS; i++)

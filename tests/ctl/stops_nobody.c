@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/wait.h>
 
 #include "../check.h"
+#include "../support/child.h"
 #include "jemalloc/jemalloc.h"
 
 enum { SECONDS = 600, PIECES_BETWEEN = 3, INTERRUPTIONS = 200, PAIRS = 2000 };
@@ -40,7 +40,6 @@ static void *want_everything(void *unused) {
     unsigned arena, pieces = 0;
     size_t size = sizeof arena;
     char name[64];
-    int status;
     pid_t child;
 
     allocate_all_sizes();
@@ -59,7 +58,7 @@ static void *want_everything(void *unused) {
         refresh();
         _exit(0);
     }
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
     return unused;
 }
 

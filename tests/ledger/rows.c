@@ -1,6 +1,7 @@
 // vmag_ledger: its rows sum to what the kernel calls resident, and each moves by what the program does to it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/family.h"
 #include "../support/resident.h"
 #include "jemalloc/jemalloc.h"
@@ -9,7 +10,6 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 enum { MEBIBYTE = 1 << 20, PAGE = 4096, SLACK = 256 * 1024 };
 
@@ -182,7 +182,6 @@ static void check_stacks(void) {
 // In the child all pages are shared with the parent, and still belong somewhere.
 static void check_fork(void) {
     char *block = malloc(16 * MEBIBYTE);
-    int status;
     memset(block, 1, 16 * MEBIBYTE);
     struct vmag_ledger before = take();
     pid_t child = fork();
@@ -193,8 +192,7 @@ static void check_fork(void) {
         CHECK_LT(after.heap_pss, before.heap_pss * 3 / 4);
         _exit(0);
     }
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
     free(block);
 }
 

@@ -2,9 +2,9 @@
 // with it; the parent gets one of its own afterwards.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum { BLOCKS = 2000, SIZE = 4000, MILLISECONDS = 60000 };
@@ -25,15 +25,13 @@ static void leave_garbage(void) {
 
 int main(void) {
     static volatile long in_child;
-    int status;
     pid_t child = vfork();
     if (child == 0) {
         leave_garbage();
         in_child = threads();
         _exit(0);
     }
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
     CHECK_EQ(in_child, 1);
     leave_garbage();
     for (int i = 0; i < MILLISECONDS && threads() < 2; i++)

@@ -2,11 +2,11 @@
 // `dlopened PATH`: threads that exist already and threads that come later use it; closing it must not pull the rug.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/pattern.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sys/wait.h>
 
 enum { THREADS = 8, BLOCKS = 500 };
 
@@ -53,9 +53,7 @@ static void fork_once(void) {
         use_both();
         _exit(0);
     }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
 }
 
 int main(int count, char **arguments) {

@@ -1,6 +1,7 @@
 // fork while other threads are in their very first allocator call, nested: neither parent nor any descendant may hang.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -31,9 +32,7 @@ static void nested(int depth) {
             nested(depth - 1);
             _exit(0);
         }
-        int status;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
     }
     free(large);
     free(small);

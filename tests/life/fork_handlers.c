@@ -1,11 +1,11 @@
 // Fork handlers that allocate, registered before the allocator's own (by the dependency library) and after (here).
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 
 #include "dependency_library.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 static void allocate(void) {
     void *small = malloc(40), *large = malloc(2 << 20);
@@ -37,9 +37,7 @@ int main(void) {
             allocate();
             _exit(0);
         }
-        int status;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
     }
     stopping = 1;
     for (int i = 0; i < 3; i++)

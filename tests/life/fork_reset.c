@@ -2,10 +2,10 @@
 // reset and destroyed, and so it is after the next fork.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 
 #include "jemalloc/jemalloc.h"
 
@@ -52,7 +52,6 @@ static void *use(void *unused) {
 }
 
 static void fork_once(int more) {
-    int status;
     pid_t child = fork();
 
     CHECK_GE(child, 0);
@@ -67,8 +66,7 @@ static void fork_once(int more) {
         CHECK_EQ(act(destroy_name), 0);
         _exit(0);
     }
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
 }
 
 int main(void) {

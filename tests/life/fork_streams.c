@@ -2,9 +2,9 @@
 // locked after that list, so are ours.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 enum { ROUNDS = 3, STEP_MICROSECONDS = 50000, HANG_SECONDS = 60, BLOCKS = 2000 };
 
@@ -37,7 +37,6 @@ static void *flush_all(void *unused) {
 
 // The child opens and closes streams in two threads, and forks again.
 static void *fork_once(void *unused) {
-    int status;
     pid_t child = fork();
     CHECK_GE(child, 0);
     if (child == 0) {
@@ -53,8 +52,7 @@ static void *fork_once(void *unused) {
         use_streams(NULL);
         _exit(0);
     }
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
     return unused;
 }
 

@@ -1,11 +1,11 @@
 // vfork and posix_spawn from threads that allocate: the parent's heap is whole afterwards.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/pattern.h"
 
 #include <pthread.h>
 #include <spawn.h>
-#include <sys/wait.h>
 
 extern char **environ;
 enum { THREADS = 4, ROUNDS = 60 };
@@ -16,17 +16,14 @@ static void *spawn_some(void *unused) {
         void *block = malloc(20000);
         pattern_fill(block, 20000, (uintptr_t)block);
         pid_t child;
-        int status;
         CHECK_EQ(posix_spawnp(&child, "true", NULL, NULL, arguments, environ), 0);
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
         child = vfork();
         if (child == 0) {
             execvp("true", arguments);
             _exit(9);
         }
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
         pattern_verify(block, 20000, (uintptr_t)block);
         free(block);
     }

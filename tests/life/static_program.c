@@ -1,12 +1,12 @@
 // A wholly static program (-static, no loader): threads, fork, large blocks and exit handlers on the library's archive.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/family.h"
 #include "../support/pattern.h"
 #include "../support/sizes.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 static void *work(void *argument) {
     uint64_t random = (uintptr_t)argument + 1;
@@ -36,9 +36,7 @@ int main(void) {
         work(NULL);
         _exit(0);
     }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     return 0;

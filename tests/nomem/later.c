@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "../check.h"
+#include "../support/child.h"
 
 enum { MEBIBYTE = 1 << 20, ROUNDS = 3, THREADS = 4, HELD = 2000 };
 
@@ -74,14 +74,13 @@ static void *work(void *unused) {
 }
 
 static void in_a_child(size_t least) {
-    int status;
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         check_size(1000, least);
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
 }
 
 // A later, larger limit: memory beyond what was covered is covered then.

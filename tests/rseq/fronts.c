@@ -5,6 +5,7 @@
 // after malloc_trim, nothing when nobody did anything for a while, and hundreds of threads that wait hold no more than the
 // processors' fronts do, a quarter of what fronts of threads hold at most.
 // SPDX-License-Identifier: BSD-2-Clause
+#include "../support/child.h"
 #include "../support/pattern.h"
 #include "interruptions.h"
 
@@ -14,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum { SECONDS = 2, THREADS = 6, SLOTS = 512, HOP_EVERY = 500, WAITING = 512, OBJECTS = 200, MOST_SIZE = 3000, MEBIBYTE = 1 << 20 };
@@ -82,7 +82,6 @@ static void *work(void *argument) {
 
 static void fork_one(void) {
     pid_t child = fork();
-    int status;
 
     if (child == 0) {
         uint64_t state = 7;
@@ -93,9 +92,7 @@ static void fork_one(void) {
         malloc_trim(0);
         _exit(0);
     }
-    CHECK(child > 0);
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
 }
 
 static void test_disturbed(void) {

@@ -2,6 +2,7 @@
 // reset and destroyed, and controls turned all the time.  `havoc THREADS SECONDS [SEED]`.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/family.h"
 #include "../support/pattern.h"
 
@@ -9,7 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include <time.h>
 
 enum { SLOTS = 2000, MOST_THREADS = 64, MOST_SIZE = 4 << 20, LIVE_MOST = 200 << 20, OWN = 40, TURN_EVERY = 97 };
@@ -198,7 +198,6 @@ static void *forks(void *unused) {
 
     while (!over) {
         pid_t child = fork();
-        int status;
 
         CHECK_GE(child, 0);
         if (child == 0) {
@@ -207,7 +206,7 @@ static void *forks(void *unused) {
             malloc_trim(0);
             _exit(0);
         }
-        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        expect_child(child);
         next(&random);
     }
     return unused;

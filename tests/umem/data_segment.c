@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <umem.h>
 #include <unistd.h>
 
 #include "../check.h"
+#include "../support/child.h"
 #include "../support/pattern.h"
 
 enum { OBJECTS = 300, THREADS = 3, ROUNDS = 4, MINE = 5000 };
@@ -69,7 +69,6 @@ static void test_neighbours(void) {
 }
 
 static void test_fork(void) {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
@@ -77,7 +76,7 @@ static void test_fork(void) {
         _exit(0);
     }
     churn_together();
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
 }
 
 // Something is in the segment's way: mapped memory serves.

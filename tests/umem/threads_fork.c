@@ -4,10 +4,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/wait.h>
 #include <umem.h>
 
 #include "../check.h"
+#include "../support/child.h"
 
 enum { THREADS = 4, ROUNDS = 3000, SLOTS = 64, FORKS = 20 };
 
@@ -49,14 +49,12 @@ int main(void) {
     cache = umem_cache_create((char *)"shared", 72, 0, NULL, NULL, NULL, NULL, NULL, 0);
     for (uintptr_t i = 0; i < THREADS; i++) CHECK_EQ(pthread_create(&threads[i], NULL, thread, (void *)i), 0);
     for (int i = 0; i < FORKS; i++) {
-        int status;
         pid_t child = fork();
         if (child == 0) {
             work(&seed, 200);
             exit(0);
         }
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
         work(&seed, 50);
     }
     atomic_store(&stop, true);

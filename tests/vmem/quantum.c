@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "../check.h"
+#include "../support/child.h"
 
 #define AT(integer) ((void *)(uintptr_t)(integer))
 enum { PAGE = 4096 };
@@ -148,7 +149,6 @@ static void crowd(void) {
         CHECK_EQ(pthread_create(&threads[i], NULL, take_turns, ids), 0);
     for (int i = 0; i < 3; i++) {
         pid_t pid = fork();
-        int status = 1;
 
         if (pid == 0) {
             void *one = vmag_vmem_alloc(ids, 2, VMAG_VM_NOSLEEP);
@@ -157,7 +157,7 @@ static void crowd(void) {
                 vmag_vmem_free(ids, one, 2);
             _exit(0);
         }
-        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+        expect_child(pid);
     }
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);

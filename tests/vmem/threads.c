@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/wait.h>
 
 #include "../check.h"
+#include "../support/child.h"
 
 #define AT(integer) ((void *)(uintptr_t)(integer))
 enum { THREADS = 4, INTEGERS = 1 << 16, LIVES = 100, STEPS = 40000, FORKS = 25 };
@@ -88,9 +88,7 @@ static void fork_and_use(void) {
         vmag_vmem_each(look_at, &sum);
         _exit(sum > 0 ? 0 : 1);
     }
-    int status = 1;
-    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    CHECK_EQ(status, 0);
+    expect_child(pid);
 }
 
 // A fork in the middle of a walk: both sides walk on.

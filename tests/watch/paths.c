@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <umem.h>
 #include <unistd.h>
 
 #include "../check.h"
+#include "../support/child.h"
 
 #define SITE __attribute__((noinline, noclone)) static
 #define MORE __asm__ volatile("" ::: "memory")
@@ -93,15 +93,13 @@ static void drop_elsewhere(void *object, size_t size) {
 // A child frees all of it, which is nothing to us.
 static void child(void **objects) {
     pid_t pid = fork();
-    int status;
 
     if (pid == 0) {
         for (int i = 0; i < OBJECTS; i++)
             free(objects[i]);
         _exit(0);
     }
-    CHECK_EQ(waitpid(pid, &status, 0), pid);
-    CHECK_EQ(status, 0);
+    expect_child(pid);
 }
 
 static void churn(const struct path *path) {

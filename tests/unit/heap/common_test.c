@@ -4,9 +4,9 @@
 #include <jemalloc/jemalloc.h>
 
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../support/child.h"
 #include "conf/options.h"
 #include "heap/arena.h"
 #include "heap/explicit.h"
@@ -203,7 +203,6 @@ static void look_often(unsigned times, unsigned looks, unsigned tries) {
 
 // Threads that never sleep part as well when they have had to look at locks for long.
 static void part_without_sleep(void) {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
@@ -213,13 +212,12 @@ static void part_without_sleep(void) {
         CHECK(arenas_apart());
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
 }
 
 // Nor need they allocate anything but large objects.
 static void part_by_large_objects(void) {
     static struct mutex mutex;
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
@@ -233,7 +231,7 @@ static void part_by_large_objects(void) {
         CHECK(arenas_apart());
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
 }
 
 // Every object is in its slab again, and nobody is counted that is not there.

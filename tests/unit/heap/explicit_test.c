@@ -8,10 +8,10 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../../support/child.h"
 #include "ctl/stats.h"
 #include "heap/heap.h"
 #include "heap/inspect.h"
@@ -57,14 +57,13 @@ static void check_empty(unsigned id) {
 }
 
 static void in_child(void (*what)(void)) {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
         what();
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
 }
 
 static pthread_barrier_t together;
@@ -480,7 +479,6 @@ static void under_threads(void) {
 // A child may use, reset and destroy what its parent made.
 static void across_fork(void) {
     unsigned id, cache;
-    int status;
 
     CHECK(arenas_make(NULL, &id) == 0 && explicit_cache_create(&cache) == 0);
     fill_arena(id, MALLOCX_TCACHE(cache));
@@ -492,7 +490,7 @@ static void across_fork(void) {
         CHECK(arena_reset(id) == 0 && arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
         _exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_child(child);
     CHECK(arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
 }
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../support/child.h"
 #include "os/memory.h"
 #include "os/module.h"
 #include "os/rules.h"
@@ -371,7 +371,6 @@ int main(void) {
     all(loader);
     if (child == 0)
         return 0;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
+    expect_child(child);
     return 0;
 }

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../support/child.h"
 #include "base/base.h"
 #include "unit.h"
 
@@ -55,15 +55,13 @@ static void first_use_at_once(void) {
 
 static void try_first_use(void) {
     for (int i = 0; i < TRIALS; i++) {
-        int status;
         pid_t child = fork();
 
         if (child == 0) {
             first_use_at_once();
             _exit(0);
         }
-        CHECK(child > 0 && waitpid(child, &status, 0) == child);
-        CHECK_EQ(status, 0);
+        expect_child(child);
     }
 }
 
