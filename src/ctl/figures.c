@@ -79,15 +79,10 @@ static void large_figures(struct arena *arena, const struct own_figures *own, st
 {
 	for (unsigned i = 0; i < LARGE_CLASSES; i++) {
 		struct lextent_figures *lextent = &to->lextents[i];
-		unsigned slot = i - (CLASSES - SLAB_CLASSES);
-		struct large_reading counts = large_count_read(&arena->large[i]);
+		struct large_reading counts = fronts_large(arena, own, i + SLAB_CLASSES);
 
 		if (counts.allocated == 0)
 			continue;
-		if (slot < KEPT_SIZES) {
-			counts.allocated += own->allocated[slot];
-			counts.freed = min_size(counts.freed + own->freed[slot], counts.allocated); // an estimate, where threads are at work
-		}
 		lextent->nmalloc = lextent->nrequests = counts.allocated;
 		lextent->ndalloc = counts.freed;
 		lextent->curlextents = (size_t)(counts.allocated - counts.freed);

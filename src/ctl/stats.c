@@ -48,17 +48,12 @@ static size_t fronts_bytes(void)
 	return bytes;
 }
 
-// `own`: of which the arena was not told.
-static void add_large(const struct large_count *large, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
+static void add_large(const struct arena *arena, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
 {
-	struct large_reading counts = large_count_read(large);
+	struct large_reading counts = fronts_large(arena, own, class);
 
 	if (counts.allocated == 0)
 		return;
-	if (class - CLASSES < KEPT_SIZES) {
-		counts.allocated += own->allocated[class - CLASSES];
-		counts.freed = min_size(counts.freed + own->freed[class - CLASSES], counts.allocated);
-	}
 	to->size = class_size(class);
 	to->live += counts.allocated - counts.freed;
 	to->handed_out += counts.allocated;
@@ -68,11 +63,11 @@ static void add_large(const struct large_count *large, const struct own_figures 
 static void add_alone(const struct arena *arena, const struct own_figures *own, struct stats *stats)
 {
 	for (unsigned class = CLASSES; class < SLAB_CLASSES + LARGE_CLASSES; class++) {
-		struct vmag_box_class objects = { 0 };
+		struct large_reading counts = fronts_large(arena, own, class);
+		size_t live = (size_t)(counts.allocated - counts.freed);
 
-		add_large(&arena->large[class - SLAB_CLASSES], own, class, &objects);
-		stats->alone += objects.live;
-		stats->alone_bytes += objects.live * class_size(class);
+		stats->alone += live;
+		stats->alone_bytes += live * class_size(class);
 	}
 }
 
@@ -149,7 +144,7 @@ static void add_classes(struct vmag_box_class *classes)
 		}
 		fronts_own_runs(arena, &own);
 		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
-			add_large(&arena->large[large], &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
+			add_large(arena, &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
 		for (unsigned class = 1; arena != NULL && class < CLASSES; class++)
 			rounds[class] += arena->depots[class].rounds;
 	}

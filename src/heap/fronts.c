@@ -174,6 +174,18 @@ void fronts_own_runs(const struct arena *arena, struct own_figures *figures)
 	mutex_unlock(&fronts.lock);
 }
 
+struct large_reading fronts_large(const struct arena *arena, const struct own_figures *figures, unsigned class)
+{
+	struct large_reading counts = large_count_read(&arena->large[class - SLAB_CLASSES]);
+	unsigned slot = class - CLASSES;
+
+	if (counts.allocated > 0 && slot < KEPT_SIZES) {
+		counts.allocated += figures->allocated[slot];
+		counts.freed = min_size(counts.freed + figures->freed[slot], counts.allocated);
+	}
+	return counts;
+}
+
 // False: the door is as wanted, and so are the words, which may be closed in a way of their own (heap/counted.h).
 static bool change_door(struct front *front, uint8_t set, uint8_t clear)
 {

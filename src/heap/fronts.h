@@ -42,6 +42,9 @@ struct own_figures {
 };
 void fronts_own_runs(const struct arena *arena, struct own_figures *figures);
 
+// Of large objects of a class, theirs included.
+struct large_reading fronts_large(const struct arena *arena, const struct own_figures *figures, unsigned class);
+
 // Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);
