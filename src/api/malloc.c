@@ -38,16 +38,32 @@ static __attribute__((noinline)) void *malloc_slow(size_t size)
 	return object != NULL ? object : heap_malloc(size);
 }
 
-// Reached by a jump: the return address is that of the program's call.
-static __attribute__((noinline)) void free_slow(void *object)
+// These are reached by jumps: the return address is that of the program's call. Each saves no more registers than it needs.
+static __attribute__((noinline)) void free_rest(void *object)
 {
 	const void *outer;
 
-	if (object == NULL || medium_keep(object, __builtin_return_address(0)) || front_free_outbound(object) || exchanged_free(object) || traced_free(object))
+	if (exchanged_free(object) || traced_free(object))
 		return;
 	outer = front_free_begins(__builtin_return_address(0));
 	heap_free(object, "free");
 	front_free_ends(outer);
+}
+
+static __attribute__((noinline)) void free_at_hand(void *object)
+{
+	if (!medium_keep(object, __builtin_return_address(0)))
+		free_rest(object);
+}
+
+static __attribute__((noinline)) void free_slow(void *object)
+{
+	if (object == NULL)
+		return;
+	if (medium_may_keep(object))
+		free_at_hand(object);
+	else if (!front_free_outbound(object))
+		free_rest(object);
 }
 
 static __attribute__((noinline)) void free_sized_slow(void *object, size_t size)

@@ -158,7 +158,7 @@ static __attribute__((noinline)) bool keep_counted(struct front *front, void *ob
 	return true;
 }
 
-bool medium_keep_own(void *object, const void *caller)
+bool medium_keep(void *object, const void *caller)
 {
 	struct front *front = words.front;
 

@@ -10,13 +10,11 @@
 // An object of more bytes than MAGAZINE_MOST from a run that is kept at hand; NULL: there is none, or the slow path is to do it.
 void *medium_at_hand(size_t size);
 
-// The other way round: a large object of this thread's arena. False: it is another one, or the slow path is to do it.
-bool medium_keep_own(void *object, const void *caller);
-static inline __attribute__((always_inline)) bool medium_keep(void *object, const void *caller)
+// The other way round: of a large object of this thread's arena, by the page map. False: the slow path is to do it.
+bool medium_keep(void *object, const void *caller);
+static inline __attribute__((always_inline)) bool medium_may_keep(void *object)
 {
-	if (LIKELY(page_map_word(object) != words.word) || UNLIKELY(words.front == NULL))
-		return false;
-	return medium_keep_own(object, caller);
+	return UNLIKELY(page_map_word(object) == words.word) && LIKELY(words.front != NULL);
 }
 
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
