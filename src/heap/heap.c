@@ -420,13 +420,21 @@ static __attribute__((noinline)) void *aligned_missed(size_t align, size_t size)
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : heap_plain_aligned(align, size);
 }
 
-enum { ALIGN_SERVED = 4096 }; // a page at least, at which slabs begin
+enum { ALIGN_SERVED = 4096 }; // a page at least, at which slabs and page runs begin: it is a matter of the size
+
+static __attribute__((noinline)) void *served_missed(size_t align, size_t size)
+{
+	return debugging() ? debug_alloc(GUARD_MALLOC, size, align) : plain_malloc_missed(aligned_request(align, size));
+}
 
 void *heap_aligned(size_t align, size_t size)
 {
-	void *object = align - 1 < ALIGN_SERVED && size < PTRDIFF_MAX ? cpu_fast_pop(aligned_request(align, size)) : NULL;
+	void *object;
 
-	return UNLIKELY(object == NULL) ? aligned_missed(align, size) : object;
+	if (UNLIKELY(align - 1 >= ALIGN_SERVED || size >= PTRDIFF_MAX))
+		return aligned_missed(align, size);
+	object = cpu_fast_pop(aligned_request(align, size));
+	return UNLIKELY(object == NULL) ? served_missed(align, size) : object;
 }
 
 // All locks, in the order of their ranks.
