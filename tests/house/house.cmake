@@ -20,4 +20,6 @@ if(NOT VMAG_DEBUG AND NOT VMAG_UBSAN AND CMAKE_BUILD_TYPE STREQUAL "Release")
   target_link_options(house_fast_path PRIVATE -Wl,--no-as-needed)
   vmag_test(house.fast_path slow 120 ${PYTHON} ${HOUSE}/fast_path.py $<TARGET_FILE:house_fast_path> $<TARGET_FILE:vmag>
             ${HOUSE}/fast_path.golden)
+  vmag_test_program(house_misses house/misses.c LIBRARIES vmag)
+  vmag_test(house.misses slow 60 ${PYTHON} ${HOUSE}/misses.py $<TARGET_FILE:house_misses>)
 endif()
