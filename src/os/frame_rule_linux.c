@@ -312,26 +312,49 @@ static inline bool step(struct program *program)
 	return true;
 }
 
-// Advances and small offsets of the CFA, of which long programs consist, as far as they are in the window: what `step` does with each. False: as there.
+// What long programs consist of, as far as it is in the window: advances, small offsets of the CFA, and what is kept before a function's end and holds again
+// behind it, of which only that offset can have changed. The same as `step` does with each. False: as there.
 static inline bool pass_simple(struct program *program, uintptr_t end)
 {
 	struct table_reader *reader = program->reader;
 	uintptr_t place = program->place, address = program->address, unit = program->common->code_unit;
-	int64_t cfa_offset = program->state.cfa_offset;
+	int64_t cfa_offset = program->state.cfa_offset, kept_offset = 0;
 	const unsigned char *at, *last;
+	bool is_kept = false;
 
 	if (!table_has_byte(reader))
 		return true;
 	at = &reader->window[reader->at - reader->from];
 	last = at + min_size(reader->held - (reader->at - reader->from), end - reader->at) - 1;
-	while (at < last && place <= address)
-		if (*at >> 6 == ADVANCE)
-			place += (*at++ & 0x3f) * unit;
-		else if (*at == CFA_OFFSET && at[1] < 0x80) {
+	while (at < last) {
+		uint8_t byte = *at;
+
+		if (byte == CFA_OFFSET && at[1] < 0x80) {
 			cfa_offset = at[1];
 			at += 2;
+		} else if (byte >> 6 == ADVANCE) {
+			at++;
+			if ((place += (byte & 0x3f) * unit) > address)
+				break;
+		} else if (byte == ADVANCE_1) {
+			at += 2;
+			if ((place += at[-1] * unit) > address)
+				break;
+		} else if (byte == REMEMBER && !is_kept) {
+			kept_offset = cfa_offset;
+			is_kept = true;
+			at++;
+		} else if (byte == RESTORE_STATE && is_kept) {
+			cfa_offset = kept_offset;
+			is_kept = false;
+			at++;
 		} else
 			break;
+	}
+	if (is_kept) {
+		program->state.cfa_offset = kept_offset;
+		keep(program);
+	}
 	program->place = place;
 	program->state.cfa_offset = cfa_offset;
 	reader->at = reader->from + (uintptr_t)(at - reader->window);

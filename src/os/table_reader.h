@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "os/module.h"
 #include "util/bits.h"
@@ -26,9 +27,8 @@ struct table_reader {
 // read in place then, after the kernel was asked for each page. Else the kernel copies.
 void table_begin(struct table_reader *reader, const struct os_module *module, bool stays);
 
-// `bytes` is 1 to 8.
-uint64_t table_take(struct table_reader *reader, size_t bytes);
-int64_t table_take_signed(struct table_reader *reader, size_t bytes);
+// Where eight bytes are not in the window.
+uint64_t table_take_slowly(struct table_reader *reader, size_t bytes);
 uint64_t table_take_long_uleb(struct table_reader *reader);
 int64_t table_take_sleb(struct table_reader *reader);
 
@@ -42,6 +42,26 @@ static inline void table_fail(struct table_reader *reader)
 static inline bool table_has_byte(const struct table_reader *reader)
 {
 	return LIKELY(reader->at - reader->from < reader->held);
+}
+
+// `bytes` is 1 to 8.
+static inline uint64_t table_take(struct table_reader *reader, size_t bytes)
+{
+	size_t at = reader->at - reader->from;
+	uint64_t value;
+
+	if (UNLIKELY(at >= reader->held || reader->held - at < sizeof value))
+		return table_take_slowly(reader, bytes);
+	memcpy(&value, &reader->window[at], sizeof value);
+	reader->at += bytes;
+	return value & ~0ull >> (64 - 8 * bytes);
+}
+
+static inline int64_t table_take_signed(struct table_reader *reader, size_t bytes)
+{
+	unsigned shift = (unsigned)(64 - 8 * bytes);
+
+	return (int64_t)(table_take(reader, bytes) << shift) >> shift;
 }
 
 static inline uint64_t table_take_byte(struct table_reader *reader)

@@ -59,30 +59,17 @@ static uint64_t take_byte(struct table_reader *reader)
 	return reader->failed ? 0 : reader->window[reader->at++ - reader->from];
 }
 
-uint64_t table_take(struct table_reader *reader, size_t bytes)
+uint64_t table_take_slowly(struct table_reader *reader, size_t bytes)
 {
 	uint64_t value = 0;
-	size_t at;
 
 	if (!table_has_byte(reader) && (reader->failed || !move_window(reader)))
 		table_fail(reader);
-	// Eight bytes from there on are in the window, too, but for its last ones.
-	at = reader->at - reader->from;
-	if (LIKELY(at < reader->held && reader->held - at >= sizeof value)) {
-		memcpy(&value, &reader->window[at], sizeof value);
-		reader->at += bytes;
-		return value & ~0ull >> (64 - 8 * bytes);
-	}
+	if (reader->held - (reader->at - reader->from) >= sizeof value && table_has_byte(reader))
+		return table_take(reader, bytes);
 	for (size_t i = 0; i < bytes; i++)
 		value |= take_byte(reader) << 8 * i;
 	return reader->failed ? 0 : value;
-}
-
-int64_t table_take_signed(struct table_reader *reader, size_t bytes)
-{
-	unsigned shift = (unsigned)(64 - 8 * bytes);
-
-	return (int64_t)(table_take(reader, bytes) << shift) >> shift;
 }
 
 // The number's bits, and of its last byte the sign's.

@@ -65,6 +65,43 @@ static void modules_are_found(void) {
     free(heap);
 }
 
+// A function that nobody calls: of its tables, what is kept and holds again, one in another, with a register between, and not to the end.
+#if defined(__x86_64__)
+#define FRAME_POINTER "6"
+#else
+#define FRAME_POINTER "29"
+#endif
+__asm__(".text\n"
+        "kept_and_restored:\n"
+        ".cfi_startproc\n"
+        ".skip 200\n .cfi_def_cfa_offset 48\n"
+        ".skip 200\n .cfi_remember_state\n .cfi_def_cfa_offset 32\n"
+        ".skip 200\n .cfi_remember_state\n .cfi_def_cfa_offset 16\n"
+        ".skip 400\n .cfi_restore_state\n"
+        ".skip 200\n .cfi_restore_state\n"
+        ".skip 200\n .cfi_remember_state\n .cfi_def_cfa_offset 16\n .cfi_offset " FRAME_POINTER ", -16\n"
+        ".skip 200\n .cfi_restore_state\n"
+        ".skip 200\n .cfi_remember_state\n .cfi_def_cfa_offset 1024\n"
+        ".skip 200\n .cfi_endproc\n");
+extern const char kept_and_restored[];
+
+static void what_is_kept_holds_again(void) {
+    static const struct {
+        unsigned at, cfa;
+        bool frame_is_saved;
+    } known[] = { { 204, 48, false }, { 404, 32, false }, { 604, 16, false }, { 996, 16, false }, { 1004, 32, false }, { 1204, 48, false },
+                  { 1404, 16, true }, { 1604, 48, false }, { 1804, 1024, false }, { 1996, 1024, false } };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (unsigned is_on_stack = 0; is_on_stack < 2; is_on_stack++) {
+            struct os_frame_rule rule = os_frame_rule_find((uintptr_t)kept_and_restored + known[i].at, is_on_stack);
+
+            CHECK_EQ(rule.kind, FRAME_CALLED);
+            CHECK_EQ((unsigned)rule.cfa, known[i].cfa);
+            CHECK_EQ(rule.frame_is_saved, known[i].frame_is_saved);
+        }
+}
+
 // At a function's first instruction the return address is the word at the stack pointer, or in its register.
 static void first_instructions_are_known(void) {
     struct os_frame_rule rule = os_frame_rule_find((uintptr_t)address_in, true);
@@ -341,6 +378,7 @@ static void rules_are_of_a_generation(void) {
 static void all(void *loader) {
     last_words_are_known();
     modules_are_found();
+    what_is_kept_holds_again();
     first_instructions_are_known();
     if (OS_HAS_RULES)
         rules_are_of_a_generation();
