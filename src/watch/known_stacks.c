@@ -7,11 +7,19 @@
 #include "os/module.h"
 #include "util/bits.h"
 
+enum { WORDS_AT_ONCE = 4 };
+_Static_assert(KNOWN_WORDS % WORDS_AT_ONCE == 0, "there is room for the last one again");
+
 static inline struct known_stack **by_caller(struct known_stacks *own, uintptr_t frame)
 {
 	uintptr_t code = ((const uintptr_t *)frame)[1];
 
 	return &own->by_caller[(frame ^ code << 8) * 0x9e3779b97f4a7c15u >> (64 - LG_CALLERS)];
+}
+
+__attribute__((no_sanitize("address"))) static inline bool differs(const struct known_stack *known, const uintptr_t *words, uint32_t i)
+{
+	return words[known->at[i]] != known->value[i];
 }
 
 // NULL: it is not that one. Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
@@ -25,8 +33,8 @@ __attribute__((no_sanitize("address"))) static inline struct stack *stack_if_it_
 		return NULL;
 	if (known->generation != 0 && known->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
 		return NULL;
-	for (uint32_t i = 0; i < count; i++)
-		if (words[known->at[i]] != known->value[i])
+	for (uint32_t i = 0; i < count; i += WORDS_AT_ONCE)
+		if (differs(known, words, i) || differs(known, words, i + 1) || differs(known, words, i + 2) || differs(known, words, i + 3))
 			return NULL;
 	atomic_signal_fence(memory_order_seq_cst);
 	return LIKELY(known->stack == stack) ? stack : NULL; // a handler may have put another one here meanwhile
@@ -48,6 +56,10 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 			return;
 		known->at[i] = (uint16_t)(above / sizeof above);
 		known->value[i] = word[i].value;
+	}
+	for (; count % WORDS_AT_ONCE != 0; count++) { // the last one again
+		known->at[count] = known->at[count - 1];
+		known->value[count] = known->value[count - 1];
 	}
 	known->generation = walk->generation;
 	atomic_signal_fence(memory_order_seq_cst);
