@@ -39,13 +39,13 @@ static __attribute__((noinline)) COLD void *program_has(const char *name, const 
 #define IS_OURS(name) (PROGRAM_HAS(name, NULL) == NULL)
 
 // Whether any form that goes through others is ours: not where the program, or a library that comes before us, has all of them.
-static COLD bool some_are_ours(void)
+static __attribute__((noinline)) COLD bool some_are_ours(void)
 {
 	return IS_OURS(_ZdlPvm) || IS_OURS(_ZdaPvm) || IS_OURS(_Znam) || IS_OURS(_ZdaPv) ||
 	       IS_OURS(_ZnwmRKSt9nothrow_t) || IS_OURS(_ZnamRKSt9nothrow_t) || IS_OURS(_ZdlPvRKSt9nothrow_t) || IS_OURS(_ZdaPvRKSt9nothrow_t);
 }
 
-static COLD bool some_aligned_are_ours(void)
+static __attribute__((noinline)) COLD bool some_aligned_are_ours(void)
 {
 	return IS_OURS(_ZdlPvmSt11align_val_t) || IS_OURS(_ZdaPvmSt11align_val_t) || IS_OURS(_ZnamSt11align_val_t) || IS_OURS(_ZdaPvSt11align_val_t) ||
 	       IS_OURS(_ZnwmSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZnamSt11align_val_tRKSt9nothrow_t) ||

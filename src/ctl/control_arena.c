@@ -15,7 +15,7 @@ enum { ARENA_NAME_BYTES = 32 };
 
 // Kept and told, for jemalloc's arenas have them.
 static _Atomic size_t oversize[ARENAS_MOST], grow_limit[ARENAS_MOST];
-static const char *const dss_words[] = { "disabled", "primary", "secondary" };
+static const char dss_words[][sizeof "secondary"] = { "disabled", "primary", "secondary" };
 static _Atomic unsigned char dss[ARENAS_MOST], dss_of_all; // numbers of words
 
 unsigned control_arenas(void)

@@ -68,7 +68,7 @@ static void take_umem_options(void)
 	}
 	options.magazine_bytes = (unsigned)min_size(options.magazine_bytes, umem_options.thread_cache >> LG_BOUND_PARTS);
 	if (umem_options.sbrk && options.heap_source[0] == '\0')
-		strcpy(options.heap_source, "sbrk");
+		memcpy(options.heap_source, "sbrk", sizeof "sbrk");
 }
 
 // Under the lock of the first use.

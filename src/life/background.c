@@ -185,7 +185,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (in_c_library(caller) || getpid() != process)
+	if (in_c_library(caller) || os_process_number() != process)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -211,13 +211,13 @@ void background_allow(void)
 {
 	look_at_objects();
 	front_is_of_c_library = in_c_library;
-	process = getpid();
+	process = os_process_number();
 	reclaim_start_thread = start;
 }
 
 void background_fork_child(void)
 {
-	process = getpid();
+	process = os_process_number();
 	look.ends = 0;
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }

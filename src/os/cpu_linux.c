@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/thread.h"
 #include "util/number.h"
 
 enum { PATH_BYTES = 512 };
@@ -19,7 +20,7 @@ unsigned os_cpus_affine(void)
 {
 	// Larger than cpu_set_t: the kernel refuses a mask shorter than its own.
 	unsigned long mask[8192 / (8 * sizeof(unsigned long))];
-	long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
+	long bytes = syscall(SYS_sched_getaffinity, os_process_number(), sizeof mask, mask);
 	unsigned count = 0;
 
 	// Bit by bit: a call of the compiler's library would make more of its pages resident than the loop is long.
@@ -92,13 +93,15 @@ unsigned os_cpus_quota(void)
 {
 	char text[PATH_BYTES];
 	ssize_t length = os_file_read("/proc/self/cgroup", text, sizeof text);
-	char *group = length > 0 ? strstr(text, "0::/") : NULL;
+	char *group = length > 0 ? strstr(text, "0::/") : NULL, *end;
 	unsigned v2;
 
 	if (group == NULL)
 		return quota_v1();
 	group += 3;
-	group[strcspn(group, "\n")] = '\0';
+	for (end = group; *end != '\n' && *end != '\0'; end++) // strcspn would make more of the C library resident
+		continue;
+	*end = '\0';
 	if (strcmp(group, "/") == 0)
 		group = "";
 	v2 = quota_v2(group);

@@ -15,6 +15,9 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 // unnoticed, so nothing that must not outlive the thread may be left to it.
 bool os_thread_exit_value(enum os_thread_end who, void *value);
 
+// The process's number. By the C library's `syscall`, which lies beside its mmap: for getpid the kernel would map another window of its file.
+int os_process_number(void);
+
 // The process in which the heap began, or its child by fork: as of now. Whether this is still that one: not in a child that shares its memory (vfork)
 // or was made without fork's handlers.
 void os_process_begins(void);

@@ -30,16 +30,21 @@ bool os_thread_exit_value(enum os_thread_end who, void *value)
 	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
 }
 
-static pid_t process;
+static int process;
+
+int os_process_number(void)
+{
+	return (int)syscall(SYS_getpid);
+}
 
 void os_process_begins(void)
 {
-	process = getpid();
+	process = os_process_number();
 }
 
 bool os_process_is_own(void)
 {
-	return getpid() == process;
+	return os_process_number() == process;
 }
 
 // As the C library has it, which tells it in the thread's clock: whose thread-local memory this is. A thread that was made by the system's call alone may

@@ -17,21 +17,40 @@
 #include "util/bits.h"
 #include "watch/request.h"
 
+enum report { UMASTAT, UMEM_CACHE, VMEM, WHATIS, FINDLEAKS, UMAUSERS, UMEM_VERIFY, UMEM_LOG, UMEM_STATUS };
+
+// Without pointers, each of which the loader would complete in every process (docs/decisions/0027).
 static const struct request {
 	char name[16];
-	int (*write)(struct out *out, const char *rest);
+	enum report report;
 	bool needs_debugging;
 } requests[] = {
-	{ "umastat", report_umastat, false },
-	{ "umem_cache", report_caches, false },
-	{ "vmem", report_vmem, false },
-	{ "whatis", report_whatis, false },
-	{ "findleaks", report_findleaks, true },
-	{ "umausers", report_umausers, true },
-	{ "umem_verify", report_verify, true },
-	{ "umem_log", report_log, false },
-	{ "umem_status", report_status, false },
+	{ "umastat", UMASTAT, false },
+	{ "umem_cache", UMEM_CACHE, false },
+	{ "vmem", VMEM, false },
+	{ "whatis", WHATIS, false },
+	{ "findleaks", FINDLEAKS, true },
+	{ "umausers", UMAUSERS, true },
+	{ "umem_verify", UMEM_VERIFY, true },
+	{ "umem_log", UMEM_LOG, false },
+	{ "umem_status", UMEM_STATUS, false },
 };
+
+static int write_body(struct out *out, enum report report, const char *rest)
+{
+	switch (report) {
+	case UMASTAT: return report_umastat(out, rest);
+	case UMEM_CACHE: return report_caches(out, rest);
+	case VMEM: return report_vmem(out, rest);
+	case WHATIS: return report_whatis(out, rest);
+	case FINDLEAKS: return report_findleaks(out, rest);
+	case UMAUSERS: return report_umausers(out, rest);
+	case UMEM_VERIFY: return report_verify(out, rest);
+	case UMEM_LOG: return report_log(out, rest);
+	case UMEM_STATUS: return report_status(out, rest);
+	}
+	return EINVAL;
+}
 
 struct report_word report_next_word(const char **rest)
 {
@@ -64,7 +83,7 @@ static int write_report(struct out *out, const struct request *request, const ch
 		out_string(out, "report", request->name);
 		out_number(out, "pid", (uint64_t)getpid());
 	}
-	error = request->write(out, rest);
+	error = write_body(out, request->report, rest);
 	out_close(out, '}');
 	if (out->json)
 		out_add(out, "\n");

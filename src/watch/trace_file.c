@@ -383,7 +383,7 @@ bool trace_file_begin(const struct trace_wish *wish)
 
 	if (strlen(wish->prefix) >= sizeof out.prefix)
 		return false;
-	strcpy(out.prefix, wish->prefix);
+	memcpy(out.prefix, wish->prefix, strlen(wish->prefix) + 1);
 	out.places = (uint32_t)(places >= UINT32_MAX ? UINT32_MAX - 1 : places < 2 ? 2 : places);
 	out.fact_places = 0;
 	out.stacks = wish->stacks;
