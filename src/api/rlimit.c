@@ -7,11 +7,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <unistd.h>
 
+#include "os/system_call.h"
+#include "os/thread.h"
 #include "pages/page_map.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "util/bits.h"
 
 // Not declared without the system's extensions, with which these have other types.
 EXPORT int prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
@@ -20,9 +20,9 @@ EXPORT int setrlimit64(int resource, const struct rlimit *limit);
 
 static int set(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)
 {
-	int result = (int)syscall(SYS_prlimit64, process, resource, limit, old);
+	int result = (int)os_system_call(SYS_prlimit64, process, resource, limit, old);
 
-	if (result == 0 && limit != NULL && resource == RLIMIT_AS && (process == 0 || process == getpid()))
+	if (result == 0 && limit != NULL && resource == RLIMIT_AS && (process == 0 || process == os_process_number()))
 		page_map_heed_limit();
 	return result;
 }

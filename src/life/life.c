@@ -26,6 +26,7 @@
 #include "os/mutex.h"
 #include "os/pages.h"
 #include "os/streams.h"
+#include "os/thread.h"
 #include "util/format.h"
 #include "watch/black_box.h"
 #include "watch/profile.h"
@@ -97,7 +98,7 @@ static void report(const char *event, bool with_stats)
 
 	if (path == NULL)
 		return;
-	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, (int)getpid());
+	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, os_process_number());
 	if (with_stats) {
 		struct stats stats = stats_snapshot();
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/system_call.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -26,23 +27,23 @@ enum { POLICY_PREFERRED = 1, POLICY_BIND = 2 }; // of linux/mempolicy.h
 
 int os_backing_open(const char *path)
 {
-	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return (int)os_system_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
 int os_backing_create(const char *path)
 {
-	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	os_system_call(SYS_unlinkat, AT_FDCWD, path, 0);
+	return (int)os_system_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 int os_backing_open_memory(const char *name)
 {
-	return (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC);
+	return (int)os_system_call(SYS_memfd_create, name, MFD_CLOEXEC);
 }
 
 int os_backing_duplicate(int file)
 {
-	return fcntl(file, F_DUPFD_CLOEXEC, 0);
+	return (int)os_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, 0);
 }
 
 bool os_backing_identify(int file, struct os_backing_identity *identity)
@@ -50,7 +51,7 @@ bool os_backing_identify(int file, struct os_backing_identity *identity)
 	struct stat status;
 
 	*identity = (struct os_backing_identity){ 0 };
-	if (fstat(file, &status) != 0)
+	if (os_system_call(SYS_fstat, file, &status) != 0)
 		return false;
 	*identity = (struct os_backing_identity){ status.st_dev, status.st_ino };
 	errno = ENODEV;
@@ -69,7 +70,7 @@ uint64_t os_backing_size(int file)
 {
 	struct stat status;
 
-	return fstat(file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
+	return os_system_call(SYS_fstat, file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
 static bool extend(int file, uint64_t offset, uint64_t size)
@@ -145,5 +146,5 @@ bool os_backing_bind(void *address, size_t size, unsigned node, bool strict)
 		return false;
 	}
 	nodes[node / BITS] |= 1ul << node % BITS;
-	return syscall(SYS_mbind, address, size, strict ? POLICY_BIND : POLICY_PREFERRED, nodes, (unsigned long)NODES_MOST + 1, 0) == 0;
+	return os_system_call(SYS_mbind, address, size, strict ? POLICY_BIND : POLICY_PREFERRED, nodes, (unsigned long)NODES_MOST + 1, 0) == 0;
 }

@@ -7,16 +7,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/system_call.h"
+
 enum { PRIVATE_EXPEDITED = 1 << 3, REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
 
 // A process that has not registered is told EPERM.
 bool os_fence(void)
 {
 	int saved = errno;
-	bool done = syscall(SYS_membarrier, PRIVATE_EXPEDITED, 0, 0) == 0;
+	bool done = os_system_call(SYS_membarrier, PRIVATE_EXPEDITED, 0, 0) == 0;
 
-	if (!done && errno == EPERM && syscall(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
-		done = syscall(SYS_membarrier, PRIVATE_EXPEDITED, 0, 0) == 0;
+	if (!done && errno == EPERM && os_system_call(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
+		done = os_system_call(SYS_membarrier, PRIVATE_EXPEDITED, 0, 0) == 0;
 	errno = saved;
 	return done;
 }

@@ -10,21 +10,23 @@
 #include <time.h>
 #include <unistd.h>
 
-// By system calls, not the C library's functions: those may be interposed by something that allocates, and are points where
-// a thread can be cancelled, in the middle of malloc.
+#include "os/system_call.h"
+
+// By system calls (os/system_call.h), not the C library's functions: those are also points where a thread can be cancelled, in the middle of
+// malloc.
 static int file_open(const char *path, int flags)
 {
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+	return (int)os_system_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 }
 
 ssize_t os_file_read_some(int fd, char *bytes, size_t size)
 {
-	return syscall(SYS_read, fd, bytes, size);
+	return os_system_call(SYS_read, fd, bytes, size);
 }
 
 void os_file_close(int fd)
 {
-	syscall(SYS_close, fd);
+	os_system_call(SYS_close, fd);
 }
 
 ssize_t os_file_read(const char *path, char *text, size_t size)
@@ -46,7 +48,7 @@ ssize_t os_file_read(const char *path, char *text, size_t size)
 ssize_t os_link_read(const char *path, char *text, size_t size)
 {
 	int saved = errno;
-	ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, path, text, size - 1);
+	ssize_t length = os_system_call(SYS_readlinkat, AT_FDCWD, path, text, size - 1);
 
 	errno = saved;
 	if (length >= 0)
@@ -61,7 +63,7 @@ int os_file_open(const char *path)
 
 ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset)
 {
-	return syscall(SYS_pread64, file, bytes, size, offset);
+	return os_system_call(SYS_pread64, file, bytes, size, offset);
 }
 
 int os_file_create(const char *path)
@@ -88,9 +90,9 @@ struct os_file_signals os_file_signals_hold(void)
 	uint64_t held = set_of(SIGXFSZ) | set_of(SIGPIPE);
 	int saved = errno;
 
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &held, &before.blocked, SIGNAL_SET_BYTES);
+	os_system_call(SYS_rt_sigprocmask, SIG_BLOCK, &held, &before.blocked, SIGNAL_SET_BYTES);
 	if (before.blocked & held)
-		syscall(SYS_rt_sigpending, &before.pending, SIGNAL_SET_BYTES);
+		os_system_call(SYS_rt_sigpending, &before.pending, SIGNAL_SET_BYTES);
 	errno = saved;
 	return before;
 }
@@ -104,9 +106,9 @@ void os_file_signals_release(struct os_file_signals before, bool failed)
 
 	sent &= ~before.pending;
 	if (sent != 0)
-		syscall(SYS_rt_sigtimedwait, &sent, NULL, &at_once, SIGNAL_SET_BYTES);
+		os_system_call(SYS_rt_sigtimedwait, &sent, NULL, &at_once, SIGNAL_SET_BYTES);
 	if (held != 0)
-		syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &held, NULL, SIGNAL_SET_BYTES);
+		os_system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &held, NULL, SIGNAL_SET_BYTES);
 	errno = saved;
 }
 
@@ -114,7 +116,7 @@ void os_file_signals_release(struct os_file_signals before, bool failed)
 static bool write_pieces(int fd, const char *bytes, size_t length, int64_t offset)
 {
 	while (length > 0) {
-		ssize_t written = offset < 0 ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, offset);
+		ssize_t written = offset < 0 ? os_system_call(SYS_write, fd, bytes, length) : os_system_call(SYS_pwrite64, fd, bytes, length, offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -158,7 +160,7 @@ void os_file_append(const char *path, const char *text, size_t length)
 
 void os_file_remove(const char *path)
 {
-	syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	os_system_call(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 void os_stderr_write(const char *text, size_t length)

@@ -8,11 +8,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/thread.h"
+
 bool os_memory_peek(void *to, const void *from, size_t size)
 {
 	struct iovec local = { to, size }, remote = { (void *)(size_t)from, size };
 	int saved = errno;
-	ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	ssize_t copied = process_vm_readv(os_process_number(), &local, 1, &remote, 1, 0);
 
 	errno = saved;
 	return copied >= 0 && (size_t)copied == size;

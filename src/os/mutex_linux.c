@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "os/mutex_figures.h"
+#include "os/system_call.h"
 #include "util/assert.h"
 
 enum { SPINS = 64 };
@@ -25,7 +26,7 @@ static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
 {
 	int saved = errno;
 
-	syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+	os_system_call(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 	errno = saved;
 }
 

@@ -15,6 +15,7 @@
 
 #include "os/file.h"
 #include "os/map_count.h"
+#include "os/system_call.h"
 #include "util/assert.h"
 #include "util/bits.h"
 #include "util/number.h"
@@ -255,7 +256,7 @@ static bool moves_leave_pages(void)
 		if (probe == NULL)
 			return false;
 		*probe = 1;
-		answer = move_piece(probe, probe + page, page) && syscall(SYS_write, -1, probe, 1) < 0 && errno == EBADF ? 1 : 2;
+		answer = move_piece(probe, probe + page, page) && os_system_call(SYS_write, -1, probe, 1) < 0 && errno == EBADF ? 1 : 2;
 		munmap(probe, 2 * page);
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
 		errno = saved;
@@ -286,7 +287,7 @@ size_t os_memory_bytes(void)
 {
 	struct sysinfo info;
 
-	return syscall(SYS_sysinfo, &info) == 0 ? (size_t)info.totalram * info.mem_unit : 0;
+	return os_system_call(SYS_sysinfo, &info) == 0 ? (size_t)info.totalram * info.mem_unit : 0;
 }
 
 size_t os_address_space_limit(void)

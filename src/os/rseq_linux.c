@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/system_call.h"
 
 enum { AREA_BYTES = 20 }; // at least, of the kernel's first interface
 
@@ -41,7 +42,7 @@ static bool number_is_true(void)
 	for (int look = 0; look < LOOKS; look++) {
 		unsigned cpu = UINT32_MAX;
 
-		if (syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 && cpu == (unsigned)rseq_number())
+		if (os_system_call(SYS_getcpu, &cpu, NULL, NULL) == 0 && cpu == (unsigned)rseq_number())
 			return true;
 	}
 	return false;
@@ -59,7 +60,7 @@ static bool kernel_reads_descriptors(void)
 	nothing[1] = (void **)(uintptr_t)&empty[1];
 	rseq_exchange(rseq_number(), &nothing[1], nothing[1], &old);
 	for (int look = 0; look < LOOKS; look++) {
-		syscall(SYS_nanosleep, &moment, NULL);
+		os_system_call(SYS_nanosleep, &moment, NULL);
 		if (*(volatile uint64_t *)rseq_field(os_rseq_area + RSEQ_CS) == 0)
 			return true;
 	}
@@ -88,10 +89,10 @@ void os_rseq_complete(void)
 
 static bool can_fence(void)
 {
-	long commands = syscall(SYS_membarrier, QUERY, 0, 0);
+	long commands = os_system_call(SYS_membarrier, QUERY, 0, 0);
 
 	return commands >= 0 && (commands & PRIVATE_EXPEDITED_RSEQ) != 0 &&
-	       syscall(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0 && os_rseq_fence();
+	       os_system_call(SYS_membarrier, REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0 && os_rseq_fence();
 }
 
 bool os_rseq_init(void)
@@ -110,7 +111,7 @@ bool os_rseq_init(void)
 bool os_rseq_fence(void)
 {
 	int saved = errno;
-	bool done = syscall(SYS_membarrier, PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+	bool done = os_system_call(SYS_membarrier, PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
 
 	errno = saved;
 	return done;

@@ -20,6 +20,7 @@
 #include "os/rules.h"
 #include "os/stack_range.h"
 #include "os/symbol.h"
+#include "os/system_call.h"
 #include "os/walk.h"
 #include "util/format.h"
 
@@ -235,7 +236,7 @@ bool os_stack_in_handler(unsigned depth)
 
 int os_thread_number(void)
 {
-	return (int)syscall(SYS_gettid);
+	return (int)os_system_call(SYS_gettid);
 }
 
 void os_stack_name(struct text *text, uintptr_t address)

@@ -12,13 +12,15 @@
 #include <unistd.h>
 
 #include "os/memory.h"
+#include "os/system_call.h"
+#include "os/thread.h"
 
 enum { RANGE_STEP = 1024 * 1024, OWN_STEP = FRAME_STEP, OWN_LEAST = OWN_STEP / 2 };
 
 // The kernel reads the set before it looks at the nonsensical first argument: EFAULT or EINVAL, and nothing happens.
 bool os_page_is_readable(uintptr_t page)
 {
-	return syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
+	return os_system_call(SYS_rt_sigprocmask, ~0, page, NULL, 8) == 0 || errno != EFAULT;
 }
 
 bool os_word_is_readable(uintptr_t at, uintptr_t *page)
@@ -72,7 +74,7 @@ static void extend(uintptr_t *bound, uintptr_t low, uintptr_t step)
 // A handler that interrupts this finds no range yet and learns one for itself, or a whole one.
 static void learn(struct os_stack_range *range)
 {
-	bool is_first = os_thread_number() == getpid();
+	bool is_first = os_thread_number() == os_process_number();
 
 	range->step = is_first ? RANGE_STEP : OWN_STEP;
 	range->top = is_first ? getauxval(AT_RANDOM) : (uintptr_t)min_size((size_t)__errno_location(), (size_t)pthread_self());

@@ -1,4 +1,4 @@
-// The ends of threads: values of this thread that functions get when the thread ends.
+// The ends of threads: values of this thread that functions get when the thread ends. And which process and thread this is.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -15,7 +15,7 @@ bool os_thread_exit_hook(enum os_thread_end who, void (*function)(void *value));
 // unnoticed, so nothing that must not outlive the thread may be left to it.
 bool os_thread_exit_value(enum os_thread_end who, void *value);
 
-// The process's number. By the C library's `syscall`, which lies beside its mmap: for getpid the kernel would map another window of its file.
+// The process's number. Not by getpid(2): others may interpose that (libfaketime), and the kernel would map another window of the C library for it.
 int os_process_number(void);
 
 // The process in which the heap began, or its child by fork: as of now. Whether this is still that one: not in a child that shares its memory (vfork)

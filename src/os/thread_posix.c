@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/system_call.h"
 
 static struct {
 	pthread_key_t key;
@@ -30,12 +31,12 @@ bool os_thread_exit_value(enum os_thread_end who, void *value)
 	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
 }
 
-static int process;
-
 int os_process_number(void)
 {
-	return (int)syscall(SYS_getpid);
+	return (int)os_system_call(SYS_getpid);
 }
+
+static int process;
 
 void os_process_begins(void)
 {
@@ -60,7 +61,7 @@ int os_thread_in_process(void)
 bool os_thread_is_gone(int number)
 {
 	int saved = errno;
-	bool gone = number != 0 && syscall(SYS_tgkill, process, number, 0) != 0 && errno == ESRCH;
+	bool gone = number != 0 && os_system_call(SYS_tgkill, process, number, 0) != 0 && errno == ESRCH;
 
 	errno = saved;
 	return gone;

@@ -13,6 +13,8 @@
 #include "os/areas.h"
 #include "os/pages.h"
 #include "os/stack.h"
+#include "os/system_call.h"
+#include "os/thread.h"
 #include "pages/page_map.h"
 #include "util/bits.h"
 
@@ -115,7 +117,7 @@ static void reach(struct marking *marking, uintptr_t word)
 static size_t read_piece(struct marking *marking, uintptr_t start, size_t size)
 {
 	struct iovec to = { marking->piece, size }, from = { (void *)start, size };
-	long got = syscall(SYS_process_vm_readv, getpid(), &to, 1UL, &from, 1UL, 0UL);
+	long got = os_system_call(SYS_process_vm_readv, os_process_number(), &to, 1UL, &from, 1UL, 0UL);
 
 	if (got < 0 && (errno == ENOSYS || errno == EPERM)) {
 		memcpy(marking->piece, (const void *)start, size);

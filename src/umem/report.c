@@ -14,6 +14,7 @@
 #include "heap/debug.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "os/thread.h"
 #include "util/bits.h"
 #include "watch/request.h"
 
@@ -81,7 +82,7 @@ static int write_report(struct out *out, const struct request *request, const ch
 	if (out->json) {
 		out_string(out, "format", "vmag-umem-1");
 		out_string(out, "report", request->name);
-		out_number(out, "pid", (uint64_t)getpid());
+		out_number(out, "pid", (uint64_t)os_process_number());
 	}
 	error = write_body(out, request->report, rest);
 	out_close(out, '}');
@@ -147,7 +148,7 @@ static int open_path(const char *path)
 
 	for (; *path != '\0'; path++)
 		if (path[0] == '%' && path[1] == 'p') {
-			text_add(&text, "%d", (int)getpid());
+			text_add(&text, "%d", os_process_number());
 			path++;
 		} else
 			text_add(&text, "%c", *path);

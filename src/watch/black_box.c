@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "os/thread.h"
 #include "util/bits.h"
 #include "util/format.h"
 
@@ -40,7 +41,7 @@ static struct vmag_box *mine(void)
 {
 	struct vmag_box *box = atomic_load_explicit(&black_box, memory_order_acquire);
 
-	return box != NULL && getpid() == own.pid ? box : NULL;
+	return box != NULL && os_process_number() == own.pid ? box : NULL;
 }
 
 static void *at(struct vmag_box *box, uint64_t offset)
@@ -119,7 +120,7 @@ bool black_box_begin(void)
 
 	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || getauxval(AT_SECURE) != 0)
 		return false;
-	own.pid = (int)getpid();
+	own.pid = os_process_number();
 	make_path();
 	box = make_file(bytes);
 	if (box != NULL) {

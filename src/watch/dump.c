@@ -10,6 +10,7 @@
 #include "cache/table.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/thread.h"
 #include "util/format.h"
 #include "util/real.h"
 #include "vmag/format.h"
@@ -207,7 +208,7 @@ static void write_samples(struct writer *out, struct stack *newest, uint32_t dum
 	uint32_t place = 0;
 
 	text_add(line(out), "\nVMAG_PROFILE:\nlg_sample=%u lost=%zu pid=%d time=%zu",
-		 (unsigned)atomic_load(&profile_settings.lg_sample), (size_t)profile_lost(), (int)getpid(),
+		 (unsigned)atomic_load(&profile_settings.lg_sample), (size_t)profile_lost(), os_process_number(),
 		 (size_t)os_clock_epoch_seconds());
 	write_caches(out);
 	text_add(line(out), "\n");
@@ -272,7 +273,7 @@ int dump_named(char kind)
 	char path[PATH_BYTES];
 	struct text text = text_into(path, sizeof path);
 
-	text_add(&text, "%s.%d.%u.%c", profile_settings.prefix, (int)getpid(), atomic_fetch_add(&dumps, 1), kind);
+	text_add(&text, "%s.%d.%u.%c", profile_settings.prefix, os_process_number(), atomic_fetch_add(&dumps, 1), kind);
 	if (kind != 'f')
 		text_add(&text, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
 	text_add(&text, ".heap%c", '\0');

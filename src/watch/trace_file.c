@@ -13,6 +13,7 @@
 #include "os/backing.h"
 #include "os/file.h"
 #include "os/module.h"
+#include "os/thread.h"
 #include "util/format.h"
 #include "vmem/resource.h"
 #include "watch/stacks.h"
@@ -110,7 +111,7 @@ static int open_file(void)
 	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
 		struct text text = text_into(path, sizeof path);
 
-		text_add(&text, "%s.%d.%u.trace%c", out.prefix, (int)getpid(), i, '\0');
+		text_add(&text, "%s.%d.%u.trace%c", out.prefix, os_process_number(), i, '\0');
 		file = os_file_create_new(path);
 		if (file < 0 && errno != EEXIST)
 			break;
@@ -147,7 +148,7 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 {
 	head->magic = VMAG_TRACE_MAGIC;
 	head->version = VMAG_TRACE_VERSION;
-	head->pid = (uint32_t)getpid();
+	head->pid = (uint32_t)os_process_number();
 	head->checksum = 0;
 	head->checksum = checksum((uint8_t *)head, sizeof *head + head->bytes);
 	if (!os_backing_is(file, &out.identity))

@@ -39,10 +39,10 @@ vmag_test(watch.cost slow 120 ${PYTHON} ${WATCH}/cost.py $<TARGET_FILE:watch_pai
 if(VMAG_TESTS_CXX)
   # The reader of unwind tables alone, beside the library whose samples it is asked about.
   add_library(watch_compare_stacks SHARED watch/compare_stacks.c)
-  foreach(source rules frame_rule table_reader module stack stack_range memory file symbol)
+  foreach(source rules frame_rule table_reader module stack stack_range memory file symbol system_call)
     target_sources(watch_compare_stacks PRIVATE ${CMAKE_SOURCE_DIR}/src/os/${source}_linux.c)
   endforeach()
-  target_sources(watch_compare_stacks PRIVATE ${CMAKE_SOURCE_DIR}/src/util/format.c ${CMAKE_SOURCE_DIR}/src/util/assert.c)
+  target_sources(watch_compare_stacks PRIVATE ${CMAKE_SOURCE_DIR}/src/os/thread_posix.c ${CMAKE_SOURCE_DIR}/src/util/format.c ${CMAKE_SOURCE_DIR}/src/util/assert.c)
   target_include_directories(watch_compare_stacks PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_compile_options(watch_compare_stacks PRIVATE -O2 -g -fno-omit-frame-pointer)
   set_target_properties(watch_compare_stacks PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
