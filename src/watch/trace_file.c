@@ -99,7 +99,7 @@ static void complain(const char *what, int error)
 
 	if (!os_backing_is(STDERR_FILENO, &out.standard_error) || atomic_exchange(&out.told, true))
 		return;
-	text_add(&text, "vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here\n", what, out.prefix, (int)getpid(), error);
+	text_add(&text, "vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here\n", what, out.prefix, os_process_number(), error);
 	os_stderr_write(line, (size_t)(text.at - line));
 }
 
