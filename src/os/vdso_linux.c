@@ -1,8 +1,10 @@
-// Names in the kernel's library (vdso(7)), whose ELF header the auxiliary vector tells. It is not relocated: what its tables tell are distances.
+// Names in the kernel's library (vdso(7)), whose ELF header the auxiliary vector tells. It is not relocated: its tables tell addresses as it was linked,
+// most often from 0 on, but not before Linux 3.16 and not under gVisor.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "os/vdso.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,33 +26,57 @@ static void note_table(struct tables *tables, Elf64_Sxword tag, const void *tabl
 		tables->hash = table;
 }
 
-static struct tables tables_of(const char *base, const Elf64_Ehdr *file)
+static const Elf64_Phdr *part_of(const Elf64_Ehdr *file, Elf64_Word type)
 {
-	const Elf64_Phdr *headers = (const void *)(base + file->e_phoff);
-	struct tables tables = { NULL, NULL, NULL };
+	const Elf64_Phdr *parts = (const void *)((const char *)file + file->e_phoff);
 
 	for (unsigned i = 0; i < file->e_phnum; i++)
-		if (headers[i].p_type == PT_DYNAMIC)
-			for (const Elf64_Dyn *entry = (const void *)(base + headers[i].p_offset); entry->d_tag != DT_NULL; entry++)
-				note_table(&tables, entry->d_tag, base + entry->d_un.d_ptr);
+		if (parts[i].p_type == type)
+			return &parts[i];
+	return NULL;
+}
+
+// `apart`: how far from where it was linked the library lies.
+static struct tables tables_of(const Elf64_Ehdr *file, uintptr_t apart)
+{
+	const Elf64_Phdr *dynamic = part_of(file, PT_DYNAMIC);
+	struct tables tables = { NULL, NULL, NULL };
+
+	if (dynamic == NULL)
+		return tables;
+	for (const Elf64_Dyn *entry = (const void *)(apart + dynamic->p_vaddr); entry->d_tag != DT_NULL; entry++)
+		note_table(&tables, entry->d_tag, (const void *)(apart + entry->d_un.d_ptr));
 	return tables;
+}
+
+// Keeps errno, which getauxval sets where there is no such library.
+static const Elf64_Ehdr *kernel_library(void)
+{
+	int saved = errno;
+	const Elf64_Ehdr *file = (const void *)getauxval(AT_SYSINFO_EHDR);
+
+	errno = saved;
+	return file;
 }
 
 void *os_vdso_function(const char *name)
 {
-	const char *base = (const char *)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *file = kernel_library();
+	const Elf64_Phdr *loaded = file == NULL ? NULL : part_of(file, PT_LOAD);
 	struct tables tables;
+	uintptr_t apart;
 
-	if (base == NULL)
+	if (loaded == NULL)
 		return NULL;
-	tables = tables_of(base, (const void *)base);
+	apart = (uintptr_t)file + loaded->p_offset - loaded->p_vaddr;
+	tables = tables_of(file, apart);
 	if (tables.symbols == NULL || tables.names == NULL || tables.hash == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < tables.hash[1]; i++) {
 		const Elf64_Sym *symbol = &tables.symbols[i];
 
 		if (symbol->st_shndx != SHN_UNDEF && strcmp(tables.names + symbol->st_name, name) == 0)
-			return (void *)(base + symbol->st_value);
+			return (void *)(apart + symbol->st_value);
 	}
 	return NULL;
 }
