@@ -26,6 +26,7 @@ struct os_area {
 // A walk over the areas in address order, without allocation.
 struct os_areas {
 	int file;
+	bool has_sizes;
 	uint64_t offset;
 	size_t at, length; // in bytes
 	uintptr_t last_end;   // of the area before,
@@ -36,6 +37,7 @@ struct os_areas {
 };
 
 bool os_areas_begin(struct os_areas *areas);
+bool os_areas_begin_places(struct os_areas *areas); // without the sizes, for which the kernel looks at every page: a second for some GiB
 bool os_areas_next(struct os_areas *areas, struct os_area *area);
 void os_areas_end(struct os_areas *areas);
 

@@ -1,4 +1,4 @@
-// Areas on Linux: /proc/self/smaps, /proc/self/pagemap, and the memory files of cgroup v2 and v1.
+// Areas on Linux: /proc/self/smaps and maps, /proc/self/pagemap, and the memory files of cgroup v2 and v1.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/areas.h"
@@ -11,7 +11,7 @@
 
 enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
 
-bool os_areas_begin(struct os_areas *areas)
+static bool begin(struct os_areas *areas, const char *path, bool sizes)
 {
 	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0)
 		areas->program[0] = '\0';
@@ -19,8 +19,19 @@ bool os_areas_begin(struct os_areas *areas)
 	areas->at = areas->length = 0;
 	areas->last_end = 0;
 	areas->last_is_program = areas->last_is_guard = false;
-	areas->file = os_file_open("/proc/self/smaps");
+	areas->has_sizes = sizes;
+	areas->file = os_file_open(path);
 	return areas->file >= 0;
+}
+
+bool os_areas_begin(struct os_areas *areas)
+{
+	return begin(areas, "/proc/self/smaps", true);
+}
+
+bool os_areas_begin_places(struct os_areas *areas)
+{
+	return begin(areas, "/proc/self/maps", false);
 }
 
 void os_areas_end(struct os_areas *areas)
@@ -132,7 +143,7 @@ bool os_areas_next(struct os_areas *areas, struct os_area *area)
 	*area = (struct os_area){ 0 };
 	if (!next_line(areas, line) || !parse_head(areas, line, area))
 		return false;
-	while (next_line(areas, line) && !starts_with(line, "VmFlags:"))
+	while (areas->has_sizes && next_line(areas, line) && !starts_with(line, "VmFlags:"))
 		if (!field(line, "Rss:", &area->resident) && !field(line, "Pss:", &area->proportional))
 			field(line, "Swap:", &area->swapped);
 	return true;

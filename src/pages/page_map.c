@@ -270,21 +270,18 @@ bool page_map_commit_apart(uintptr_t start, size_t size)
 	return apart ? done : page_map_commit(start, size);
 }
 
-// Whether the process has nothing mapped at these addresses, as far as the system tells.
+// Whether the process has nothing mapped at these addresses, as far as the system tells; there is always something above them.
 static bool is_empty(uintptr_t start, uintptr_t end)
 {
 	struct os_areas areas;
 	struct os_area area;
-	bool empty = os_areas_begin(&areas), any = false;
 
-	if (!empty)
+	if (!os_areas_begin_places(&areas))
 		return false;
-	while (empty && os_areas_next(&areas, &area)) {
-		empty = area.end <= start || area.start >= end;
-		any = true;
-	}
+	while (os_areas_next(&areas, &area) && area.end <= start)
+		continue;
 	os_areas_end(&areas);
-	return empty && any;
+	return area.start >= end;
 }
 
 // Whoever frees an address beyond may have read the old end, and not yet the word there. If the address is any good something is mapped
