@@ -113,6 +113,10 @@ struct vmag_root {
 	// Appended: a front's objects of classes from common_classes on are of another arena than front_arena.
 	uint32_t front_common; // pointer
 	uint32_t common_classes;
+
+	// Appended: an arena's bins of samples, as many as samples_classes, one for each class from 0 on as its bins are.
+	uint32_t arena_samples; // pointer; NULL before the first
+	uint32_t samples_classes;
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

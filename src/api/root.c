@@ -92,6 +92,8 @@ static void tell_arenas(struct vmag_root *root)
 	root->bin_drained = offsetof(struct bin, drained);
 	root->depot_bytes = sizeof(struct depot);
 	root->depot_rounds = offsetof(struct depot, rounds);
+	root->arena_samples = offsetof(struct arena, samples);
+	root->samples_classes = SMALL_CLASSES;
 	root->pages_kept = offsetof(struct pages, kept_bytes);
 	arenas_tell(root);
 }

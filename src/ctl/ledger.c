@@ -56,7 +56,7 @@ static size_t free_bytes(const struct slab *slab, const struct slab_shape *shape
 	return sum;
 }
 
-// A granule of a slab of a class: live, free, and the rest behind the last buffer.
+// A granule of a slab: live, free, the rest behind the last buffer, and what a sample's buffer has beside the object.
 static void count_slab(struct walk *walk, enum os_page_state state, uintptr_t at, unsigned word, struct bin *bin)
 {
 	unsigned class = word_class(word);
@@ -73,10 +73,13 @@ static void count_slab(struct walk *walk, enum os_page_state state, uintptr_t at
 		holes = free_bytes(slab, &bin->shape, from, from + GRANULE_BYTES);
 	}
 	mutex_unlock(&bin->lock);
+	size_t taken = GRANULE_BYTES - holes - ends, live = class != 0 ? taken : taken * samples_bytes(bin) / bin->shape.size;
+
 	count(walk, state, ROW_holes, holes);
 	count(walk, state, ROW_slab_ends, ends);
-	count(walk, state, ROW_live, GRANULE_BYTES - holes - ends);
-	walk->of_class[class] += GRANULE_BYTES - holes - ends;
+	count(walk, state, ROW_rounding, taken - live);
+	count(walk, state, ROW_live, live);
+	walk->of_class[class] += live;
 }
 
 static void enter_large(struct walk *walk, uintptr_t at, const struct run *run, unsigned class)

@@ -114,6 +114,11 @@ static inline unsigned class_of(const struct run *run)
 	return (unsigned)(run->bin - samples_of(arena_of(run->arena))->bins);
 }
 
+size_t samples_bytes(const struct bin *bin)
+{
+	return class_size((unsigned)(bin - samples_of(arena_of(bin->arena))->bins));
+}
+
 void *samples_alloc(struct arena *arena, unsigned class, uint32_t tally)
 {
 	struct front *front = words.front;

@@ -63,6 +63,9 @@ static inline void samples_tidy(struct front *front)
 // Where the arena's samples of a class lie; NULL: the class is not small, or there were none yet.
 struct bin *samples_bin_of(struct arena *arena, unsigned class);
 
+// Bytes of an object in a bin of samples.
+size_t samples_bytes(const struct bin *bin);
+
 // What bin_trim does, of an arena that has any.
 void samples_trim(struct samples *samples, bool always);
 

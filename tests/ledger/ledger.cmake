@@ -12,6 +12,11 @@ foreach(kind shared static)
   set_tests_properties(ctl.ledger.${kind} PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:-1,thp:never")
 endforeach()
 
+vmag_test_program(ledger_sampled ledger/sampled.c LIBRARIES vmag)
+target_include_directories(ledger_sampled PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(ctl.ledger.sampled quick 60 ledger_sampled)
+set_tests_properties(ctl.ledger.sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:0,thp:never")
+
 vmag_test_program(ledger_busy ledger/busy.c LIBRARIES vmag)
 target_include_directories(ledger_busy PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.ledger.busy quick 120 ledger_busy)

@@ -231,7 +231,12 @@ impl Process {
         };
         let count = (self.root.slab_classes + root.arena_large_count.saturating_sub(1)).min(MOST_CLASSES);
         classes.resize(count.max(classes.len()), ClassCounters::default());
-        let (out_bytes, slab_bytes) = self.add_slabs(root, bytes, classes);
+        let mut slabs = self.add_slabs(root, part(bytes, root.arena_bins), classes);
+        if let Some(bins) = self.samples(root, bytes) {
+            let samples = self.add_slabs(root, &bins, classes);
+            slabs = (slabs.0 + samples.0, slabs.1 + samples.1);
+        }
+        let (out_bytes, slab_bytes) = slabs;
         self.add_large(root, bytes, classes);
         for (class, sum) in classes.iter_mut().enumerate().take(self.root.classes).skip(1) {
             let depot = part(bytes, root.arena_depots + class * root.depot_bytes);
@@ -247,16 +252,29 @@ impl Process {
         arena
     }
 
-    /// Bytes of objects outside slabs, and of the slabs.
-    fn add_slabs(&self, root: &CounterRoot, bytes: &[u8], classes: &mut [ClassCounters]) -> (u64, u64) {
+    /// The bins of small objects that were sampled; None where none ever was.
+    fn samples(&self, root: &CounterRoot, arena: &[u8]) -> Option<Vec<u8>> {
+        let samples = self.root.samples.as_ref()?;
+        let bins = u64_in(arena, samples.arena_samples);
+        let count = samples.classes.min(self.root.slab_classes);
+        (bins != 0).then(|| self.memory.bytes(bins, count * root.bin_bytes))?
+    }
+
+    /// Bytes of objects outside slabs, and of the slabs; `bins`: an arena's, by class.
+    fn add_slabs(&self, root: &CounterRoot, bins: &[u8], classes: &mut [ClassCounters]) -> (u64, u64) {
         let (mut out_bytes, mut slab_bytes) = (0, 0);
-        for (class, sum) in classes.iter_mut().enumerate().take(self.root.slab_classes).skip(1) {
-            let bin = part(bytes, root.arena_bins + class * root.bin_bytes);
+        let count = self.root.slab_classes.min(bins.len() / root.bin_bytes.max(1));
+        for (class, sum) in classes.iter_mut().enumerate().take(count).skip(1) {
+            let bin = part(bins, class * root.bin_bytes);
             let (slabs, free) = (u64_in(bin, root.bin_slabs), u64_in(bin, root.bin_free_buffers));
             let buffers = slabs.saturating_mul(u32_in(bin, self.root.bin_buffers).into());
             let in_slabs = slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes));
             let out = buffers.saturating_sub(free);
-            sum.size = u64_in(bin, self.root.bin_size);
+            // A sample's buffer is larger than its object.
+            sum.size = match sum.size {
+                0 => u64_in(bin, self.root.bin_size),
+                size => size,
+            };
             sum.live += out;
             sum.slabs += slabs;
             sum.slab_bytes += in_slabs;

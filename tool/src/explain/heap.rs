@@ -20,11 +20,15 @@ const RUN_BYTES: usize = 64;
 const MOST_SLAB_BYTES: u64 = 1 << 32;
 /// More threads than a system has: what is torn might go round.
 const MOST_FRONTS: usize = 1 << 16;
+/// As many as may ever be, and more.
+const MOST_ARENAS: usize = 4096;
 
 /// How the slabs of a bin are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
     size: u64,
+    /// Bytes of an object: less than its buffer where objects were sampled, which have room behind them.
+    object: u64,
     slab_bytes: u64,
     buffers: u64,
 }
@@ -33,9 +37,9 @@ impl Shape {
     /// Of a larger slab of the bin.
     fn times(self, lg_times: u32) -> Shape {
         Shape {
-            size: self.size,
             slab_bytes: self.slab_bytes << lg_times,
             buffers: self.buffers << lg_times,
+            ..self
         }
     }
 }
@@ -214,8 +218,10 @@ impl Heap {
             .max(self.root.bin_buffers)
             + 8;
         let bytes = self.memory.bytes(bin, end)?;
+        let size = u64_in(&bytes, self.root.bin_size);
         let shape = Shape {
-            size: u64_in(&bytes, self.root.bin_size),
+            size,
+            object: self.sampled_bytes(bin).unwrap_or(size).min(size),
             slab_bytes: u64_in(&bytes, self.root.bin_slab_bytes),
             buffers: u32_in(&bytes, self.root.bin_buffers).into(),
         };
@@ -223,6 +229,24 @@ impl Heap {
             && shape.slab_bytes < MOST_SLAB_BYTES
             && shape.buffers.saturating_mul(shape.size) <= shape.slab_bytes;
         is_sound.then(|| *self.shapes.entry(bin).or_insert(shape))
+    }
+
+    /// Bytes of an object in a bin of samples; None of another bin, and in a library that does not tell of them.
+    fn sampled_bytes(&self, bin: u64) -> Option<u64> {
+        let (root, samples) = (self.root.counters.as_ref()?, self.root.samples.as_ref()?);
+        let count = (self.memory.u32(root.arenas_end)? as usize).min(MOST_ARENAS);
+        let arenas = self.memory.u64s(root.arenas, count)?;
+        let is_in = |start: u64, bytes: usize| start != 0 && bin >= start && bin - start < bytes as u64;
+        if arenas.iter().any(|arena| is_in(*arena, root.arena_bytes)) {
+            return None;
+        }
+        // The arena's own bin of the class lies where this one does among the bins of samples.
+        let bin_of_class = |arena: u64| {
+            let bins = self.memory.u64(arena + samples.arena_samples as u64)?;
+            is_in(bins, samples.classes * root.bin_bytes).then(|| arena + root.arena_bins as u64 + (bin - bins))
+        };
+        let of_class = arenas.into_iter().filter(|arena| *arena != 0).find_map(bin_of_class)?;
+        self.memory.u64(of_class + self.root.bin_size as u64)
     }
 
     /// Every resident granule of an area of the heap under its row.
@@ -258,12 +282,15 @@ impl Heap {
                     let (holes, ends) = slab.as_ref().map_or((0, 0), |slab| slab.unused(at, granule_bytes));
                     counted.add(page, Row::Holes, holes);
                     counted.add(page, Row::SlabEnds, ends);
-                    counted.add(page, Row::Live, granule_bytes - holes - ends);
+                    let taken = granule_bytes - holes - ends;
+                    let live = slab.as_ref().map_or(taken, |slab| slab.objects(taken));
+                    counted.add(page, Row::Rounding, taken - live);
+                    counted.add(page, Row::Live, live);
                     self.sizes[class] = slab
                         .as_ref()
                         .filter(|_| class != 0)
                         .map_or(self.sizes[class], |slab| slab.shape.size);
-                    self.live[class] += granule_bytes - holes - ends;
+                    self.live[class] += live;
                 }
                 continue;
             }
@@ -378,6 +405,11 @@ impl Slab {
         self.bitmap[(index / 64) as usize] >> (index % 64) & 1 == 1
     }
 
+    /// Of the bytes of buffers, those of objects.
+    fn objects(&self, bytes: u64) -> u64 {
+        bytes * self.shape.object / self.shape.size
+    }
+
     /// Bytes of free buffers, and behind the last buffer, in the granule at an address.
     fn unused(&self, at: u64, granule_bytes: u64) -> (u64, u64) {
         let Some(from) = at.checked_sub(self.start).filter(|from| *from < self.shape.slab_bytes) else {
@@ -399,6 +431,7 @@ mod tests {
     fn buffers_that_cross_a_granule_count_in_both() {
         let shape = Shape {
             size: 3000,
+            object: 3000,
             slab_bytes: 16384,
             buffers: 5,
         };
@@ -416,9 +449,27 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_behind_a_sample_is_no_object() {
+        let shape = Shape {
+            size: 2048,
+            object: 1024,
+            slab_bytes: 4096,
+            buffers: 2,
+        };
+        let slab = Slab {
+            start: 0x10000,
+            shape,
+            bitmap: vec![0b10],
+        };
+        assert_eq!(slab.unused(0x10000, 4096), (2048, 0));
+        assert_eq!(slab.objects(2048), 1024);
+    }
+
+    #[test]
     fn a_slab_twice_as_large_ends_with_the_rest_of_two() {
         let shape = Shape {
             size: 3000,
+            object: 3000,
             slab_bytes: 16384,
             buffers: 5,
         };

@@ -55,6 +55,8 @@ pub struct Root {
     pub processor_magazines: Option<ProcessorMagazines>,
     /// None in a library whose threads have one arena each.
     pub common: Option<CommonRoot>,
+    /// None in a library that does not tell where samples lie.
+    pub samples: Option<SamplesRoot>,
 }
 
 impl Root {
@@ -107,6 +109,13 @@ impl AheadRoot {
 pub struct CommonRoot {
     pub front_common: usize,
     pub first: usize,
+}
+
+/// Where an arena has the bins of small objects that were sampled, and for how many classes.
+#[derive(Debug, Clone)]
+pub struct SamplesRoot {
+    pub arena_samples: usize,
+    pub classes: usize,
 }
 
 /// How many rounds the magazines of a processor have.
@@ -327,6 +336,14 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         slab_lg_times: f.offset().filter(|at| *at != 0),
         processor_magazines: parse_processor_magazines(f),
         common: parse_common(f),
+        samples: parse_samples(f),
+    })
+}
+
+fn parse_samples(f: &mut Fields) -> Option<SamplesRoot> {
+    Some(SamplesRoot {
+        arena_samples: f.offset().filter(|at| *at != 0)?,
+        classes: f.offset()?,
     })
 }
 

@@ -77,8 +77,8 @@ impl Heap {
         live.map(|(index, note)| Piece {
             start: slab.start + index * slab.shape.size,
             bytes: slab.shape.size,
-            live: slab.shape.size,
-            size: slab.shape.size,
+            live: slab.shape.object,
+            size: slab.shape.object,
             tally: if note == u32::MAX { 0 } else { note },
         })
         .collect()
