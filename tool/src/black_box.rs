@@ -8,7 +8,7 @@ use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::profile::{Estimate, Profile, Sample, arena_or_cache, mapping};
-use crate::source::what_it_is;
+use crate::source::{spoken, what_it_is};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl BlackBox {
     pub fn read(path: &Path) -> Result<BlackBox> {
         let cannot = |why: String| {
             ToolError::new(
-                format!("cannot read the black box {}", path.display()),
+                format!("cannot read the black box {}", spoken(path)),
                 why,
                 "name a file that the option black_box made",
             )

@@ -9,6 +9,7 @@
 use crate::error::{Result, ToolError};
 use crate::image::{DebugInfo, ObjectFile};
 use crate::profile::{Mapping, Profile};
+use crate::source::spoken;
 use crate::symbols::{self, Frame};
 use crate::trace::Trace;
 use flate2::Compression;
@@ -119,7 +120,7 @@ fn manifest(path: &Path) -> io::Result<Manifest> {
 pub fn open(path: &Path) -> Result<Unpacked> {
     unpack(path).map_err(|error| {
         ToolError::new(
-            format!("cannot read the bundle {}", path.display()),
+            format!("cannot read the bundle {}", spoken(path)),
             error,
             "copy it anew, or make it anew with `vmag export --bundle`",
         )

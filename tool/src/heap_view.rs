@@ -157,8 +157,10 @@ impl<'a> Node<'a> {
         self.children.iter_mut().for_each(Node::sort);
     }
 
-    pub fn depth(&self) -> usize {
-        1 + self.children.iter().map(Node::depth).max().unwrap_or(0)
+    /// Rows of what holds more than `least`.
+    pub fn depth(&self, least: f64) -> usize {
+        let children = self.children.iter().filter(|child| child.value > least);
+        1 + children.map(|child| child.depth(least)).max().unwrap_or(0)
     }
 }
 
@@ -211,7 +213,7 @@ pub mod tests {
     fn the_tree_adds_up() {
         let view = view();
         let tree = view.tree(Measure::LiveBytes);
-        assert_eq!((tree.value, tree.depth()), (5000.0, 4));
+        assert_eq!((tree.value, tree.depth(0.0)), (5000.0, 4));
         assert_eq!(tree.children[0].children[0].function, "b");
     }
 }

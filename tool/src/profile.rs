@@ -10,6 +10,7 @@ use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
 use crate::progress::Progress;
+use crate::source::spoken;
 use crate::trace::Trace;
 use crate::trace_view;
 use std::collections::HashMap;
@@ -165,7 +166,7 @@ impl Profile {
         }
         let text = fs::read(path).map_err(|error| {
             ToolError::new(
-                format!("cannot read {}", path.display()),
+                format!("cannot read {}", spoken(path)),
                 error,
                 "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
             )
@@ -175,7 +176,7 @@ impl Profile {
         }
         Profile::parse(&String::from_utf8_lossy(&text)).map_err(|why| {
             ToolError::new(
-                format!("{} is not a heap profile that can be read", path.display()),
+                format!("{} is not a heap profile that can be read", spoken(path)),
                 why,
                 "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
             )

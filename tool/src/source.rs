@@ -41,6 +41,14 @@ fn file(word: OsString) -> io::Result<PathBuf> {
     Ok(PathBuf::from(format!("/proc/self/fd/{}", kept.into_raw_fd())))
 }
 
+/// What a file is called where it is spoken of.
+pub fn spoken(path: &Path) -> String {
+    match path.starts_with("/proc/self/fd") {
+        true => "what came through the pipe".to_string(),
+        false => path.display().to_string(),
+    }
+}
+
 /// What a file is that was taken for something else, and what shows it.
 pub fn what_it_is(path: &Path) -> Option<String> {
     let mut start = [0; 8];

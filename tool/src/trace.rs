@@ -6,7 +6,7 @@
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::profile::{Mapping, mapping};
-use crate::source::what_it_is;
+use crate::source::{spoken, what_it_is};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::fs::File;
@@ -134,7 +134,7 @@ impl Trace {
         }
         Trace::read(path).map_err(|error| {
             ToolError::new(
-                format!("cannot read the trace {}", path.display()),
+                format!("cannot read the trace {}", spoken(path)),
                 what_it_is(path).unwrap_or(error.to_string()),
                 "name a file that `vmag run --trace FILE` wrote",
             )

@@ -6,7 +6,7 @@ use crate::black_box::BlackBox;
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::figures::{self, parse_bytes};
-use crate::source::Source;
+use crate::source::{Source, spoken};
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         }
         Source::File(path) => {
             return Err(ToolError::new(
-                format!("cannot switch anything in {}", path.display()),
+                format!("cannot switch anything in {}", spoken(path)),
                 "that is a file",
                 "give the number of the process",
             ));
@@ -239,12 +239,15 @@ fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
 
 /// Those that hold something, the largest first.
 fn classes(counters: &Counters) -> String {
+    let holds = |class: &&ClassCounters| class.live + class.cached > 0;
+    let mut classes: Vec<&ClassCounters> = counters.classes.iter().filter(holds).collect();
+    if classes.is_empty() {
+        return String::new();
+    }
     let mut out = format!(
         "\n{:>9} {:>12} {:>10} {:>9} {:>8} {:>6}\n",
         "size", "bytes", "live", "cached", "slabs", "used"
     );
-    let holds = |class: &&ClassCounters| class.live + class.cached > 0;
-    let mut classes: Vec<&ClassCounters> = counters.classes.iter().filter(holds).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.live * class.size));
     for class in classes {
         let used = match class.slab_bytes {

@@ -9,7 +9,7 @@ use crate::output::figures::parse_bytes;
 use crate::output::heap as text;
 use crate::profile::{Estimate, Profile};
 use crate::progress::Progress;
-use crate::source::file_parser;
+use crate::source::{file_parser, spoken};
 use crate::symbols::functions;
 use crate::system::Status;
 use crate::trace::Trace;
@@ -29,7 +29,8 @@ Examples:
       fails when more were alive at any time
 
 Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read. A site has grown when it holds more than --tolerance \
-above the baseline and more than two standard errors above it.";
+above the baseline and more than two standard errors above it. --most-live, too, fails only by what is more than two standard errors \
+beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. The peak of a trace is exact.";
 
 /// What to end with when something grew.
 const GREW: i32 = 1;
@@ -43,7 +44,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PROFILE", group = "limit", value_parser = file_parser())]
     baseline: Option<PathBuf>,
 
-    /// Most bytes that may be alive
+    /// Most bytes that may be alive, give or take two standard errors
     #[arg(long, value_name = "BYTES", group = "limit", value_parser = parse_bytes)]
     most_live: Option<u64>,
 
@@ -90,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     }
     let verdict = Verdict {
         live: by_site.then_some(live),
+        most_live: arguments.most_live,
         too_much: arguments.most_live.filter(is_beyond),
         peak,
         grown,
@@ -105,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 fn peak_of(path: &Path) -> Result<u64> {
     if path.exists() && !Trace::is_one(path) {
         return Err(ToolError::new(
-            format!("{} does not tell the peak", path.display()),
+            format!("{} does not tell the peak", spoken(path)),
             "it is no event trace; a profile shows one moment",
             "record one with `vmag run --trace FILE`",
         ));
@@ -123,6 +125,7 @@ struct Peak {
 struct Verdict {
     /// None: not asked for.
     live: Option<Estimate>,
+    most_live: Option<u64>,
     /// The limit that it is beyond.
     too_much: Option<u64>,
     peak: Option<Peak>,
@@ -132,6 +135,13 @@ struct Verdict {
 impl Verdict {
     fn peak_too_much(&self) -> bool {
         self.peak.as_ref().is_some_and(|peak| peak.bytes > peak.most)
+    }
+
+    /// The limit that what is alive may or may not be beyond.
+    fn beyond_by_chance(&self) -> Option<u64> {
+        let live = self.live?.bytes;
+        self.most_live
+            .filter(|most| self.too_much.is_none() && live > *most as f64)
     }
 
     fn failed(&self) -> bool {
@@ -166,6 +176,12 @@ impl Verdict {
         out.push('\n');
         if let Some(most) = self.too_much {
             let _ = writeln!(out, "more than the {} that --most-live allows", amount(most as f64));
+        } else if let Some(most) = self.beyond_by_chance() {
+            let _ = writeln!(
+                out,
+                "more than the {} that --most-live allows, but by less than two standard errors: a finer profile tells",
+                amount(most as f64)
+            );
         }
         if let Some(peak) = self.peak.as_ref().filter(|_| self.peak_too_much()) {
             let _ = writeln!(

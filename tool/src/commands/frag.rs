@@ -7,7 +7,7 @@ use crate::frag::Frag;
 use crate::frag::traced::{self, Traced};
 use crate::output::frag as output;
 use crate::progress::Progress;
-use crate::source::Source;
+use crate::source::{Source, spoken};
 use crate::system::Status;
 use crate::trace::Trace;
 use clap::Args;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 fn look_at_trace(path: &Path, arguments: &Arguments) -> Result<Traced> {
     if path.exists() && !Trace::is_one(path) {
         return Err(ToolError::new(
-            format!("{} does not tell where objects lie", path.display()),
+            format!("{} does not tell where objects lie", spoken(path)),
             "it is no event trace; a profile knows no addresses",
             "name a file of `vmag run --trace FILE`, or the number of a process",
         ));

@@ -75,6 +75,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    check_ending(arguments)?;
     let Watched { map, sites } = match &arguments.source {
         Source::Process(pid) => live_map::watch(
             *pid,
@@ -107,6 +108,21 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     });
     deliver(&draw(&map, arguments.color).png(), arguments.output.as_deref())?;
     Ok(Status::Exited(0))
+}
+
+/// Before anything is looked at: what has the name of another format would be taken for it.
+fn check_ending(arguments: &Arguments) -> Result<()> {
+    const OTHERS: [&str; 8] = ["svg", "jpg", "jpeg", "gif", "webp", "pdf", "html", "json"];
+    let ending = arguments.output.as_ref().and_then(|path| path.extension());
+    let other = ending.and_then(|ending| OTHERS.into_iter().find(|other| ending.eq_ignore_ascii_case(other)));
+    match other.filter(|_| !arguments.json) {
+        None => Ok(()),
+        Some(other) => Err(ToolError::new(
+            format!("cannot draw as {other}"),
+            "the picture is PNG",
+            "name a file that ends in .png; --json gives the numbers, `vmag report` a page",
+        )),
+    }
 }
 
 fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {

@@ -11,10 +11,13 @@ const HEAD: f64 = 28.0;
 const LETTER: f64 = 6.7;
 /// Narrower boxes are left out.
 const NARROWEST: f64 = 0.3;
+/// The picture is as high as the boxes that can be pointed at: a tower of slivers would make it long.
+const READABLE: f64 = 6.0;
 
 pub fn write(view: &HeapView, measure: Measure, title: &str) -> String {
     let tree = view.tree(measure);
-    let height = HEAD + ROW * tree.depth() as f64 + 8.0;
+    let rows = tree.depth(tree.value * READABLE / WIDTH);
+    let height = HEAD + ROW * rows as f64 + 8.0;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"monospace\" \
          font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
@@ -24,44 +27,57 @@ pub fn write(view: &HeapView, measure: Measure, title: &str) -> String {
         measure.title()
     );
     if tree.value > 0.0 {
-        boxes(&mut out, &tree, 0.0, 0, tree.value, measure);
+        let picture = Picture {
+            rows,
+            all: tree.value,
+            measure,
+        };
+        picture.boxes(&mut out, &tree, 0.0, 0);
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn boxes(out: &mut String, node: &Node, start: f64, row: usize, all: f64, measure: Measure) {
-    let (x, width) = (start / all * WIDTH, node.value / all * WIDTH);
-    if width < NARROWEST {
-        return;
-    }
-    let y = HEAD + ROW * row as f64;
-    let share = 100.0 * node.value / all;
-    let _ = write!(
-        out,
-        "<g><title>{}: {} ({share:.1} %)</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\" \
-         fill=\"{}\" rx=\"1\"/>",
-        escaped(node.function),
-        amount(node.value, measure),
-        ROW - 1.0,
-        color(node.module, node.function)
-    );
-    let letters = ((width - 4.0) / LETTER) as usize;
-    if letters >= 3 {
-        let name: String = node.function.chars().take(letters).collect();
+struct Picture {
+    rows: usize,
+    all: f64,
+    measure: Measure,
+}
+
+impl Picture {
+    fn boxes(&self, out: &mut String, node: &Node, start: f64, row: usize) {
+        let (x, width) = (start / self.all * WIDTH, node.value / self.all * WIDTH);
+        if width < NARROWEST || row >= self.rows {
+            return;
+        }
+        let y = HEAD + ROW * row as f64;
+        let share = 100.0 * node.value / self.all;
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{}\">{}</text>",
-            x + 2.0,
-            y + 12.0,
-            escaped(&name)
+            "<g><title>{}: {} ({share:.1} %)</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\" \
+         fill=\"{}\" rx=\"1\"/>",
+            escaped(node.function),
+            amount(node.value, self.measure),
+            ROW - 1.0,
+            color(node.module, node.function)
         );
-    }
-    out.push_str("</g>\n");
-    let mut at = start;
-    for child in &node.children {
-        boxes(out, child, at, row + 1, all, measure);
-        at += child.value;
+        let letters = ((width - 4.0) / LETTER) as usize;
+        if letters >= 3 {
+            let name: String = node.function.chars().take(letters).collect();
+            let _ = write!(
+                out,
+                "<text x=\"{:.1}\" y=\"{}\">{}</text>",
+                x + 2.0,
+                y + 12.0,
+                escaped(&name)
+            );
+        }
+        out.push_str("</g>\n");
+        let mut at = start;
+        for child in &node.children {
+            self.boxes(out, child, at, row + 1);
+            at += child.value;
+        }
     }
 }
 
@@ -99,5 +115,18 @@ mod tests {
         assert_eq!(svg.matches("<rect x").count(), 5);
         assert!(svg.contains("a&lt;b&gt;") && !svg.contains("a<b>"));
         assert!(svg.contains("c: 3.9 KiB (80.0 %)"));
+    }
+
+    #[test]
+    fn towers_of_slivers_do_not_make_it_long() {
+        let tower: String = (0..100).map(|i| format!(" {:#x}", 0x1000 + i)).collect();
+        let text = format!(
+            "heap_v2/1\n@ 0x10 0x20\n@{tower} 0x30\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 lost=0 pid=1 time=1\n\
+             1 1 0 1000 0 999 999\n2 1 0 1000 0 1 1\n"
+        );
+        let view = HeapView::new(crate::profile::Profile::parse(&text).unwrap());
+        let svg = write(&view, Measure::LiveBytes, "t");
+        assert!(svg.contains("viewBox=\"0 0 1200 87\""), "{}", &svg[..100]);
+        assert_eq!(svg.matches("<rect x").count(), 5);
     }
 }

@@ -54,6 +54,9 @@ fn fullness(class: &ClassFrag) -> String {
 fn classes(out: &mut String, frag: &Frag, most: usize) {
     let mut classes: Vec<&ClassFrag> = frag.classes.iter().collect();
     classes.sort_by_key(|class| std::cmp::Reverse((class.pinned_bytes, class.resident_bytes)));
+    if classes.is_empty() {
+        return;
+    }
     let _ = writeln!(
         out,
         "\n{:>9} {:>9} {:>12} {:>11} {:>11} {:>11}  slabs by fullness, 0 … 100 %",
@@ -86,11 +89,13 @@ fn sites(out: &mut String, frag: &Frag, most: usize, full: bool) {
         );
         return;
     }
-    let _ = writeln!(
-        out,
-        "\n{:>11} {:>11} {:>11}  kept by objects of (estimates)",
-        "kept", "±", "objects"
-    );
+    if !frag.sites.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n{:>11} {:>11} {:>11}  kept by objects of (estimates)",
+            "kept", "±", "objects"
+        );
+    }
     for site in frag.sites.iter().take(most) {
         let sizes: Vec<String> = site.sizes.iter().map(u64::to_string).collect();
         let _ = writeln!(
@@ -151,6 +156,9 @@ pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
         traced.below_percent,
         bytes(traced.kept_bytes)
     );
+    if traced.owners.is_empty() {
+        return out;
+    }
     let _ = writeln!(
         out,
         "\n{:>9} {:>11} {:>16} {:>11}",

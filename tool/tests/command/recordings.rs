@@ -28,6 +28,74 @@ fn a_pipe_is_read_like_a_file() {
 }
 
 #[test]
+fn errors_speak_of_the_pipe() {
+    for command in ["heap", "trace", "attach"] {
+        let mut child = bare_vmag()
+            .args([command, "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"nothing of ours").unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert!(
+            said.contains("came through the pipe") && !said.contains("/proc/"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_report_knows_what_its_files_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, page) = (folder.path().join("p.heap"), folder.path().join("r.html"));
+    fs::write(&path, PROFILE).unwrap();
+    let report = |files: &[&std::path::Path]| {
+        let output = bare_vmag().arg("report").args(files).arg("-o").arg(&page).output();
+        output.unwrap()
+    };
+    let output = report(&[&path]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
+    let output = report(&[&path, &path]);
+    assert!(
+        stderr(&output).contains("a report is of one profile"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!report(&[]).status.success());
+}
+
+#[test]
+fn a_map_is_not_drawn_under_the_name_of_another_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("m.SVG");
+    let output = bare_vmag().args(["map", "1", "-o"]).arg(&picture).output().unwrap();
+    assert!(stderr(&output).contains("the picture is PNG"), "{}", stderr(&output));
+    assert!(!picture.exists());
+}
+
+#[test]
+fn a_limit_within_chance_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    // One sample, of one in 2^19 bytes: an error as large as itself.
+    fs::write(&path, PROFILE.replace("4000 0 1 1", "4000 19 1 1")).unwrap();
+    let output = bare_vmag()
+        .args(["check", "--most-live", "1k"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stdout(&output).contains("less than two standard errors"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
 fn a_file_may_have_any_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(OsStr::from_bytes(b"p\xff,<b>.heap"));
