@@ -116,6 +116,7 @@ static __attribute__((noinline)) bool free_sample(struct run *run, void *object,
 }
 
 // A sample of a size that is kept in magazines, which it is no more. False: it is left to the slow path, as any object for which there is no room.
+// The word of what is no start of a sample is 0, and the magazine of class 0 is always closed.
 static __attribute__((noinline)) bool push_marked(struct front *front, struct run *run, void *object)
 {
 	unsigned word = large_unmark(run, object, "free"), class = word_class(word);
