@@ -209,16 +209,35 @@ static COLD const char *take_debug_item(const char *text, size_t length)
 	return why;
 }
 
-static void read_items(const char *variable, const char *list, const struct item *items)
+static bool is_blank(char c)
 {
-	while (list != NULL && *list != '\0') {
-		size_t length = strcspn(list, ",");
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// An item without the blanks around it, which libumem passes over.
+static const char *trimmed(const char *text, size_t end, size_t *length)
+{
+	size_t start = 0;
+
+	while (start < end && is_blank(text[start]))
+		start++;
+	while (start < end && is_blank(text[end - 1]))
+		end--;
+	*length = end - start;
+	return text + start;
+}
+
+static COLD void read_items(const char *variable, const char *list, const struct item *items)
+{
+	while (*list != '\0') {
+		size_t end = strcspn(list, ","), length;
+		const char *item = trimmed(list, end, &length);
 		const char *why = length == 0 ? NULL :
-				  items == debug_items ? take_debug_item(list, length) : take_item(items, list, length);
+				  items == debug_items ? take_debug_item(item, length) : take_item(items, item, length);
 
 		if (why != NULL)
-			complain(variable, list, length, why);
-		list += length + (list[length] == ',');
+			complain(variable, item, length, why);
+		list += end + (list[end] == ',');
 	}
 }
 
@@ -231,9 +250,17 @@ static const char *variable_or(const char *variable, const char *(*program)(void
 	return program != NULL ? program() : NULL;
 }
 
+static void read_variable(const char *variable, const char *(*program)(void), const struct item *items)
+{
+	const char *list = variable_or(variable, program);
+
+	if (list != NULL)
+		read_items(variable, list, items);
+}
+
 void umem_options_read(void)
 {
-	read_items("UMEM_DEBUG", variable_or("UMEM_DEBUG", _umem_debug_init), debug_items);
-	read_items("UMEM_LOGGING", variable_or("UMEM_LOGGING", _umem_logging_init), logging_items);
-	read_items("UMEM_OPTIONS", variable_or("UMEM_OPTIONS", _umem_options_init), option_items);
+	read_variable("UMEM_DEBUG", _umem_debug_init, debug_items);
+	read_variable("UMEM_LOGGING", _umem_logging_init, logging_items);
+	read_variable("UMEM_OPTIONS", _umem_options_init, option_items);
 }

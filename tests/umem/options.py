@@ -51,6 +51,11 @@ def main(program):
         assert run(program, variable, value) == expected, f"{variable}={value}: {run(program, variable, value)}"
     lines = run(program, "UMEM_DEBUG", "one,guards,two")
     assert len(lines) == 2, lines
+    for value in (" guards", "guards ", "\tguards , , audit=5\n", "  "):
+        lines = run(program, "UMEM_DEBUG", value)
+        assert lines == [], f"blanks around items: {value!r}: {lines}"
+    lines = run(program, "UMEM_DEBUG", "guards, audit = 5 ")
+    assert lines == ["vmag: UMEM_DEBUG: no such item: audit = 5"], lines
 
 
 main(*sys.argv[1:])
