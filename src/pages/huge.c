@@ -39,16 +39,17 @@ static enum density density_of(struct looks *looks, uintptr_t start)
 	return density == DENSE ? DENSITY_UNKNOWN : density;
 }
 
-// Whether the program is growing fast: since a chunk was begun last, by whatever thread, it took less than FAST_US. That an object begins one
-// which fills chunks by itself says nothing, unless others were allocated meanwhile. A program that grows slowly has time for page faults, and is better off
-// without the unused part of a huge page.
+// Whether the program is growing fast: the last two chunks that were begun, by whatever thread, each took less than FAST_US until the next was. One
+// alone may be a table that is moved, say, of a program that grows slowly; such a one has time for page faults, and is better off without the unused part
+// of a huge page. That an object begins a chunk which fills chunks by itself says nothing, unless others were allocated meanwhile.
 static bool grows_fast(struct pages *pages, size_t size)
 {
-	static _Atomic uint64_t begun_at; // processor time, us
+	static _Atomic uint64_t begun_at, took_before; // processor time, us
 	size_t active = pages_active_bytes(pages), from = atomic_exchange_explicit(&pages->begun_with, active, memory_order_relaxed);
-	uint64_t now = os_clock_process_us(), before = atomic_exchange_explicit(&begun_at, now, memory_order_relaxed);
+	uint64_t now = os_clock_process_us(), took = now - atomic_exchange_explicit(&begun_at, now, memory_order_relaxed);
+	uint64_t before = atomic_exchange_explicit(&took_before, took, memory_order_relaxed);
 
-	return now - before < FAST_US && (size < CHUNK_BYTES || active > from + size);
+	return took < FAST_US && before < FAST_US && (size < CHUNK_BYTES || active > from + size);
 }
 
 static bool is_small_object(size_t size, enum use use)

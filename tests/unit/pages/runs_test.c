@@ -476,6 +476,8 @@ static void nearly_full_chunks(void) {
     options.thp = THP_NEVER;
 }
 
+enum { SLOW_SLAB = 256 * 1024, SLABS_A_CHUNK = 8, SLOW_US = 12000 };
+
 static void take_time(uint64_t us) {
     for (uint64_t from = os_clock_process_us(); os_clock_process_us() - from < us;)
         continue;
@@ -483,7 +485,7 @@ static void take_time(uint64_t us) {
 
 // A heap that grows slowly gets small pages until the unused part of a huge one is beyond notice.
 static void slow_growth(void) {
-    enum { SLAB = 256 * 1024, SLABS = 176, SLABS_A_CHUNK = 8, SLOW_US = 12000 };
+    enum { SLABS = 176 };
     struct pages pages;
     uintptr_t slabs[SLABS];
     bool zeroed;
@@ -493,11 +495,32 @@ static void slow_growth(void) {
     for (int i = 0; i < SLABS; i++) {
         if (i % SLABS_A_CHUNK == 0)
             take_time(SLOW_US);
-        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLOW_SLAB, 0, &zeroed)) != 0);
         CHECK_EQ(pages.has_huge, pages_active_bytes(&pages) > 40 * 1024 * 1024);
     }
     for (int i = 0; i < SLABS; i++)
-        pages_free(&pages, slabs[i], SLAB);
+        pages_free(&pages, slabs[i], SLOW_SLAB);
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
+// One chunk that is begun soon after another, as when a table is moved, does not make it a heap that grows fast; a second one does.
+static void quick_chunks(void) {
+    enum { CHUNKS = 6, SLABS = CHUNKS * SLABS_A_CHUNK, QUICK_FROM = 4 };
+    struct pages pages;
+    uintptr_t slabs[SLABS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    for (int i = 0; i < SLABS; i++) {
+        if (i % SLABS_A_CHUNK == 0 && i / SLABS_A_CHUNK < QUICK_FROM)
+            take_time(SLOW_US);
+        CHECK((slabs[i] = pages_alloc_dense(&pages, SLOW_SLAB, 0, &zeroed)) != 0);
+        CHECK_EQ(pages.has_huge, i / SLABS_A_CHUNK > QUICK_FROM);
+    }
+    for (int i = 0; i < SLABS; i++)
+        pages_free(&pages, slabs[i], SLOW_SLAB);
     end(&pages);
     options.thp = THP_NEVER;
 }
@@ -554,6 +577,7 @@ int main(void) {
     slabs_are_dense();
     nearly_full_chunks();
     slow_growth();
+    quick_chunks();
     large_in_small_heap();
     return 0;
 }
