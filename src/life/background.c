@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "life/background.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@
 #include "os/pages.h"
 #include "os/thread.h"
 
-enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000 };
+enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
@@ -38,6 +39,9 @@ static sigset_t programs_mask; // of a thread that started the background thread
 
 // A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
 static pid_t process;
+
+// Until when no thread is asked for, ms: a limit on processes may be met for a moment only. Of who has taken reclaim_state from RECLAIM_NO_THREAD.
+static uint64_t refused_until;
 
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
 static create_function *c_librarys; // pthread_create (background_create_by)
@@ -185,7 +189,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (in_c_library(caller) || os_process_number() != process)
+	if (in_c_library(caller) || os_process_number() != process || os_clock_ms() < refused_until)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -197,8 +201,8 @@ static bool start(const void *caller)
 	failure = (c_librarys != NULL ? c_librarys : pthread_create)(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failure != 0)
-		reclaim_start_thread = NULL; // no threads to be had here: not tried again
+	if (failure != 0) // other than by a limit: no threads are to be had here
+		refused_until = failure == EAGAIN ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
 	return failure == 0;
 }
 

@@ -1,0 +1,85 @@
+// Tests life/background.h: where no thread can be made for the moment it is tried again later, by however many threads; where none can ever be, it is not.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "life/background.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap/arena.h"
+#include "heap/reclaim.h"
+#include "unit.h"
+
+enum { THREADS = 4, TURNS = 20000, GARBAGE = 64 << 20, LATER_MS = 1200, HANG_SECONDS = 300 };
+
+static _Atomic int tries, refusal;
+
+static int refuse(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument) {
+    (void)thread, (void)attributes, (void)body, (void)argument;
+    tries++;
+    return refusal;
+}
+
+static void *expect(void *unused) {
+    for (int i = 0; i < TURNS; i++)
+        reclaim_expect(arena_of(0), GARBAGE);
+    return unused;
+}
+
+// How often a thread was asked for.
+static int tries_of_threads(void) {
+    pthread_t threads[THREADS];
+
+    tries = 0;
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, expect, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    return tries;
+}
+
+static void later(void) {
+    struct timespec time = { LATER_MS / 1000, LATER_MS % 1000 * 1000000 };
+
+    nanosleep(&time, NULL);
+}
+
+static void never_again(void) {
+    pid_t child = fork();
+    int status;
+
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        refusal = EPERM;
+        CHECK_EQ(tries_of_threads(), 1);
+        later();
+        CHECK_EQ(tries_of_threads(), 0);
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
+static void again_later(void) {
+    refusal = EAGAIN;
+    CHECK_GE(tries_of_threads(), 1);
+    CHECK_EQ(reclaim_state, RECLAIM_NO_THREAD);
+    later();
+    CHECK_GE(tries_of_threads(), 1);
+    later();
+    background_create_by((void *)pthread_create);
+    expect(NULL);
+    CHECK(reclaim_state != RECLAIM_NO_THREAD);
+}
+
+int main(void) {
+    alarm(HANG_SECONDS);
+    free(malloc(1)); // the heap, and an arena
+    background_create_by((void *)refuse);
+    never_again();
+    again_later();
+    return 0;
+}
