@@ -236,7 +236,6 @@ void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_
 	memset(slab, 0, sizeof *slab);
 	slab->run.lg_times = (uint8_t)lg_times;
 	slab->run.node.key = start;
-	slab->run.bin = bin;
 	slab->run.arena = bin->arena;
 	slab->run.free_count = slab_buffers(slab, &bin->shape);
 	words = bitmap_words(bin, slab);
@@ -245,6 +244,7 @@ void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_
 		slab->bitmap[words - 1] = (1ull << slab->run.free_count % 64) - 1;
 	if (bin->shape.noted)
 		memset(slab_notes(slab, &bin->shape), 0, bin->shape.buffers * sizeof(uint32_t));
+	__atomic_store_n(&slab->run.bin, bin, __ATOMIC_RELEASE); // last: who still has the header of a slab that was here before looks at this first
 }
 
 // A slab may be a part of what the bin has, so that what is unused of it does not matter.
@@ -294,7 +294,6 @@ static void slab_destroy(struct bin *bin, struct slab *slab)
 		bin->source->destroy(bin, slab);
 		return;
 	}
-	page_map_clear(start, bytes);
 	base_free(slab, slab_header_bytes(&bin->shape, slab->run.lg_times));
 	pages_free(bin->pages, start, bytes);
 }
@@ -318,6 +317,13 @@ bool bin_grow(struct bin *bin)
 		bin->source->join(bin, slab);
 	mutex_unlock(&bin->lock);
 	return true;
+}
+
+// Under the lock, so that who has it and looks an address up (slab/holes.c) finds no header that is about to become something else's.
+static void leave_page_map(const struct bin *bin, const struct slab *slab)
+{
+	if (bin->source == NULL)
+		page_map_clear(run_start(&slab->run), slab_bytes(slab, &bin->shape));
 }
 
 static void slab_leaves(struct bin *bin, struct slab *slab)
@@ -501,6 +507,19 @@ enum bin_finding bin_probe(struct bin *bin, const void *address)
 	return finding;
 }
 
+static __attribute__((noinline)) void unlock_and_destroy(struct bin *bin, struct heap_node *emptied)
+{
+	for (struct heap_node *node = emptied; node != NULL; node = node->next)
+		leave_page_map(bin, slab_of_node(node));
+	mutex_unlock(&bin->lock);
+	while (emptied != NULL) {
+		struct slab *slab = slab_of_node(emptied);
+
+		emptied = emptied->next;
+		slab_destroy(bin, slab);
+	}
+}
+
 enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, size_t *done)
 {
 	struct heap_node *emptied = NULL;
@@ -522,13 +541,10 @@ enum bin_finding bin_drain(struct bin *bin, void *const *rounds, size_t count, s
 	bin->free_buffers += put;
 	bin->drained += put;
 	bin->drains += put > 0;
-	mutex_unlock(&bin->lock);
-	while (emptied != NULL) {
-		struct slab *slab = slab_of_node(emptied);
-
-		emptied = emptied->next;
-		slab_destroy(bin, slab);
-	}
+	if (LIKELY(emptied == NULL))
+		mutex_unlock(&bin->lock);
+	else
+		unlock_and_destroy(bin, emptied);
 	*done = put + nulls;
 	return finding;
 }
@@ -545,6 +561,7 @@ COLD void bin_trim(struct bin *bin, bool always)
 	if (slab != NULL) {
 		bin->empty = NULL;
 		slab_leaves(bin, slab);
+		leave_page_map(bin, slab);
 	}
 	mutex_unlock(&bin->lock);
 	if (slab != NULL)

@@ -58,13 +58,14 @@ static uint32_t holes_of(const struct slab *slab, const struct slab_shape *shape
 	return holes;
 }
 
-// The slab that begins there, if it is partial. Under the bin's lock.
+// The slab that begins there, if it is partial. Under the bin's lock, so that none of its slabs leaves the page map; one that is being made has all its
+// buffers free.
 static struct slab *partial_slab(const struct bin *bin, uintptr_t start)
 {
 	struct run *run = page_map_run((void *)start);
 	struct slab *slab = (struct slab *)(void *)run;
 
-	if (page_map_word((void *)start) != bin->word || run == NULL || run->bin != bin || run_start(run) != start ||
+	if (page_map_word((void *)start) != bin->word || run == NULL || __atomic_load_n(&run->bin, __ATOMIC_ACQUIRE) != bin || run_start(run) != start ||
 	    run->free_count == 0 || run->free_count == slab_buffers(slab, &bin->shape))
 		return NULL;
 	return slab;
