@@ -12,6 +12,8 @@
 #include "heap/door.h"
 #include "heap/fast.h"
 #include "heap/large.h"
+#include "heap/reclaim.h"
+#include "os/clock.h"
 #include "pages/page_map.h"
 #include "watch/trace.h"
 
@@ -71,6 +73,8 @@ void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new
 		trace_freed(&words.front->tracer, object);
 	if (moved != NULL && UNLIKELY(words.door != 0))
 		door_resized(words.front, moved, old_size, new_size);
+	if (moved != NULL && new_size < old_size) // perhaps it does nothing more that looks
+		reclaim_look(arena_of_word(page_map_word(moved)), os_clock_ms());
 	return moved;
 }
 

@@ -228,7 +228,11 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 
 bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)
 {
-	return vmem_shrink(&pages->runs, start, size, new_size);
+	bool done = vmem_shrink(&pages->runs, start, size, new_size);
+
+	if (done && pages_decay_ms(pages) == 0)
+		pages_purge(pages, 0);
+	return done;
 }
 
 // What the backlog allows: a falling part of what each step brought, 15/16 of the newest.

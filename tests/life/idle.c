@@ -1,4 +1,5 @@
-// A process that falls idle after a peak gives its memory back without another allocator call.
+// A process that falls idle after a peak gives its memory back without another allocator call; also when the last one was a realloc that cut off most of
+// an object, with `idle shrunk`.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/resident.h"
@@ -7,9 +8,8 @@
 
 enum { BLOCKS = 20000, SIZE = 4000, MEBIBYTE = 1 << 20, SECONDS = 60 };
 
-int main(void) {
+static void use_and_free(long before) {
     static void *blocks[BLOCKS];
-    long before = anonymous_bytes();
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = malloc(SIZE);
         CHECK(blocks[i] != NULL);
@@ -18,7 +18,24 @@ int main(void) {
     CHECK_GE(anonymous_bytes() - before, (long)BLOCKS * SIZE);
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);
-    long left = 0;
+}
+
+static void use_and_shrink(long before) {
+    char *block = malloc((size_t)BLOCKS * SIZE);
+    CHECK(block != NULL);
+    memset(block, 1, (size_t)BLOCKS * SIZE);
+    CHECK_GE(anonymous_bytes() - before, (long)BLOCKS * SIZE);
+    block = realloc(block, MEBIBYTE);
+    CHECK(block != NULL && block[MEBIBYTE - 1] == 1);
+}
+
+int main(int count, char **arguments) {
+    (void)arguments;
+    long before = anonymous_bytes(), left = 0;
+    if (count == 1)
+        use_and_free(before);
+    else
+        use_and_shrink(before);
     for (int second = 0; second < SECONDS; second++) {
         struct timespec pause = {1, 0};
         nanosleep(&pause, NULL);

@@ -261,6 +261,10 @@ static void no_decay(void) {
     options.dirty_decay_ms = 0;
     pages_free(&pages, start, RUN);
     CHECK_EQ(pages_dirty_bytes(&pages), 0); // 0: at once
+    start = take(&pages, 2 * RUN, &zeroed);
+    CHECK(pages_shrink(&pages, start, 2 * RUN, RUN));
+    CHECK_EQ(pages_dirty_bytes(&pages), 0);
+    pages_free(&pages, start, RUN);
     end(&pages);
 }
 
