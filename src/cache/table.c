@@ -262,14 +262,18 @@ void caches_fork_lock_bins(void)
 
 void caches_fork_lock_pages(void)
 {
-	if (caches_end() > 0)
-		mutex_fork_lock(&cache_pages.runs.lock);
+	if (caches_end() == 0)
+		return;
+	mutex_fork_lock(&cache_pages.runs.lock);
+	mutex_fork_lock(&cache_pages.extents.lock);
 }
 
 void caches_fork_done(bool child)
 {
-	if (caches_end() > 0)
+	if (caches_end() > 0) {
+		mutex_fork_unlock(&cache_pages.extents.lock);
 		mutex_fork_unlock(&cache_pages.runs.lock);
+	}
 	each(unlock_both);
 	if (child) {
 		each(alone_in_child);

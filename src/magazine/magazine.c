@@ -170,10 +170,12 @@ void magazines_fork_lock_bins(void)
 void magazines_fork_lock_pages(void)
 {
 	mutex_fork_lock(&depository.pages.runs.lock);
+	mutex_fork_lock(&depository.pages.extents.lock);
 }
 
 void magazines_fork_done(void)
 {
+	mutex_fork_unlock(&depository.pages.extents.lock);
 	mutex_fork_unlock(&depository.pages.runs.lock);
 	for (unsigned size = MAGAZINE_SIZES; size-- > 0;)
 		mutex_fork_unlock(&depository.bins[size].lock);

@@ -60,6 +60,10 @@ size_t os_pages_resident(void *address, size_t size);
 // split a mapping: while the process has half of those that it may have, none is passed on.
 void os_pages_huge(void *address, size_t size, bool wanted);
 
+// For a process that has all mappings that it may have: makes those of huge and of small pages one, and lets nothing split them, or what is mapped from now
+// on, as long as mappings are scarce.
+void os_pages_join(void *address, size_t size);
+
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
 // and zero.
 // Pieces that the kernel refuses to move, because the program split the mapping, are copied.

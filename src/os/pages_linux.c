@@ -117,11 +117,6 @@ static bool map_exactly(void *address, size_t size, int protection)
 	return p != NULL;
 }
 
-bool os_pages_map_at(void *address, size_t size)
-{
-	return map_exactly(address, size, READ_WRITE);
-}
-
 bool os_pages_reserve_at(void *address, size_t size)
 {
 	return map_exactly(address, size, PROT_READ);
@@ -199,21 +194,48 @@ size_t os_pages_resident(void *address, size_t size)
 }
 
 // Each wish may split a mapping. With half of those that there may be we leave the rest to the program: looked at now and
-// then, after at least 8 GiB of wishes.
+// then, after at least 8 GiB of wishes, or told by who finds them used up.
+static _Atomic bool scarce;
+
 static bool may_split(void)
 {
 	static _Atomic uint32_t wishes;
-	static _Atomic bool scarce;
 
 	if ((atomic_fetch_add_explicit(&wishes, 1, memory_order_relaxed) + 1) % WISHES_A_LOOK == 0)
 		atomic_store_explicit(&scarce, os_maps_are_scarce(), memory_order_relaxed);
 	return !atomic_load_explicit(&scarce, memory_order_relaxed);
 }
 
+// What nobody asked for is not taken back: a mapping that was advised against does not become one with what is mapped beside it later.
 void os_pages_huge(void *address, size_t size, bool wanted)
 {
-	if (!wanted || may_split())
+	static _Atomic bool asked;
+
+	if (wanted && !atomic_load_explicit(&asked, memory_order_relaxed))
+		atomic_store_explicit(&asked, true, memory_order_relaxed);
+	if (wanted ? may_split() : atomic_load_explicit(&asked, memory_order_relaxed))
 		madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+void os_pages_join(void *address, size_t size)
+{
+	atomic_store_explicit(&scarce, true, memory_order_relaxed);
+	os_pages_huge(address, size, false);
+}
+
+// It becomes one mapping with what lies beside it.
+static __attribute__((noinline)) bool become_one(void *address, size_t size)
+{
+	bool mapped = map_exactly(address, size, READ_WRITE);
+
+	if (mapped)
+		os_pages_huge(address, size, false);
+	return mapped;
+}
+
+bool os_pages_map_at(void *address, size_t size)
+{
+	return UNLIKELY(atomic_load_explicit(&scarce, memory_order_relaxed)) ? become_one(address, size) : map_exactly(address, size, READ_WRITE);
 }
 
 // The system call moves the page tables and leaves zero pages behind (Linux 5.7). Many kernels refuse a range of more than one

@@ -26,7 +26,7 @@ static bool merge_mappings(void)
 
 	if (!os_maps_are_used_up())
 		return false;
-	os_pages_huge((void *)first, page_map_last_chunk_end() - first, false);
+	os_pages_join((void *)first, page_map_last_chunk_end() - first);
 	return true;
 }
 
@@ -82,12 +82,13 @@ uintptr_t chunks_import(void *heap, size_t size, int flags)
 	return chunks_import_aligned(size, 0);
 }
 
-void chunks_release(void *heap, uintptr_t start, size_t size)
+bool chunks_release(void *heap, uintptr_t start, size_t size)
 {
-	if (!os_pages_unmap((void *)start, size)) // it will be found taken
-		os_pages_purge((void *)start, size);
+	if (!os_pages_unmap((void *)start, size))
+		return false;
 	if (vmem_segment_free(heap, start, size, VMEM_CLEAN)) // else hooks gave it, which are the arena's no more
 		atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
+	return true;
 }
 
 void chunks_give_up(uintptr_t start, size_t size, bool taken)

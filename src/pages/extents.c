@@ -3,6 +3,7 @@
 #include "pages/extents.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "guard/report.h"
@@ -43,8 +44,7 @@ static void *default_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, s
 static bool default_dalloc(extent_hooks_t *hooks, void *address, size_t size, bool committed, unsigned arena)
 {
 	(void)hooks, (void)committed, (void)arena;
-	chunks_release(&heap_arena, (uintptr_t)address, round_up(size, CHUNK_BYTES));
-	return false;
+	return !chunks_release(&heap_arena, (uintptr_t)address, round_up(size, CHUNK_BYTES));
 }
 
 static void default_destroy(extent_hooks_t *hooks, void *address, size_t size, bool committed, unsigned arena)
@@ -326,8 +326,8 @@ void extents_release(struct extents *extents, uintptr_t start, size_t size)
 	if (give_back(extents, &given))
 		return;
 	given.committed = !decommit(extents, start, size);
-	if (given.committed)
-		extents_purge(extents, start, size, 0, size);
+	if (given.committed && !extents_purge(extents, start, size, 0, size) && extents_are_zero(extents))
+		memset((void *)start, 0, size); // locked pages
 	extent = base_alloc(sizeof *extent);
 	if (extent == NULL) { // no memory to remember it
 		give_up(extents, &given);

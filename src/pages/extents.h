@@ -7,6 +7,8 @@
 //                  ▲        refused: decommit, else purge ─► kept ─► destroy, when the arena is destroyed
 //                  └── commit ◄── split off, if it is larger ◄──┘    (neighbours that are kept: merge)
 //
+// Without hooks there is but one refusal: a chunk amid a mapping is not unmapped where the process has all mappings that it may have.
+//
 // What cannot be used, as it lies where nothing can or is not committed, goes to dalloc at once, and to destroy if that refuses.
 // While a span is in use, its unused pages go through purge_forced, else purge_lazy. Hooks are called with no lock held.
 //
@@ -49,6 +51,11 @@ static inline bool extents_are_ours(const struct extents *extents)
 static inline bool extents_are_zero(const struct extents *extents)
 {
 	return !atomic_load_explicit(&extents->had_hooks, memory_order_relaxed);
+}
+
+static inline bool extents_are_kept(const struct extents *extents)
+{
+	return __atomic_load_n(&extents->kept_bytes, __ATOMIC_RELAXED) != 0;
 }
 
 // The default ones, on chunks of the heap region; sources have those of them that they need no others for.

@@ -1,5 +1,5 @@
 // vm.max_map_count: a heap of many large objects leaves the program half of the mappings it may have; and when the program has
-// used them all up, large objects are allocated, freed and given back all the same.
+// used them all up, large objects are allocated, freed and given back all the same, however long and whatever their sizes.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/pattern.h"
@@ -8,7 +8,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-enum { UNTOUCHED = 36000, UNTOUCHED_BYTES = 3000000, BLOCKS = 60, BLOCK_BYTES = 3 << 20, KIBIBYTE = 1024 };
+enum { UNTOUCHED = 36000, UNTOUCHED_BYTES = 3000000, BLOCKS = 60, BLOCK_BYTES = 3 << 20, ROUNDS = 20, KIBIBYTE = 1024 };
 
 static long allowed(void) {
     FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
@@ -54,30 +54,33 @@ static void use_up(void) {
     CHECK_EQ(errno, ENOMEM);
 }
 
-static size_t bytes_of(int i) {
-    return BLOCK_BYTES + (size_t)(i * 7919 % 64) * 64 * KIBIBYTE;
+static size_t bytes_of(int i, int round) {
+    return BLOCK_BYTES + (size_t)((i + round) % BLOCKS) * 64 * KIBIBYTE;
 }
 
 static void check_used_up(void) {
     void *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        pattern_fill(blocks[i] = malloc(bytes_of(i)), bytes_of(i), (uintptr_t)i);
+        pattern_fill(blocks[i] = malloc(bytes_of(i, 0)), bytes_of(i, 0), (uintptr_t)i);
     use_up();
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < BLOCKS; i += 2)
             free(blocks[i]);
         malloc_trim(0);
         for (int i = 0; i < BLOCKS; i += 2) {
-            CHECK_SAY((blocks[i] = malloc(bytes_of(i))) != NULL, "round %d, block %d, %ld mappings", round, i, mappings());
-            pattern_fill(blocks[i], bytes_of(i), (uintptr_t)i);
+            CHECK_SAY((blocks[i] = malloc(bytes_of(i, round))) != NULL, "round %d, block %d, %ld mappings", round, i, mappings());
+            pattern_fill(blocks[i], bytes_of(i, round), (uintptr_t)i);
         }
         for (int i = 0; i < BLOCKS; i++)
-            pattern_verify(blocks[i], bytes_of(i), (uintptr_t)i);
+            pattern_verify(blocks[i], bytes_of(i, i % 2 == 0 ? round : 0), (uintptr_t)i);
     }
 }
 
-int main(void) {
-    check_many_large();
+// `mappings used_up`: of a heap in which mappings were not scarce before.
+int main(int count, char **arguments) {
+    (void)arguments;
+    if (count == 1)
+        check_many_large();
     check_used_up();
     return 0;
 }
