@@ -25,6 +25,7 @@ enum mutex_rank {
 	RANK_CPU_FRONTS, // table of the fronts of processors
 	RANK_CPU_FRONT, // front of a processor
 	RANK_TRACE,    // tracers of threads
+	RANK_TRACE_STACKS, // stacks that are to be written
 	RANK_SAMPLED,  // table of sampled objects of object caches
 	RANK_STACKS,   // table of call stacks
 	RANK_PROFILE,  // tallies of the sampling profiler

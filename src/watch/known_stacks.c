@@ -6,6 +6,7 @@
 
 #include "os/module.h"
 #include "util/bits.h"
+#include "watch/trace_stacks.h"
 
 enum { WORDS_AT_ONCE = 4 };
 _Static_assert(KNOWN_WORDS % WORDS_AT_ONCE == 0, "there is room for the last one again");
@@ -22,22 +23,22 @@ __attribute__((no_sanitize("address"))) static inline bool differs(const struct 
 	return words[known->at[i]] != known->value[i];
 }
 
-// NULL: it is not that one. Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
-__attribute__((no_sanitize("address"))) static inline struct stack *stack_if_it_holds(const struct known_stack *known, uintptr_t frame)
+// No stack: it is not that one. Each word is read only where those before it are as they were, from the frame's own on: as a walk from this frame would read them.
+__attribute__((no_sanitize("address"))) static inline struct known stack_if_it_holds(const struct known_stack *known, uintptr_t frame)
 {
-	struct stack *stack = known->stack;
+	const struct known none = { NULL, 0 }, found = { known->stack, known->number };
 	const uintptr_t *words = (const uintptr_t *)frame;
 	uint32_t count = known->count;
 
 	if (known->frame != frame || count == 0)
-		return NULL;
+		return none;
 	if (known->generation != 0 && known->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
-		return NULL;
+		return none;
 	for (uint32_t i = 0; i < count; i += WORDS_AT_ONCE)
 		if (differs(known, words, i) || differs(known, words, i + 1) || differs(known, words, i + 2) || differs(known, words, i + 3))
-			return NULL;
+			return none;
 	atomic_signal_fence(memory_order_seq_cst);
-	return LIKELY(known->stack == stack) ? stack : NULL; // a handler may have put another one here meanwhile
+	return LIKELY(known->stack == found.stack) ? found : none; // a handler may have put another one here meanwhile
 }
 
 static void keep_words(struct known_stack *known, const struct os_walk *walk)
@@ -62,6 +63,7 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 		known->value[count] = known->value[count - 1];
 	}
 	known->generation = walk->generation;
+	known->number = trace_stacks_number(known->stack);
 	atomic_signal_fence(memory_order_seq_cst);
 	known->count = walk->begun == begun ? count : 0; // else a handler walked meanwhile
 }
@@ -89,34 +91,36 @@ static struct stack *walk(struct known_stacks *own, uintptr_t frame, enum os_unw
 }
 
 // Which is not the one that came after the last one the time before.
-static __attribute__((noinline)) struct stack *find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
+static __attribute__((noinline)) struct known find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
 {
 	struct known_stack **of_caller = by_caller(own, frame), *known = *of_caller;
-	struct stack *stack = known == NULL ? NULL : stack_if_it_holds(known, frame);
+	struct known found = { NULL, 0 };
 
-	if (stack == NULL)
-		stack = walk(own, frame, unwinder, &known);
+	if (known != NULL)
+		found = stack_if_it_holds(known, frame);
+	if (found.stack == NULL)
+		found.stack = walk(own, frame, unwinder, &known);
 	own->newest->next = *of_caller = known;
 	own->newest = known;
-	return stack;
+	return found;
 }
 
-struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
+struct known known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder)
 {
 	struct known_stack *next = own->newest->next;
-	struct stack *stack;
+	struct known found;
 
 	frame = os_stack_outside(frame);
-	stack = stack_if_it_holds(next, frame);
-	if (UNLIKELY(stack == NULL))
+	found = stack_if_it_holds(next, frame);
+	if (UNLIKELY(found.stack == NULL))
 		return find(own, frame, unwinder);
 	own->newest = next;
-	return stack;
+	return found;
 }
 
 void known_stacks_clear(struct known_stacks *own)
 {
-	last_stack_clear(&own->last);
+	last_stack_clear(&own->last, false);
 	if (own->any) { // else the pages of most need not be there
 		memset(own->by_caller, 0, sizeof own->by_caller);
 		for (size_t i = 0; i < sizeof own->known / sizeof own->known[0]; i++)

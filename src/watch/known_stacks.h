@@ -18,6 +18,7 @@ struct known_stack {
 	uint32_t count; // of words; 0: none are kept
 	uint32_t generation; // as of struct os_walk
 	struct known_stack *next; // which was found after this one, the last time
+	uint32_t number; // in the trace's file; 0: it was not told when the words were kept
 	uint16_t at[KNOWN_WORDS]; // of a word: how many words above the frame
 	uintptr_t value[KNOWN_WORDS];
 };
@@ -31,6 +32,11 @@ struct known_stacks {
 	struct known_stack known[1 << LG_KNOWN_STACKS]; // each at the place of its stack
 };
 
-// As last_stack_find and last_stack_clear.
-struct stack *known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder);
+struct known {
+	struct stack *stack;
+	uint32_t number; // in the trace's file, if that is known without a look at the stack; else 0
+};
+
+// As last_stack_find and last_stack_clear. Who begins another file clears first.
+struct known known_stacks_find(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder);
 void known_stacks_clear(struct known_stacks *own);

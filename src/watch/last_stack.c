@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "watch/last_stack.h"
 
+#include <string.h>
+
 #include "base/base.h"
 #include "os/rules.h"
 #include "util/bits.h"
@@ -48,7 +50,7 @@ size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinde
 // The walk last: a handler that comes in between leaves one that is of its stack, or none.
 static void forget(struct last_stack *own)
 {
-	own->stack = stacks_intern(NULL, 0);
+	own->stack = stacks_intern(0, (struct stack_hash){ 0 }, NULL);
 	atomic_signal_fence(memory_order_seq_cst);
 	own->walk.count = 0;
 }
@@ -67,25 +69,31 @@ static __attribute__((noinline)) struct stack *walk_again(struct last_stack *own
 	size_t count = walk_alone(frames, STACK_DEPTH, frame, unwinder);
 
 	forget(own);
-	return stacks_intern(frames, count);
+	return stacks_intern(count, stacks_hash_of(frames, count), own->keeps_frames ? frames : NULL);
 }
 
 static __attribute__((noinline)) struct stack *walk(struct last_stack *own, uintptr_t frame, enum os_unwinder unwinder)
 {
-	uintptr_t frames[STACK_DEPTH];
+	uintptr_t frames[STACK_DEPTH], *end = own->frames + STACK_DEPTH;
 	uint32_t begun = own->walk.begun + 1;
-	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, frame, rules_for(unwinder), &own->range, &own->walk, &kept);
-	const struct stack *outer = own->stack;
+	size_t kept, count = os_stack_walk(frames, STACK_DEPTH, frame, rules_for(unwinder), &own->range, &own->walk, &kept), depth = kept + count;
+	struct stack_hash hash = { 0 };
 	struct stack *stack;
-	uint64_t hash;
 
-	hash = kept == 0 || kept > outer->depth ? 0 : own->hash[kept - 1];
-	if (UNLIKELY(!is_newest(own, begun) || kept > outer->depth || kept + count > STACK_DEPTH))
+	if (UNLIKELY(kept > own->stack->depth || depth > STACK_DEPTH))
 		return walk_again(own, frame, unwinder);
-	for (size_t i = count, at = kept; i-- > 0; at++)
+	if (kept > 0)
+		hash = own->hash[kept - 1];
+	if (own->keeps_frames)
+		memcpy(frames + count, end - kept, kept * sizeof *frames);
+	if (UNLIKELY(!is_newest(own, begun)))
+		return walk_again(own, frame, unwinder);
+	for (size_t i = count, at = kept; i-- > 0;) {
 		own->hash[at] = hash = stacks_hash(hash, frames[i]);
-	own->stack = stack = stacks_intern_beyond(frames, count, outer, kept, hash);
-	if (UNLIKELY(!is_newest(own, begun) || stack->number == 0)) // it has no frames of which the next could keep any
+		end[-(ptrdiff_t)++at] = frames[i];
+	}
+	own->stack = stack = stacks_intern(depth, hash, own->keeps_frames ? frames : NULL);
+	if (UNLIKELY(!is_newest(own, begun) || stack->depth == 0)) // it has no frames of which the next could keep any
 		forget(own);
 	return stack;
 }
@@ -99,8 +107,20 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 	return os_walk_holds(&own->walk, frame) && is_newest(own, begun) ? stack : walk(own, frame, unwinder);
 }
 
-void last_stack_clear(struct last_stack *own)
+size_t last_stack_frames(const struct last_stack *own, const struct stack *stack, uintptr_t frames[STACK_DEPTH])
+{
+	uint32_t begun = own->walk.begun;
+	size_t depth = stack->depth;
+
+	if (own->stack != stack)
+		return 0;
+	memcpy(frames, own->frames + STACK_DEPTH - depth, depth * sizeof *frames);
+	return own->stack == stack && is_newest(own, begun) ? depth : 0;
+}
+
+void last_stack_clear(struct last_stack *own, bool keeps_frames)
 {
 	own->range = (struct os_stack_range){ 0 };
+	own->keeps_frames = keeps_frames;
 	forget(own);
 }

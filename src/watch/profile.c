@@ -31,9 +31,9 @@ struct profile_known {
 		uint16_t arena;
 		uint8_t lg_sample;
 	} latest[1 << LG_LATEST];
-	struct last_stack stack;
+	struct last_stack *stack;
 };
-_Static_assert(sizeof(struct profile_known) <= BASE_LARGEST, "memory of base");
+_Static_assert(sizeof(struct profile_known) <= BASE_LARGEST && sizeof(struct last_stack) <= BASE_LARGEST, "memory of base");
 
 static struct {
 	_Atomic uint64_t lost;
@@ -126,18 +126,28 @@ profile_dumped *_Atomic profile_dumped_hook;
 
 static __attribute__((noinline)) struct profile_known *make_known(struct profile_thread *self)
 {
-	self->known = base_alloc(sizeof *self->known);
-	if (self->known == NULL)
-		return NULL;
-	memset(self->known->latest, 0, sizeof self->known->latest);
-	last_stack_clear(&self->known->stack);
-	return self->known;
+	struct profile_known *known = base_alloc(sizeof *known);
+	struct last_stack *stack = base_alloc(sizeof *stack);
+
+	if (known != NULL && stack != NULL) {
+		memset(known->latest, 0, sizeof known->latest);
+		known->stack = stack;
+		last_stack_clear(stack, true);
+		return self->known = known;
+	}
+	if (known != NULL)
+		base_free(known, sizeof *known);
+	if (stack != NULL)
+		base_free(stack, sizeof *stack);
+	return NULL;
 }
 
 void profile_thread_end(struct profile_thread *self)
 {
-	if (self->known != NULL)
+	if (self->known != NULL) {
+		base_free(self->known->stack, sizeof *self->known->stack);
 		base_free(self->known, sizeof *self->known);
+	}
 	self->known = NULL;
 }
 
@@ -149,7 +159,8 @@ static __attribute__((noinline)) struct stack *ask_for_stack(struct profile_thre
 	self->busy = true; // the system's unwinder may allocate
 	hook((void **)frames, &depth, STACK_DEPTH);
 	self->busy = false;
-	return stacks_intern(frames, min_size(depth, STACK_DEPTH));
+	depth = (unsigned)min_size(depth, STACK_DEPTH);
+	return stacks_intern(depth, stacks_hash_of(frames, depth), frames);
 }
 
 // By our own unwinder unless the program has another one.
@@ -158,7 +169,7 @@ static inline struct stack *find_stack(struct profile_thread *self)
 	profile_backtrace *hook = atomic_load_explicit(&profile_backtrace_hook, memory_order_relaxed);
 
 	if (hook == own_backtrace && !os_stack_by_system(profile_settings.unwinder) && (self->known != NULL || make_known(self) != NULL))
-		return last_stack_find(&self->known->stack, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
+		return last_stack_find(self->known->stack, (uintptr_t)__builtin_frame_address(0), profile_settings.unwinder);
 	return ask_for_stack(self, hook);
 }
 

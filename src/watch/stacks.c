@@ -14,6 +14,7 @@ static struct stack unknown;
 
 // By hash; written under the lock, read by anyone.
 static struct stack *_Atomic lists[1 << LG_LISTS];
+_Static_assert(sizeof(struct stack) <= CACHE_LINE, "who looks for one meets no more than a line of each");
 
 static struct {
 	struct mutex lock;
@@ -22,45 +23,46 @@ static struct {
 	_Atomic uint32_t count;
 } stacks = { .lock = MUTEX_INIT(RANK_STACKS), .newest = &unknown };
 
-// Who is asked for: some frames, and the outermost ones of another stack.
 struct sought {
-	const uintptr_t *frames, *outer;
-	size_t count, kept;
-	uint64_t hash;
+	size_t depth;
+	struct stack_hash hash;
+	const uintptr_t *frames; // NULL: they need not be kept
 };
+
+static inline struct stack *_Atomic *list_of(const struct sought *sought)
+{
+	return &lists[sought->hash.one >> (64 - LG_LISTS)];
+}
 
 static inline bool is(const struct stack *stack, const struct sought *sought)
 {
-	return stack->hash == sought->hash && stack->depth == sought->count + sought->kept &&
-	       memcmp(stack->frames, sought->frames, sought->count * sizeof *sought->frames) == 0 &&
-	       memcmp(stack->frames + sought->count, sought->outer, sought->kept * sizeof *sought->outer) == 0;
+	return stack->hash.one == sought->hash.one && stack->hash.other == sought->hash.other && stack->depth == sought->depth &&
+	       (stack->has_frames || sought->frames == NULL);
 }
 
 // With the lock or without: what is in a list stays there as it is.
 static struct stack *find(const struct sought *sought)
 {
-	struct stack *stack = atomic_load_explicit(&lists[sought->hash >> (64 - LG_LISTS)], memory_order_acquire);
+	struct stack *stack = atomic_load_explicit(list_of(sought), memory_order_acquire);
 
 	while (stack != NULL && !is(stack, sought))
 		stack = stack->next;
 	return stack;
 }
 
-static void insert(struct stack *stack)
+static void insert(struct stack *stack, struct stack *_Atomic *list)
 {
-	struct stack *_Atomic *list = &lists[stack->hash >> (64 - LG_LISTS)];
-
-	stack->next = *list;
+	stack->next = atomic_load_explicit(list, memory_order_relaxed);
 	stack->older = atomic_load_explicit(&stacks.newest, memory_order_relaxed);
 	stack->number = atomic_fetch_add_explicit(&stacks.count, 1, memory_order_relaxed) + 1;
 	atomic_store_explicit(list, stack, memory_order_release);
-	atomic_store_explicit(&stack->older->newer, stack, memory_order_release);
-	atomic_store_explicit(&stacks.newest, stack, memory_order_release);
+	if (stack->has_frames)
+		atomic_store_explicit(&stacks.newest, stack, memory_order_release);
 }
 
 static size_t bytes_of(const struct sought *sought)
 {
-	return sizeof(struct stack) + (sought->count + sought->kept) * sizeof *sought->frames;
+	return sizeof(struct stack) + (sought->frames == NULL ? 0 : sought->depth * sizeof *sought->frames);
 }
 
 static struct stack *make(const struct sought *sought)
@@ -69,9 +71,9 @@ static struct stack *make(const struct sought *sought)
 
 	if (stack == NULL)
 		return NULL;
-	*stack = (struct stack){ .hash = sought->hash, .depth = (uint32_t)(sought->count + sought->kept) };
-	memcpy(stack->frames, sought->frames, sought->count * sizeof *sought->frames);
-	memcpy(stack->frames + sought->count, sought->outer, sought->kept * sizeof *sought->outer);
+	*stack = (struct stack){ .hash = sought->hash, .depth = (uint32_t)sought->depth, .has_frames = sought->frames != NULL };
+	if (sought->frames != NULL)
+		memcpy(stack->frames, sought->frames, sought->depth * sizeof *sought->frames);
 	return stack;
 }
 
@@ -84,7 +86,7 @@ static __attribute__((noinline)) struct stack *add(const struct sought *sought)
 	mutex_lock(&stacks.lock);
 	known = find(sought);
 	if (known == NULL)
-		insert(fresh);
+		insert(fresh, list_of(sought));
 	mutex_unlock(&stacks.lock);
 	if (known == NULL)
 		return fresh;
@@ -92,34 +94,29 @@ static __attribute__((noinline)) struct stack *add(const struct sought *sought)
 	return known;
 }
 
-struct stack *stacks_intern_beyond(const uintptr_t *frames, size_t count, const struct stack *outer, size_t kept, uint64_t hash)
+struct stack *stacks_intern(size_t depth, struct stack_hash hash, const uintptr_t *frames)
 {
-	struct sought sought = { .frames = frames, .outer = outer->frames + outer->depth - kept, .count = count, .kept = kept, .hash = hash };
+	struct sought sought = { depth, hash, frames };
 	struct stack *known;
 
-	if (UNLIKELY(count + kept == 0))
+	if (UNLIKELY(depth == 0))
 		return &unknown;
 	known = find(&sought);
 	return LIKELY(known != NULL) ? known : add(&sought);
 }
 
-struct stack *stacks_intern(const uintptr_t *frames, size_t depth)
+struct stack_hash stacks_hash_of(const uintptr_t *frames, size_t depth)
 {
-	uint64_t hash = 0;
+	struct stack_hash hash = { 0 };
 
 	for (size_t i = depth; i-- > 0;)
 		hash = stacks_hash(hash, frames[i]);
-	return stacks_intern_beyond(frames, depth, &unknown, 0, hash);
+	return hash;
 }
 
 struct stack *stacks_newest(void)
 {
 	return atomic_load_explicit(&stacks.newest, memory_order_acquire);
-}
-
-struct stack *stacks_after(struct stack *stack)
-{
-	return atomic_load_explicit(&(stack == NULL ? &unknown : stack)->newer, memory_order_acquire);
 }
 
 uint32_t stacks_count(void)

@@ -42,7 +42,7 @@ uint64_t sample_weight(uint64_t bytes, unsigned lg_sample)
 // A stack's tallies of one thread are in one list.
 static size_t hash_of(const struct tally *key)
 {
-	return (size_t)((key->stack->hash ^ (uint64_t)key->thread << 24) * 0xff51afd7ed558ccdu >> (64 - LG_LISTS));
+	return (size_t)((key->stack->hash.one ^ (uint64_t)key->thread << 24) * 0xff51afd7ed558ccdu >> (64 - LG_LISTS));
 }
 
 // 0: there is none. `neighbour`: one of the same stack and thread, or 0.

@@ -11,7 +11,9 @@
 #include "vmag/trace_format.h"
 #include "watch/known_stacks.h"
 #include "watch/profile.h"
+#include "watch/trace_facts.h"
 #include "watch/trace_file.h"
+#include "watch/trace_stacks.h"
 
 enum { EVENT_MOST = 64 };
 
@@ -126,8 +128,11 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 		tracer->generation = 0;
 		known_stacks_clear(&tracer->stacks); // another thread may have had it
 		*own = tracer;
-	} else
+	} else {
 		write_chunk(tracer, generation, false);
+		if (tracer->generation != generation) // whose file knows no stacks yet
+			known_stacks_clear(&tracer->stacks);
+	}
 	begin_chunk(tracer, generation);
 	return tracer;
 }
@@ -150,20 +155,41 @@ static inline struct tracer *ready(struct tracer **own)
 static __attribute__((noinline)) uint32_t number_by_system(struct tracer *tracer)
 {
 	uintptr_t frames[STACK_DEPTH];
+	struct stack *stack;
 	size_t depth;
+	uint32_t number;
 
 	if (tracer->unwinding)
 		return 0;
 	tracer->unwinding = true;
 	depth = os_stack_system(frames, STACK_DEPTH);
 	tracer->unwinding = false;
-	return stacks_intern(frames, depth)->number;
+	stack = stacks_intern(depth, stacks_hash_of(frames, depth), NULL);
+	number = trace_stacks_number(stack);
+	return number != 0 || stack->depth == 0 ? number : trace_stacks_tell(stack, frames);
+}
+
+// As a rule the stack was just walked, for it is the first event that has it. A handler may have found another one since.
+static __attribute__((noinline)) uint32_t tell(const struct tracer *tracer, struct stack *stack)
+{
+	uintptr_t frames[STACK_DEPTH];
+	size_t depth = last_stack_frames(&tracer->stacks.last, stack, frames);
+
+	if (UNLIKELY(depth == 0))
+		depth = last_stack_walk(frames, STACK_DEPTH, profile_settings.unwinder);
+	return depth == 0 || depth != stack->depth ? 0 : trace_stacks_tell(stack, frames);
 }
 
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)
 {
-	return UNLIKELY(os_stack_by_system(profile_settings.unwinder)) ? number_by_system(tracer) :
-									    known_stacks_find(&tracer->stacks, frame, profile_settings.unwinder)->number;
+	struct known found;
+	uint32_t number;
+
+	if (UNLIKELY(os_stack_by_system(profile_settings.unwinder)))
+		return number_by_system(tracer);
+	found = known_stacks_find(&tracer->stacks, frame, profile_settings.unwinder);
+	number = found.number != 0 ? found.number : trace_stacks_number(found.stack);
+	return LIKELY(number != 0) ? number : tell(tracer, found.stack);
 }
 
 static inline uint64_t zigzag(int64_t step)
@@ -180,14 +206,6 @@ static inline void event_done(struct tracer *tracer, const uint8_t *at)
 {
 	tracer->events++;
 	atomic_store_explicit(&tracer->used, (uint32_t)(at - tracer->payload), memory_order_release);
-}
-
-static inline uint8_t *add_varint(uint8_t *at, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		*at++ = (uint8_t)value | 0x80;
-	*at++ = (uint8_t)value;
-	return at;
 }
 
 // Any event: its kind and its fields as varints; `step` as it is written. Processors' ticks may disagree by a little. It is
@@ -264,15 +282,16 @@ static inline void sized_event_with_stack(struct tracer *tracer, unsigned kind, 
 		event_done(tracer, add_varint(add_varint(add_long(tracer, kind, ticks, step), size), stack));
 }
 
-// The stack comes before all else: while the system's unwinder finds it, others of this thread's allocations may be told.
+// The stack comes before all else: while the system's unwinder finds it, others of this thread's allocations may be told. If another trace began meanwhile, the
+// number is not of its file.
 static __attribute__((noinline)) void sized_event_with_its_stack(struct tracer **own, unsigned kind, const void *object, size_t size)
 {
 	struct tracer *tracer = *own;
-	uint32_t stack = stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
+	uint32_t generation = tracer->generation, stack = stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
 
 	tracer = ready(own);
 	if (tracer != NULL && tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)
-		sized_event_with_stack(tracer, kind, object, size, stack);
+		sized_event_with_stack(tracer, kind, object, size, LIKELY(tracer->generation == generation) ? stack : 0);
 }
 
 static inline __attribute__((always_inline)) void sized_event_of(struct tracer **own, unsigned kind, const void *object, size_t size)
@@ -318,12 +337,15 @@ void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t 
 {
 	bool has_stack = trace.stacks && (what == VMAG_TRACE_CACHE_ALLOC || what == VMAG_TRACE_ARENA_ALLOC);
 	struct tracer *tracer = ready(own);
+	uint32_t generation = tracer == NULL ? 0 : tracer->generation;
 	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
 	uint8_t *at;
 
 	tracer = ready(own);
 	if (tracer == NULL)
 		return;
+	if (UNLIKELY(tracer->generation != generation))
+		stack = 0;
 	at = add_long(tracer, VMAG_TRACE_OTHER, os_ticks(), zigzag((int64_t)(start - tracer->place)));
 	tracer->place = start;
 	at = add_varint(at, size);
@@ -385,10 +407,12 @@ void trace_stop(void)
 void trace_fork_prepare(void)
 {
 	mutex_fork_lock(&trace.lock);
+	trace_stacks_fork_prepare();
 }
 
 void trace_fork_done(bool child, struct tracer *own)
 {
+	trace_stacks_fork_done();
 	mutex_fork_unlock(&trace.lock);
 	if (!child)
 		return;

@@ -16,14 +16,13 @@
 #include "os/thread.h"
 #include "util/format.h"
 #include "vmem/resource.h"
-#include "watch/stacks.h"
+#include "watch/trace_facts.h"
+#include "watch/trace_stacks.h"
 
 enum {
 	PATH_BYTES = TRACE_PREFIX_BYTES + 64,
 	NAMES_MOST = 1000,
-	PAYLOAD_MOST = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk),
 	LANES = 4,
-	STACK_MOST = 24 + STACK_DEPTH * 10, // bytes of one
 	MAPS_MOST = 48 * 1024,
 	NAME_MOST = 128,
 	LINE_MOST = 8192,
@@ -35,11 +34,8 @@ enum {
 // In place of a file's descriptor.
 enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
 
-// A chunk of facts that is being made.
-struct facts {
-	struct vmag_trace_chunk head;
-	uint8_t payload[PAYLOAD_MOST];
-	uint8_t *at;
+struct work {
+	struct facts facts;
 	char line[LINE_MOST];
 };
 
@@ -48,7 +44,6 @@ static struct {
 	char prefix[TRACE_PREFIX_BYTES];
 	uint32_t places;      // for chunks, in ring mode of events
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
-	bool stacks;
 	struct os_backing_identity identity; // of the file, once it is there
 	struct os_backing_identity standard_error; // when it began
 	// Atomic.
@@ -56,20 +51,16 @@ static struct {
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
-	struct facts *facts;
-	struct facts *stack_facts; // the chunk of stacks that is not full yet
+	struct work *work;
 	uint32_t fact_chunks; // in ring mode, begun
-	struct stack *added; // the last stack in stack_facts, or before it; NULL: none
 	uint16_t generation; // of modules, when mappings were told last; 0: never
 	uint32_t rest_at;    // chunks that were begun then
 	size_t ledger_bytes;
 	char ledger[TRACE_LEDGER_BYTES];
-	uint32_t stacks_sequence, names_sequence; // of the last chunk of stacks, and of that of the rest; NO_SEQUENCE
+	uint32_t names_sequence; // of the chunk of the rest, or NO_SEQUENCE
 } out;
 
 static _Atomic int out_file = NO_FILE; // or another of the three above
-
-#define NO_SEQUENCE UINT32_MAX
 
 _Static_assert(VMAG_TRACE_CHUNK % (LANES * 8) == 0, "the checksum's zeros are in the chunk");
 
@@ -159,25 +150,6 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 	return false;
 }
 
-static uint8_t *add_varint(uint8_t *at, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		*at++ = (uint8_t)value | 0x80;
-	*at++ = (uint8_t)value;
-	return at;
-}
-
-static void facts_clear(struct facts *facts)
-{
-	facts->at = facts->payload;
-	facts->head.events = 0;
-}
-
-static size_t room(const struct facts *facts)
-{
-	return (size_t)(facts->payload + PAYLOAD_MOST - facts->at);
-}
-
 static void add_text(struct facts *facts, const char *text, size_t length)
 {
 	facts->at = add_varint(facts->at, length);
@@ -185,36 +157,9 @@ static void add_text(struct facts *facts, const char *text, size_t length)
 	facts->at += length;
 }
 
-// How many frames, from the outermost on, two stacks have in common.
-static uint32_t shared_frames(const struct stack *one, const struct stack *other)
-{
-	uint32_t most = one->depth < other->depth ? one->depth : other->depth, shared = 0;
-
-	while (shared < most && one->frames[one->depth - 1 - shared] == other->frames[other->depth - 1 - shared])
-		shared++;
-	return shared;
-}
-
-// `before`: the stack before in the chunk; NULL: this is the first.
-static void add_stack(struct facts *facts, const struct stack *stack, const struct stack *before)
-{
-	uint32_t shared = before == NULL ? 0 : shared_frames(stack, before);
-	uintptr_t address = 0;
-
-	*facts->at++ = VMAG_TRACE_STACK;
-	facts->at = add_varint(add_varint(add_varint(facts->at, stack->number), stack->depth), shared);
-	for (uint32_t i = 0; i < stack->depth - shared; i++) {
-		int64_t step = (int64_t)(stack->frames[i] - address);
-
-		facts->at = add_varint(facts->at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
-		address = stack->frames[i];
-	}
-	facts->head.events++;
-}
-
 static void add_name(struct facts *facts, uint8_t tag, uint64_t number, uint64_t bytes, const char *name)
 {
-	if (room(facts) < NAME_MOST)
+	if (facts_room(facts) < NAME_MOST)
 		return;
 	*facts->at++ = tag;
 	facts->at = add_varint(add_varint(facts->at, number), bytes);
@@ -247,12 +192,12 @@ static bool is_code(const char *line, size_t length)
 	return access != NULL && line + length - access > 4 && access[3] == 'x' && memchr(access, '/', (size_t)(line + length - access)) != NULL;
 }
 
-// Keeps the lines of code among those that begin in `line`; the rest of a line that is cut moves to the front.
-static size_t keep_code(struct facts *facts, size_t length, char **to, const char *end)
+// Keeps the lines of code among those that begin in `text`; the rest of a line that is cut moves to the front.
+static size_t keep_code(char *text, size_t length, char **to, const char *end)
 {
-	char *line = facts->line, *last;
+	char *line = text, *last;
 
-	while ((last = memchr(line, '\n', (size_t)(facts->line + length - line))) != NULL) {
+	while ((last = memchr(line, '\n', (size_t)(text + length - line))) != NULL) {
 		size_t bytes = (size_t)(last + 1 - line);
 
 		if (is_code(line, bytes) && bytes <= (size_t)(end - *to)) {
@@ -261,14 +206,15 @@ static size_t keep_code(struct facts *facts, size_t length, char **to, const cha
 		}
 		line = last + 1;
 	}
-	length -= (size_t)(line - facts->line);
-	memmove(facts->line, line, length);
+	length -= (size_t)(line - text);
+	memmove(text, line, length);
 	return length == LINE_MOST ? 0 : length;
 }
 
 // The text is made where it will stand, behind the room for its length.
-static void add_maps(struct facts *facts)
+static void add_maps(struct work *work)
 {
+	struct facts *facts = &work->facts;
 	char *start = (char *)facts->at + 1 + 5, *to = start, *end = start + MAPS_MOST;
 	int file = os_file_open("/proc/self/maps");
 	size_t length = 0;
@@ -276,8 +222,8 @@ static void add_maps(struct facts *facts)
 
 	if (file < 0)
 		return;
-	while ((got = os_file_read_some(file, facts->line + length, LINE_MOST - length)) > 0)
-		length = keep_code(facts, length + (size_t)got, &to, end);
+	while ((got = os_file_read_some(file, work->line + length, LINE_MOST - length)) > 0)
+		length = keep_code(work->line, length + (size_t)got, &to, end);
 	os_file_close(file);
 	*facts->at++ = VMAG_TRACE_MAPS;
 	facts->at = add_varint(facts->at, (uint64_t)(to - start));
@@ -312,25 +258,21 @@ static bool write_facts_chunk(int file, struct facts *facts, uint32_t *sequence)
 	return write_at(file, &facts->head, place);
 }
 
-// Those that came since are added to the chunk, which is written anew; a full one is left behind.
 static void write_stacks(int file, struct facts *facts)
 {
-	for (struct stack *stack; (stack = stacks_after(out.added)) != NULL; out.added = stack) {
-		if (room(facts) < STACK_MOST) {
-			if (!write_facts_chunk(file, facts, &out.stacks_sequence))
-				return;
-			out.stacks_sequence = NO_SEQUENCE;
-			facts_clear(facts);
-		}
-		add_stack(facts, stack, facts->head.events == 0 ? NULL : out.added);
-	}
-	write_facts_chunk(file, facts, &out.stacks_sequence);
+	uint32_t *sequence;
+
+	do
+		sequence = trace_stacks_next(facts);
+	while (sequence != NULL && write_facts_chunk(file, facts, sequence));
 }
 
-static void write_the_rest(int file, struct facts *facts)
+static void write_the_rest(int file, struct work *work)
 {
+	struct facts *facts = &work->facts;
+
 	facts_clear(facts);
-	add_maps(facts);
+	add_maps(work);
 	if (out.ledger_bytes > 0) {
 		*facts->at++ = VMAG_TRACE_LEDGER;
 		add_text(facts, out.ledger, out.ledger_bytes);
@@ -338,15 +280,6 @@ static void write_the_rest(int file, struct facts *facts)
 	}
 	add_names(facts);
 	write_facts_chunk(file, facts, &out.names_sequence);
-}
-
-static struct facts *make_facts(void)
-{
-	struct facts *facts = base_alloc_pages(sizeof *facts);
-
-	if (facts != NULL)
-		facts_clear(facts);
-	return facts;
 }
 
 // Where code is mapped is not asked for each time: the kernel takes long to tell.
@@ -367,14 +300,13 @@ static void write_facts(int file, bool last)
 {
 	if (atomic_exchange(&out.facts_taken, true))
 		return;
-	if (out.facts == NULL)
-		out.facts = make_facts();
-	if (out.stack_facts == NULL && out.stacks)
-		out.stack_facts = make_facts();
-	if (out.stack_facts != NULL && out.stacks && stacks_after(out.added) != NULL)
-		write_stacks(file, out.stack_facts);
-	if (out.facts != NULL && (last || rest_is_due()))
-		write_the_rest(file, out.facts);
+	if (out.work == NULL)
+		out.work = base_alloc_pages(sizeof *out.work);
+	if (out.work != NULL) {
+		write_stacks(file, &out.work->facts);
+		if (last || rest_is_due())
+			write_the_rest(file, out.work);
+	}
 	atomic_store(&out.facts_taken, false);
 }
 
@@ -387,7 +319,6 @@ bool trace_file_begin(const struct trace_wish *wish)
 	memcpy(out.prefix, wish->prefix, strlen(wish->prefix) + 1);
 	out.places = (uint32_t)(places >= UINT32_MAX ? UINT32_MAX - 1 : places < 2 ? 2 : places);
 	out.fact_places = 0;
-	out.stacks = wish->stacks;
 	atomic_store(&out.told, false);
 	os_backing_identify(STDERR_FILENO, &out.standard_error);
 	if (wish->ring) {
@@ -452,8 +383,6 @@ void trace_file_fork_child(void)
 	atomic_store(&out.facts_taken, false);
 	out.ledger_bytes = 0;
 	out.fact_chunks = out.rest_at = out.generation = 0;
-	out.added = NULL;
-	if (out.stack_facts != NULL)
-		facts_clear(out.stack_facts);
-	out.stacks_sequence = out.names_sequence = NO_SEQUENCE;
+	out.names_sequence = NO_SEQUENCE;
+	trace_stacks_begin();
 }

@@ -126,8 +126,12 @@ def check_killed(vmag, library, everything, folder):
 # Switched on and off by the program itself: caches, arenas and stacks.
 def check_controls(vmag, library, traced, folder):
     prefix = os.path.join(folder, "own")
-    subprocess.run([traced, prefix], check=True, env=environment(library, "prof_unwinder:frames"))
-    first, second = sorted(glob.glob(prefix + ".*.trace"))
+    with subprocess.Popen([traced, prefix], env=environment(library, "prof_unwinder:frames")) as process:
+        assert process.wait() == 0
+    own = [f"{prefix}.{process.pid}.{n}.trace" for n in range(4)]
+    childs = sorted(set(glob.glob(prefix + ".*.trace")) - set(own))
+    first, second = own[:2]
+    assert len(childs) == 1, childs
     summary = summary_of(vmag, first)
     assert class_of(summary, 224)["allocations"] == 3000 and class_of(summary, 224)["live_at_end"] == 1000, summary["classes"]
     cache = next(row for row in summary["caches"] if row["name"] == "frobs")
@@ -135,9 +139,11 @@ def check_controls(vmag, library, traced, folder):
     arena = next(row for row in summary["arenas"] if row["name"] == "ids")
     assert (arena["allocations"], arena["frees"], arena["live"]) == (3000, 2000, 3000), arena
     assert summary["has_stacks"] and summary["damaged_chunks"] == 0
-    heap = json.loads(subprocess.run([vmag, "heap", "--json", first], capture_output=True, text=True, check=True).stdout)
-    by_site = {frame["function"]: site for site in heap["sites"] for frame in site["frames"]}
-    assert by_site["site_malloc"]["objects"] == 1000 and by_site["site_cache"]["bytes"] == 96 * 1000, heap["sites"]
+    for path in [first, *own[2:], *childs]: # each tells the stacks, also those that one before has told
+        heap = json.loads(subprocess.run([vmag, "heap", "--json", path], capture_output=True, text=True, check=True).stdout)
+        by_site = {frame["function"]: site for site in heap["sites"] for frame in site["frames"]}
+        assert by_site["site_malloc"]["objects"] == 1000, (path, heap["sites"])
+        assert path != first or by_site["site_cache"]["bytes"] == 96 * 1000, heap["sites"]
     lines = os.path.join(folder, "t.perfetto.json")
     subprocess.run([vmag, "export", first, lines], check=True)
     assert any(event["name"] == "live bytes" for event in json.load(open(lines, encoding="utf-8"))["traceEvents"])

@@ -1,8 +1,10 @@
 // A program that traces itself: `traced PREFIX`.  Objects of malloc, of an object cache and of a resource arena, with stacks,
-// then again without; what happens while nothing is traced must not be in the files.
+// then again without; what happens while nothing is traced must not be in the files. In the end the same stacks three times more, the last time by a child.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vmag/cache.h>
 #include <vmag/vmem.h>
 
@@ -47,6 +49,7 @@ int main(int argc, char **argv) {
     vmag_cache_t *cache = vmag_cache_create("frobs", 96, 0, NULL, NULL, NULL, NULL, NULL, 0);
     vmag_vmem_t *ids = vmag_vmem_create("ids", (void *)1, 100000, 1, NULL, NULL, NULL, 0, VMAG_VM_NOSLEEP);
     uint64_t bytes = 1 << 20;
+    int status;
 
     CHECK(argc == 2 && cache != NULL && ids != NULL);
     CHECK_EQ(mallctl("trace.prefix", NULL, NULL, &prefix, sizeof prefix), 0);
@@ -68,6 +71,24 @@ int main(int argc, char **argv) {
     CHECK_EQ(set("trace.stacks", false), 0);
     CHECK_EQ(set("trace.active", true), 0);
     site_malloc();
+    CHECK_EQ(set("trace.stacks", true), EFAULT);
     CHECK_EQ(set("trace.active", false), 0);
+    CHECK_EQ(set("trace.stacks", true), 0);
+    for (volatile int turn = 0; turn < 3; turn++) {
+        pid_t child = 0;
+
+        if (turn < 2)
+            CHECK_EQ(set("trace.active", false) | set("trace.active", true), 0);
+        else
+            child = fork();
+        if (child == 0)
+            site_malloc();
+        if (turn < 2)
+            continue;
+        CHECK_EQ(set("trace.active", false), 0);
+        if (child == 0)
+            _exit(0);
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
     return 0;
 }
