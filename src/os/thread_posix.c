@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -46,6 +47,16 @@ void os_process_begins(void)
 bool os_process_is_own(void)
 {
 	return os_process_number() == process;
+}
+
+// The system has nothing to do to unshare what is not shared, and says so; else it refuses.
+bool os_process_has_own_memory(void)
+{
+	int saved = errno;
+	bool has = os_process_is_own() || os_system_call(SYS_unshare, CLONE_VM) == 0;
+
+	errno = saved;
+	return has;
 }
 
 // As the C library has it, which tells it in the thread's clock: whose thread-local memory this is. A thread that was made by the system's call alone may

@@ -313,12 +313,12 @@ static void cut_below(void)
 		os_pages_unmap((void *)start, end - start);
 }
 
-bool page_map_give_back(void)
+// Under the lock, which it leaves.
+static bool give_back(void)
 {
 	int saved = errno;
 	bool done;
 
-	mutex_lock(&rest.lock);
 	if (!rest.is_cut && os_address_space_limit() != SIZE_MAX && rest.cuts_tried++ < CUTS_TRIED && cut_tail()) {
 		rest.is_cut = true;
 		cut_below();
@@ -329,12 +329,27 @@ bool page_map_give_back(void)
 	return done;
 }
 
+bool page_map_give_back(void)
+{
+	mutex_lock(&rest.lock);
+	return give_back();
+}
+
+// In a child that was made without fork's handlers a thread may have had the lock that is not there.
+static bool lock_is_had(void)
+{
+	if (!os_process_is_own())
+		return mutex_try_lock(&rest.lock);
+	mutex_lock(&rest.lock);
+	return true;
+}
+
 void page_map_heed_limit(void)
 {
 	size_t limit = os_address_space_limit();
 
-	if (limit != SIZE_MAX && mutexes_held == 0 && os_process_is_own() && limit / 2 < os_address_space())
-		page_map_give_back();
+	if (limit != SIZE_MAX && mutexes_held == 0 && os_process_has_own_memory() && limit / 2 < os_address_space() && lock_is_had())
+		give_back();
 }
 
 bool page_map_cover(uintptr_t start, size_t size)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "../check.h"
 #include "../support/child.h"
@@ -128,6 +129,19 @@ static void in_shared_memory(struct rlimit limit) {
     CHECK_GE(address_space(), before);
 }
 
+// A child that the C library knows nothing of, as vsftpd makes one for each session, has memory of its own.
+static void in_a_clone(struct rlimit limit, size_t least) {
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+        check_own(least);
+        _exit(0);
+    }
+    expect_child(child);
+}
+
 int main(int count, char **arguments) {
     pthread_t threads[THREADS];
     bool threaded = count > 2 && strcmp(arguments[2], "threads") == 0, by_prlimit = count > 2 && strcmp(arguments[2], "prlimit") == 0;
@@ -145,6 +159,7 @@ int main(int count, char **arguments) {
     }
     limit.rlim_cur = given;
     in_shared_memory(limit);
+    in_a_clone(limit, least);
     if (by_prlimit)
         CHECK_EQ(prlimit(0, RLIMIT_AS, &limit, NULL), 0);
     else
