@@ -24,7 +24,7 @@ void os_process_begins(void);
 bool os_process_is_own(void);
 
 // Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork.
-bool os_process_has_own_memory(void);
+bool os_memory_is_own(void);
 
 // The number there of the thread whose thread-local memory this is, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.
 int os_thread_in_process(void);

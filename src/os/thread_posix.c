@@ -50,7 +50,7 @@ bool os_process_is_own(void)
 }
 
 // The system has nothing to do to unshare what is not shared, and says so; else it refuses.
-bool os_process_has_own_memory(void)
+bool os_memory_is_own(void)
 {
 	int saved = errno;
 	bool has = os_process_is_own() || os_system_call(SYS_unshare, CLONE_VM) == 0;

@@ -22,18 +22,23 @@ enum {
 };
 
 // Whether objects of a kind are written to all over, so that huge pages do not make more resident than small ones: as they were in the last chunk that
-// was left to small pages. One in 64 is, to be looked at when the next is taken. Threads that meet here may look twice or not.
-static enum density density_of(struct looks *looks, uintptr_t start)
+// was left to small pages. One in 64 is, to be looked at when the next is taken; and that of the large object after the first dense one, for these are few and
+// differ more: until something of it is resident it says nothing. Threads that meet here may look twice or not.
+static enum density density_of(struct looks *looks, uintptr_t start, bool large)
 {
 	uintptr_t before = atomic_exchange_explicit(&looks->at, 0, memory_order_relaxed);
-	uint32_t chunk = atomic_fetch_add_explicit(&looks->chunks, 1, memory_order_relaxed);
-	enum density density;
+	uint32_t chunk = atomic_fetch_add_explicit(&looks->chunks, 1, memory_order_relaxed) % CHUNKS_A_LOOK;
+	size_t resident = before == 0 ? 0 : os_pages_resident((void *)before, CHUNK_BYTES);
+	enum density known = atomic_load_explicit(&looks->density, memory_order_relaxed), density = known;
 
+	if (large && known == DENSE && before != 0 && resident == 0 && chunk != FIRST_LOOK && chunk != FIRST_LOOK + 1) {
+		atomic_store_explicit(&looks->at, before, memory_order_relaxed);
+		return DENSE;
+	}
 	if (before != 0)
-		atomic_store_explicit(&looks->density, os_pages_resident((void *)before, CHUNK_BYTES) >= DENSE_BYTES ? DENSE : SPARSE,
-				      memory_order_relaxed);
-	density = atomic_load_explicit(&looks->density, memory_order_relaxed);
-	if (density == DENSE && chunk % CHUNKS_A_LOOK != FIRST_LOOK)
+		density = resident >= DENSE_BYTES ? DENSE : SPARSE;
+	atomic_store_explicit(&looks->density, density, memory_order_relaxed);
+	if (density == DENSE && chunk != FIRST_LOOK && (known == DENSE || !large))
 		return DENSE;
 	atomic_store_explicit(&looks->at, start, memory_order_relaxed);
 	return density == DENSE ? DENSITY_UNKNOWN : density;
@@ -80,11 +85,12 @@ static void ask(struct pages *pages, uintptr_t start, size_t size)
 static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	size_t bytes = round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
-	enum density density = density_of(&pages->large_objects, start);
+	enum density density = density_of(&pages->large_objects, start, true);
+	bool dense_before = atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == DENSE;
 
 	if (density == DENSE)
 		ask(pages, start, bytes);
-	else if (density == DENSITY_UNKNOWN && use == USE_OBJECT)
+	else if (density == DENSITY_UNKNOWN && (use == USE_OBJECT || dense_before))
 		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
 }
 
@@ -103,7 +109,7 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
 		return;
 	}
-	if (!always && is_small_object(size, use) && density_of(&pages->objects, start) != DENSE)
+	if (!always && is_small_object(size, use) && density_of(&pages->objects, start, false) != DENSE)
 		return;
 	ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES));
 	if (size < CHUNK_BYTES) // the rest will be resident with the first touch

@@ -409,11 +409,11 @@ static void first_large_object(bool wants_zeroes) {
     options.thp = THP_NEVER;
 }
 
-// The first chunk of each tells about the next one, in any heap.
-static void large_objects_tell(bool wants_zeroes) {
+// The first chunk of each tells about the next one, in any heap: after a dense one they may be sparse, as slapd's are, a stack for each thread.
+static void large_objects_tell(bool wants_zeroes, bool then_dense) {
     enum { SLAB = 1024 * 1024, SLABS = 48 };
     struct pages pages;
-    uintptr_t objects[3], slabs[SLABS];
+    uintptr_t objects[5], slabs[SLABS];
     bool zeroed, *wanted = wants_zeroes ? &zeroed : NULL;
 
     pages_make(&pages);
@@ -426,7 +426,14 @@ static void large_objects_tell(bool wants_zeroes) {
     memset((void *)objects[1], 1, LARGE_OBJECT / 4);
     CHECK((objects[2] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
     CHECK(pages.has_huge && pages.large_objects.density == DENSE);
-    for (int i = 0; i < 3; i++)
+    CHECK_EQ(pages.large_objects.at, objects[2]); // one says little
+    CHECK((objects[3] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
+    CHECK(pages.large_objects.density == DENSE && pages.large_objects.at == objects[2]); // what is not in use yet says nothing
+    memset((void *)objects[2], 1, then_dense ? LARGE_OBJECT / 4 : 1000);
+    CHECK((objects[4] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
+    CHECK_EQ(pages.large_objects.density, then_dense ? DENSE : SPARSE);
+    CHECK_EQ(pages.large_objects.at, then_dense ? 0 : objects[4]);
+    for (int i = 0; i < 5; i++)
         pages_free(&pages, objects[i], LARGE_OBJECT);
     for (int i = 0; i < SLABS; i++)
         pages_free(&pages, slabs[i], SLAB);
@@ -437,7 +444,8 @@ static void large_objects_tell(bool wants_zeroes) {
 static void large_objects(void) {
     for (int wants_zeroes = 0; wants_zeroes < 2; wants_zeroes++) {
         first_large_object(wants_zeroes);
-        large_objects_tell(wants_zeroes);
+        large_objects_tell(wants_zeroes, true);
+        large_objects_tell(wants_zeroes, false);
     }
 }
 
