@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vmem/segment.h"
 
+enum { NEIGHBOUR_LOOKS = 32 };
+
 // Whether that much is free behind a segment: large neighbours of different kinds are two.
 static bool is_free_behind(const struct vmem_segment *segment, size_t size)
 {
@@ -46,6 +48,43 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	}
 	mutex_unlock(&arena->lock);
 	return done;
+}
+
+// The free segment that begins `size` bytes of free neighbours of which at least one is dirty, as those that a part was purged of have; NULL: none
+// among the first few. Only large segments have such neighbours.
+static struct vmem_segment *first_of_neighbours(struct vmem *arena, size_t size)
+{
+	unsigned list = list_index(arena, (size_t)VMEM_APART << arena->lg_quantum);
+	int looks = 0;
+
+	for (; (list = list_from(arena, VMEM_DIRTY, list)) != VMEM_LISTS; list++)
+		for (struct vmem_segment *at = arena->lists[VMEM_DIRTY][list].first; at != NULL; at = at->list_next) {
+			if (is_free_behind(at->prev, size))
+				return at;
+			if (at->prev->type == SEGMENT_FREE && is_free_behind(at->prev->prev, size))
+				return at->prev;
+			if (++looks == NEIGHBOUR_LOOKS)
+				return NULL;
+		}
+	return NULL;
+}
+
+struct vmem_piece vmem_take_neighbours(struct vmem *arena, size_t size)
+{
+	struct vmem_piece piece = { 0, VMEM_DIRTY, 0 };
+	struct vmem_segment *segment = first_of_neighbours(arena, size);
+
+	if (segment == NULL)
+		return piece;
+	vmem_carve(arena, segment, segment->start, min_size(segment->size, size));
+	piece.start = segment->start;
+	piece.dirty = segment->dirty;
+	while (segment->size < size) {
+		piece.dirty += min_size(segment->next->dirty, size - segment->size);
+		take_behind(arena, segment, min_size(segment->next->size, size - segment->size));
+	}
+	arena->allocs++;
+	return piece;
 }
 
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size)

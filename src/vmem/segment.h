@@ -249,6 +249,11 @@ static inline void cursors_leave(struct vmem *arena, const struct vmem_segment *
 		vmem_cursors_leave_slow(arena, tag, to);
 }
 
+// resize.c: beyond one segment.
+
+// Free neighbours that are not joined, because some are dirty and some clean, as one piece; start 0: none that are large enough.
+struct vmem_piece vmem_take_neighbours(struct vmem *arena, size_t size);
+
 // fit.c: the policies.
 
 // Bytes beyond the size of a request that a range aligned to `given` must have so that the request surely has a place in it,

@@ -177,7 +177,8 @@ struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const str
 	return piece.start != 0 ? piece : import_and_take(arena, size, constraint, policy, flags, true);
 }
 
-static struct vmem_piece take_thoroughly(struct vmem *arena, size_t size)
+// Out of line: nothing of it runs at start.
+static __attribute__((noinline)) struct vmem_piece take_thoroughly(struct vmem *arena, size_t size)
 {
 	struct vmem_piece piece = none;
 
@@ -222,7 +223,7 @@ struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsi
 	return vmem_segment_alloc(arena, size);
 }
 
-// Without a choice, for the heap: what can be imported is not searched for at length.
+// Without a choice, for the heap: what can be imported is not searched for at length. But a place of which a part was purged since is still one.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 {
 	struct vmem_piece piece;
@@ -231,6 +232,8 @@ struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size)
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
 	piece = take(arena, size, arena->policy, arena->import == NULL);
+	if (UNLIKELY(piece.start == 0 && arena->bytes[VMEM_DIRTY] > 0))
+		piece = vmem_take_neighbours(arena, size);
 	unlock_after_taking(arena);
 	if (LIKELY(piece.start != 0))
 		return piece;

@@ -224,8 +224,47 @@ static void random_run(void) {
     CHECK_EQ(source.live, 0);
 }
 
+// A large place of which a part was purged since it was freed is one place still, whichever part it was; only what is asked for is taken of it.
+static void purged_in_part(size_t purged_at, size_t purged, size_t wanted) {
+    enum { LARGE = 4 * VMEM_APART * QUANTUM };
+    struct vmem arena;
+
+    arena_make(&arena);
+    uintptr_t low = vmem_segment_alloc(&arena, QUANTUM).start, start = vmem_segment_alloc(&arena, LARGE).start;
+    uintptr_t high = vmem_segment_alloc(&arena, QUANTUM).start;
+    size_t imported = source.imported;
+    CHECK(vmem_segment_free(&arena, start, LARGE, VMEM_DIRTY));
+    struct vmem_constraint there = { .least = start + purged_at, .most = start + purged_at + purged };
+    CHECK_EQ(vmem_segment_xalloc(&arena, purged, &there, VMEM_BESTFIT, 0).start, start + purged_at);
+    CHECK(vmem_segment_free(&arena, start + purged_at, purged, VMEM_CLEAN));
+    CHECK(arena.bytes[VMEM_CLEAN] >= purged);
+
+    struct vmem_piece piece = vmem_segment_alloc(&arena, wanted);
+    CHECK(piece.start >= start && piece.start + wanted <= start + LARGE);
+    CHECK(piece.kind == VMEM_DIRTY && piece.dirty > 0 && piece.dirty <= wanted);
+    CHECK_EQ(source.imported, imported);
+    vmem_check(&arena);
+    CHECK(vmem_segment_alloc(&arena, LARGE).start != 0); // now it is not
+    CHECK_EQ(source.imported, imported + 1);
+    CHECK(vmem_segment_free(&arena, piece.start, wanted, VMEM_DIRTY));
+    CHECK(vmem_segment_free(&arena, low, QUANTUM, VMEM_CLEAN) && vmem_segment_free(&arena, high, QUANTUM, VMEM_CLEAN));
+    vmem_check(&arena);
+}
+
+static void places_purged_in_part(void) {
+    enum { A = VMEM_APART * QUANTUM };
+
+    purged_in_part(0, A, 4 * A);
+    purged_in_part(3 * A, A, 4 * A);
+    purged_in_part(A, A, 4 * A);
+    purged_in_part(2 * A, 2 * A, 3 * A + QUANTUM);
+    purged_in_part(0, 2 * A, 3 * A + QUANTUM);
+    purged_in_part(A, 2 * A, 3 * A - QUANTUM);
+}
+
 int main(void) {
     whole_clean_spans_go_back();
+    places_purged_in_part();
     dirty_spans_stay_until_cleaned();
     added_spans_stay();
     unreturnable_spans_stay();
