@@ -48,7 +48,8 @@ static bool is_possible(const struct cache_description *wanted)
 {
 	size_t align = align_of(wanted);
 
-	if (wanted->name == NULL || wanted->size == 0 || (wanted->flags & ~KNOWN_FLAGS) != 0 || !is_power_of_two(align))
+	if (wanted->name == NULL || wanted->size == 0 || (wanted->flags & ~KNOWN_FLAGS) != 0 ||
+	    (wanted->align != 0 && !is_power_of_two(wanted->align)))
 		return false;
 	return align <= (wanted->source.import != NULL ? quantum_of(wanted) : CHUNK_BYTES);
 }

@@ -125,9 +125,13 @@ struct vmag_cache *cache_pin(unsigned id)
 	return cache;
 }
 
-void cache_unpin(struct vmag_cache *cache)
+// A child of fork that was called amid a callback finds no pins, its own neither.
+__attribute__((noinline)) void cache_unpin(struct vmag_cache *cache)
 {
-	atomic_fetch_sub(&cache->pins, 1);
+	uint32_t pins = atomic_load(&cache->pins);
+
+	while (pins != 0 && !atomic_compare_exchange_weak(&cache->pins, &pins, pins - 1))
+		;
 }
 
 unsigned caches_end(void)

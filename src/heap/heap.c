@@ -93,12 +93,18 @@ static COLD bool make_ready(void)
 	return true;
 }
 
+// What it asks of the program (_umem_debug_init) may allocate: there is no memory for that, as in libumem.
 static COLD bool first_use_begins(void)
 {
+	static __thread bool begins;
 	bool done;
 
+	if (begins)
+		return false;
 	mutex_lock(&first_use);
+	begins = true;
 	done = atomic_load_explicit(&ready, memory_order_relaxed) || make_ready();
+	begins = false;
 	mutex_unlock(&first_use);
 	if (done)
 		sampling_look();

@@ -14,8 +14,8 @@
 
 struct umem_cache {
 	// Constant after creation.
+	umem_constructor_t *constructor; // first: base keeps its list in the first word of what is free, and who destroys a cache twice shall be told
 	vmag_cache_t *objects;
-	umem_constructor_t *constructor;
 	umem_destructor_t *destructor;
 	umem_reclaim_t *reclaim;
 	void *argument;

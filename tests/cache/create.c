@@ -31,6 +31,7 @@ static void refusals(void) {
     CHECK(vmag_cache_create(NULL, 8, 0, NULL, NULL, NULL, NULL, NULL, 0) == NULL && errno == EINVAL);
     refused(0, 0, 0, EINVAL);
     refused(64, 24, 0, EINVAL);
+    refused(64, 3, 0, EINVAL);
     refused(64, 0, 1, EINVAL);
     refused(64, 0, 1 << 30, EINVAL);
     refused(SIZE_MAX, 0, 0, ENOMEM);

@@ -92,6 +92,7 @@ static void test_errors(void) {
     expect(EINVAL, NULL, 8, 0, 0);
     expect(EINVAL, name, 0, 0, 0);
     expect(EINVAL, name, 8, 24, 0);
+    expect(EINVAL, name, 8, 3, 0);
     expect(EINVAL, name, 8, (size_t)1 << 30, 0);
     expect(EINVAL, name, 8, 2 * (size_t)sysconf(_SC_PAGESIZE), 0); // above the quantum of the heap
     expect(EINVAL, name, 8, 0, UMC_NOHASH | UMC_NOTOUCH);
