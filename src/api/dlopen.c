@@ -37,7 +37,7 @@ static void *real(void *_Atomic *found, const char *name)
 }
 
 // Where there is none, the program shall not find the error of who looked.
-static void *look_up(void *where, const char *name)
+static COLD void *look_up(void *where, const char *name)
 {
 	void *function = dlsym(where, name);
 
@@ -46,7 +46,7 @@ static void *look_up(void *where, const char *name)
 	return function;
 }
 
-__attribute__((constructor)) static void ask_loader(void)
+__attribute__((constructor)) COLD static void ask_loader(void)
 {
 	background_create_by(look_up(RTLD_NEXT, "pthread_create"));
 	if (heap_ready() && options.prof_unwinder == OS_UNWIND_TABLES)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "api/glibc.h"
+#include "api/reallocarray.h"
 #include "api/root.h"
 #include "cache/table.h"
 #include "ctl/stats.h"
@@ -131,6 +132,15 @@ EXPORT void *realloc(void *object, size_t size)
 	return object == NULL ? fast_malloc(size, heap_malloc_missed) : heap_realloc(object, size, "realloc");
 }
 
+static realloc_function *programs_realloc; // NULL: ours serves
+
+void reallocarray_by(realloc_function *function)
+{
+	programs_realloc = function;
+}
+
+// As the C library's, by whatever realloc the program has: one that brings its own malloc, calloc, realloc and free seldom has this, too, and would be
+// given objects that its free knows nothing of.
 EXPORT void *reallocarray(void *object, size_t count, size_t size)
 {
 	size_t bytes;
@@ -139,7 +149,7 @@ EXPORT void *reallocarray(void *object, size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return heap_realloc(object, bytes, "reallocarray");
+	return programs_realloc != NULL ? programs_realloc(object, bytes) : heap_realloc(object, bytes, "reallocarray");
 }
 
 static void *aligned_or_invalid(size_t align, size_t size)

@@ -1,12 +1,14 @@
-// At load: whether the program, or a library before us, has C++ operators of its own in place of some of ours.
+// At load: whether the program, or a library before us, has C++ operators of its own in place of some of ours, or a realloc.
 //
 // C++ lets a program replace operator new and operator delete alone; the forms with a size, for arrays and without exceptions then go through
 // these. A library's own forms would take what the program's operator made for an object of theirs (docs/decisions/0006).
 // SPDX-License-Identifier: BSD-2-Clause
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "api/operators.h"
+#include "api/reallocarray.h"
 #include "util/bits.h"
 
 // As linked (src/api/operators.c): in a static program its own, where it has them.
@@ -52,9 +54,21 @@ static __attribute__((noinline)) COLD bool some_aligned_are_ours(void)
 	       IS_OURS(_ZdlPvSt11align_val_tRKSt9nothrow_t) || IS_OURS(_ZdaPvSt11align_val_tRKSt9nothrow_t);
 }
 
+// Where the reallocarray that the program calls is ours: not where we were opened, behind the C library.
+static __attribute__((noinline)) COLD void look_whose_array(realloc_function *program)
+{
+	if (program_has("reallocarray", (const void *)reallocarray, (const void *)reallocarray, NULL) == NULL)
+		reallocarray_by(program);
+}
+
 COLD void operators_look(void)
 {
 	struct operators program;
+	realloc_function *programs_realloc;
+
+	*(void **)&programs_realloc = program_has("realloc", (const void *)realloc, (const void *)realloc, NULL);
+	if (programs_realloc != NULL)
+		look_whose_array(programs_realloc);
 
 	program.make = PROGRAM_HAS(_Znwm, NULL);
 	program.make_array = PROGRAM_HAS(_Znam, program.make);

@@ -27,7 +27,7 @@ enum { POLICY_PREFERRED = 1, POLICY_BIND = 2 }; // of linux/mempolicy.h
 
 int os_backing_open(const char *path)
 {
-	return (int)os_system_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return os_file_above_standard((int)os_system_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 }
 
 int os_backing_create(const char *path)
@@ -38,12 +38,12 @@ int os_backing_create(const char *path)
 
 int os_backing_open_memory(const char *name)
 {
-	return (int)os_system_call(SYS_memfd_create, name, MFD_CLOEXEC);
+	return os_file_above_standard((int)os_system_call(SYS_memfd_create, name, MFD_CLOEXEC));
 }
 
 int os_backing_duplicate(int file)
 {
-	return (int)os_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, 0);
+	return (int)os_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 bool os_backing_identify(int file, struct os_backing_identity *identity)
@@ -73,9 +73,10 @@ uint64_t os_backing_size(int file)
 	return os_system_call(SYS_fstat, file, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
+// By the system's call: the C library's fallocate is a point where a thread can be cancelled, in the middle of malloc.
 static bool extend(int file, uint64_t offset, uint64_t size)
 {
-	if (fallocate(file, 0, (off_t)offset, (off_t)size) == 0)
+	if (os_system_call(SYS_fallocate, file, 0, offset, size) == 0)
 		return true;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
 		return false;
@@ -93,7 +94,7 @@ bool os_backing_extend(int file, uint64_t offset, uint64_t size)
 
 bool os_backing_punch(int file, uint64_t offset, uint64_t size)
 {
-	return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) == 0;
+	return os_system_call(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size) == 0;
 }
 
 static bool map_at(void *address, size_t size, int flags, int file, uint64_t offset)

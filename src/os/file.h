@@ -22,6 +22,10 @@ void os_file_close(int file);
 // Adds bytes at the end of a file by one write, creating it when it is missing (mode 0600).
 void os_file_append(const char *path, const char *text, size_t length);
 
+// The same file by a descriptor beyond those of standard input, output and error, for one that stays open: where the program has closed these, they are
+// not to lead into a file of ours. −1, as it was given or when there is none: errno says why.
+int os_file_above_standard(int file);
+
 // A new file to write, what was there is cut (mode 0600); −1: errno says why. Writes all; false: errno says why.
 int os_file_create(const char *path);
 int os_file_create_new(const char *path); // EEXIST: there is one already

@@ -66,14 +66,27 @@ ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset)
 	return os_system_call(SYS_pread64, file, bytes, size, offset);
 }
 
+int os_file_above_standard(int file)
+{
+	int above, failure;
+
+	if (file < 0 || file > STDERR_FILENO)
+		return file;
+	above = (int)os_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	failure = errno;
+	os_file_close(file);
+	errno = failure;
+	return above;
+}
+
 int os_file_create(const char *path)
 {
-	return file_open(path, O_WRONLY | O_CREAT | O_TRUNC);
+	return os_file_above_standard(file_open(path, O_WRONLY | O_CREAT | O_TRUNC));
 }
 
 int os_file_create_new(const char *path)
 {
-	return file_open(path, O_WRONLY | O_CREAT | O_EXCL);
+	return os_file_above_standard(file_open(path, O_WRONLY | O_CREAT | O_EXCL));
 }
 
 enum { SIGNAL_SET_BYTES = 8 };

@@ -50,9 +50,10 @@ static void expect_cancelled(pthread_t thread) {
     CHECK(result == PTHREAD_CANCELED);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    int rounds = count > 1 ? atoi(arguments[1]) : ROUNDS;
     alarm(1000);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         pthread_t first, second;
         CHECK_EQ(pthread_create(&first, NULL, pending, NULL), 0);
         CHECK_EQ(pthread_create(&second, NULL, until_cancelled, NULL), 0);

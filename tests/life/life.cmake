@@ -77,6 +77,19 @@ foreach(option heap_source:memory_file=heap trace:${CMAKE_CURRENT_BINARY_DIR}/cl
   set_tests_properties(life.closed_descriptors.${name} PROPERTIES ENVIRONMENT "VMAG_CONF=${option}")
 endforeach()
 
+vmag_test_program(life_standard_descriptors life/standard_descriptors.c LIBRARIES vmag)
+foreach(option heap_source:memory_file=heap heap_source:file=${CMAKE_CURRENT_BINARY_DIR}/standard.heap trace:${CMAKE_CURRENT_BINARY_DIR}/standard)
+  string(REGEX REPLACE "=.*|:/.*" "" name ${option})
+  vmag_test(life.standard_descriptors.${name} quick 60 life_standard_descriptors)
+  set_tests_properties(life.standard_descriptors.${name} PROPERTIES ENVIRONMENT "VMAG_CONF=${option}")
+endforeach()
+vmag_test(life.cancel.memory_file quick 60 life_cancel 20)
+set_tests_properties(life.cancel.memory_file PROPERTIES ENVIRONMENT "VMAG_CONF=heap_source:memory_file=heap")
+
+vmag_test_program(life_own_malloc life/own_malloc.c LIBRARIES vmag)
+target_compile_options(life_own_malloc PRIVATE -fno-builtin)
+vmag_test(life.own_malloc quick 60 life_own_malloc)
+
 vmag_test_program(life_dlopened life/dlopened.c)
 vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
 
