@@ -25,14 +25,12 @@ size_t cache_buffers(struct vmag_cache *cache, void **rounds, size_t count)
 static _Noreturn void report(const struct vmag_cache *cache, const void *object, enum bin_finding finding)
 {
 	char what[160];
-	struct text text = text_into(what, sizeof what - 1);
 
-	text_add(&text, "%s cache '%s', whose objects have %%zu bytes",
-		 finding == BIN_FREE_ALREADY  ? "double free of an object of" :
-		 finding == BIN_NOT_A_START ? "not the start of an object of" :
-					      "not an object of",
-		 cache->name);
-	*text.at = '\0';
+	text_print(what, sizeof what, "%s cache '%s', whose objects have %%zu bytes",
+		   finding == BIN_FREE_ALREADY ? "double free of an object of" :
+		   finding == BIN_NOT_A_START  ? "not the start of an object of" :
+						 "not an object of",
+		   cache->name);
 	guard_report(cache->free_name, object, what, cache->object_bytes);
 }
 

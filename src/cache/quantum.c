@@ -26,10 +26,8 @@ static size_t slab_bytes_of(const struct vmag_vmem *arena)
 static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
 {
 	char name[CACHE_NAME_BYTES + 24];
-	struct text text = text_into(name, sizeof name - 1);
 
-	text_add(&text, "%s_%zu", arena->name, size);
-	*text.at = '\0';
+	text_print(name, sizeof name, "%s_%zu", arena->name, size);
 	return cache_create(&(struct cache_description){
 		.name = name,
 		.size = size,

@@ -198,14 +198,6 @@ int change_arena_hooks(struct control_call *call)
 
 static char names[ARENAS_MOST][ARENA_NAME_BYTES];
 
-static void default_name(unsigned id)
-{
-	struct text text = text_into(names[id], ARENA_NAME_BYTES - 1);
-
-	text_add(&text, id < arenas_automatic() ? "auto_%u" : "manual_%u", id);
-	*text.at = '\0';
-}
-
 // What is read is a pointer to the caller's own buffer.
 int own_arena_name(struct control_call *call)
 {
@@ -220,7 +212,7 @@ int own_arena_name(struct control_call *call)
 	if (live_arena(id) == NULL)
 		return EFAULT;
 	if (names[id][0] == '\0')
-		default_name(id);
+		text_print(names[id], ARENA_NAME_BYTES, id < arenas_automatic() ? "auto_%u" : "manual_%u", id);
 	if (call->oldp != NULL)
 		memcpy(&buffer, call->oldp, sizeof buffer);
 	if (buffer != NULL)

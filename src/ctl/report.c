@@ -56,10 +56,8 @@ void report_arenas(struct report *report, void show(struct report *report, unsig
 	for (unsigned id = 0; report->each && id < arenas; id++) {
 		const struct arena_figures *figures = snapshot_arena(id); // once: another snapshot may find it destroyed
 		char name[16];
-		struct text text = text_into(name, sizeof name - 1);
 
-		text_add(&text, "%u", id);
-		*text.at = '\0';
+		text_print(name, sizeof name, "%u", id);
 		if (figures != NULL)
 			show(report, id, name, figures);
 	}

@@ -36,9 +36,7 @@ void guard_report(const char *call, const void *address, const char *what, size_
 void guard_report_in(const char *call, const void *address, const char *name, const char *what, size_t size)
 {
 	char whole[256];
-	struct text text = text_into(whole, sizeof whole - 1);
 
-	text_add(&text, "%s: %s", name, what);
-	*text.at = 0;
+	text_print(whole, sizeof whole, "%s: %s", name, what);
 	guard_report(call, address, whole, size);
 }

@@ -42,10 +42,8 @@ static __attribute__((noinline)) void caches_begin(void)
 	cache_begin(&caches[CLASSES], "umem_oversize", 0);
 	for (unsigned class = CLASSES - 1; class > 0; class--) {
 		char name[32];
-		struct text text = text_into(name, sizeof name - 1);
 
-		text_add(&text, "umem_alloc_%zu", class_size(class));
-		*text.at = '\0';
+		text_print(name, sizeof name, "umem_alloc_%zu", class_size(class));
 		cache_begin(&caches[class], name, class_size(class));
 	}
 }

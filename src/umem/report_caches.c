@@ -43,10 +43,8 @@ static void write_class(struct out *out, unsigned class, size_t cached)
 {
 	struct row row = { .size = class_size(class) };
 	char name[32];
-	struct text text = text_into(name, sizeof name - 1);
 
-	text_add(&text, "umem_alloc_%zu", row.size);
-	*text.at = '\0';
+	text_print(name, sizeof name, "umem_alloc_%zu", row.size);
 	row.name = name;
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);

@@ -135,10 +135,8 @@ static struct vmag_cache *create_cache(struct size *size)
 {
 	struct vmag_cache *none = NULL, *cache;
 	char name[32];
-	struct text text = text_into(name, sizeof name - 1);
 
-	text_add(&text, "umem_alloc_%u", size->bytes);
-	*text.at = '\0';
+	text_print(name, sizeof name, "umem_alloc_%u", size->bytes);
 	cache = vmag_cache_create(name, size->bytes, size->bytes % 64 == 0 ? 64 : 0, NULL, NULL, NULL, NULL, NULL, 0);
 	if (cache != NULL && !atomic_compare_exchange_strong(&size->cache, &none, cache)) {
 		vmag_cache_destroy(cache);

@@ -119,3 +119,14 @@ void text_add(struct text *text, const char *format, ...)
 	text_add_list(text, format, list);
 	va_end(list);
 }
+
+void text_print(char *buffer, size_t size, const char *format, ...)
+{
+	struct text text = text_into(buffer, size - 1);
+	va_list list;
+
+	va_start(list, format);
+	text_add_list(&text, format, list);
+	va_end(list);
+	*text.at = '\0';
+}

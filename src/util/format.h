@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-// Where text goes; no zero is put behind it.
+// Where text goes, piece by piece; no zero is put behind it.
 struct text {
 	char *at;  // next byte to write
 	char *end; // one past the last usable byte; the text is cut there
@@ -19,3 +19,6 @@ static inline struct text text_into(char *buffer, size_t size)
 // printf's %s %c %d %u %x %p %% with the length modifiers l and z, and field widths with '-' or '0'. Nothing else.
 __attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
 void text_add_list(struct text *text, const char *format, va_list list);
+
+// A whole text of at most size - 1 bytes, with a zero behind it.
+__attribute__((format(printf, 3, 4))) void text_print(char *buffer, size_t size, const char *format, ...);

@@ -270,13 +270,11 @@ int dump_into(const char *path)
 int dump_named(char kind)
 {
 	static _Atomic unsigned dumps, of_kind[128];
-	char path[PATH_BYTES];
-	struct text text = text_into(path, sizeof path);
+	char path[PATH_BYTES], number[16] = "";
 
-	text_add(&text, "%s.%d.%u.%c", profile_settings.prefix, os_process_number(), atomic_fetch_add(&dumps, 1), kind);
 	if (kind != 'f')
-		text_add(&text, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
-	text_add(&text, ".heap%c", '\0');
+		text_print(number, sizeof number, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
+	text_print(path, sizeof path, "%s.%d.%u.%c%s.heap", profile_settings.prefix, os_process_number(), atomic_fetch_add(&dumps, 1), kind, number);
 	return dump_into(path);
 }
 

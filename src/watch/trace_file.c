@@ -100,9 +100,7 @@ static int open_file(void)
 	int file = -1;
 
 	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
-		struct text text = text_into(path, sizeof path);
-
-		text_add(&text, "%s.%d.%u.trace%c", out.prefix, os_process_number(), i, '\0');
+		text_print(path, sizeof path, "%s.%d.%u.trace", out.prefix, os_process_number(), i);
 		file = os_file_create_new(path);
 		if (file < 0 && errno != EEXIST)
 			break;
