@@ -14,7 +14,6 @@
 #include "os/file.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
-#include "util/format.h"
 
 enum {
 	MAGAZINE_BYTES_MOST = 64 * 1024, // of objects in a magazine
@@ -123,16 +122,6 @@ struct vmag_cache *cache_create(const struct cache_description *wanted)
 	return cache;
 }
 
-static void complain(struct vmag_cache *cache, size_t missing, const char *call)
-{
-	char line[256];
-	struct text text = text_into(line, sizeof line);
-
-	text_add(&text, "vmag: %s(%p): cache '%s' is not empty: %zu of its objects were not freed\n", call, (void *)cache, cache->name,
-		 missing);
-	os_stderr_write(line, (size_t)(text.at - line));
-}
-
 // Empties all magazines. Destructors may free objects of this cache, too.
 static void empty(struct vmag_cache *cache)
 {
@@ -159,7 +148,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	bin_trim(&cache->bin, true);
 	missing = cache->bin.slabs * cache->bin.shape.buffers - cache->bin.free_buffers;
 	if (missing != 0 && !cache->lost_rounds)
-		complain(cache, missing, call);
+		os_stderr_say("vmag: %s(%p): cache '%s' is not empty: %zu of its objects were not freed", call, (void *)cache, cache->name, missing);
 	cache_slabs_abandon(cache);
 	base_free(cache, sizeof *cache);
 	caches_free_id(id);

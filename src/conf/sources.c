@@ -51,15 +51,15 @@ const char *environment(const char *name)
 	return NULL;
 }
 
+static char shown(char c)
+{
+	return c >= ' ' && c < 127 ? c : '?';
+}
+
 static void add_piece(struct text *text, struct piece piece)
 {
 	for (size_t i = 0; i < piece.length && i < SHOWN; i++)
-		text_add(text, "%c", piece.start[i] >= ' ' && piece.start[i] < 127 ? piece.start[i] : '?');
-}
-
-static void write_line(const struct text *text, const char *line)
-{
-	os_stderr_write(line, (size_t)(text->at - line));
+		text_add(text, "%c", shown(piece.start[i]));
 }
 
 static void explain_name(struct text *text, struct piece name)
@@ -120,7 +120,7 @@ static void complain(const char *source, struct piece pair, enum option_result r
 	else
 		explain_value(&text, option_find(name.start, name.length), value);
 	*text.at++ = '\n';
-	write_line(&text, line);
+	os_stderr_write(line, (size_t)(text.at - line));
 }
 
 static void note_source(struct piece name, const char *source)
@@ -232,8 +232,6 @@ bool options_take_letters(const char *source, const char *string)
 	bool good = true;
 
 	for (unsigned times = 0; *string != '\0'; string++) {
-		char line[128];
-		struct text text = text_into(line, sizeof line);
 		bool known = true;
 
 		if (*string >= '0' && *string <= '9') { // how often the next letter counts
@@ -244,12 +242,8 @@ bool options_take_letters(const char *source, const char *string)
 		for (times = times == 0 ? 1 : times; times > 0; times--)
 			known = take_letter(source, *string);
 		good &= known;
-		if (known)
-			continue;
-		text_add(&text, "vmag: %s: ", source);
-		add_piece(&text, (struct piece){ string, 1 });
-		text_add(&text, ": no such letter; there are A H J K N P Q S U V X Z, and the same in lower case\n");
-		write_line(&text, line);
+		if (!known)
+			os_stderr_say("vmag: %s: %c: no such letter; there are A H J K N P Q S U V X Z, and the same in lower case", source, shown(*string));
 	}
 	return good;
 }
@@ -290,16 +284,6 @@ const char *options_source(unsigned place)
 	return sources[place].string;
 }
 
-static COLD void confirm_source(const struct source *source)
-{
-	char line[512];
-	struct text text = text_into(line, sizeof line - 1);
-
-	text_add(&text, "vmag: options of %s: %s", source->name, source->string == NULL ? "none" : source->string);
-	*text.at++ = '\n';
-	write_line(&text, line);
-}
-
 // Every setting that a source made, as it is now.
 static COLD void confirm_settings(void)
 {
@@ -313,14 +297,14 @@ static COLD void confirm_settings(void)
 		option_print(&text, &option_table[i]);
 		text_add(&text, " of %s", option_sources[i]);
 		*text.at++ = '\n';
-		write_line(&text, line);
+		os_stderr_write(line, (size_t)(text.at - line));
 	}
 }
 
 static __attribute__((noinline)) void confirm(const struct source *sources)
 {
 	for (int i = 0; i < SOURCES; i++)
-		confirm_source(&sources[i]);
+		os_stderr_say("vmag: options of %s: %s", sources[i].name, sources[i].string == NULL ? "none" : sources[i].string);
 	confirm_settings();
 }
 

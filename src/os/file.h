@@ -45,3 +45,6 @@ void os_file_signals_release(struct os_file_signals before, bool failed);
 
 // Writes all bytes to stderr; gives up at an error.
 void os_stderr_write(const char *text, size_t length);
+
+// One line, as text_add, at most 1 KiB of it; its end is put behind it.
+__attribute__((format(printf, 1, 2))) void os_stderr_say(const char *format, ...);

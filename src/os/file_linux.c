@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/system_call.h"
+#include "util/format.h"
 
 // By system calls (os/system_call.h), not the C library's functions: those are also points where a thread can be cancelled, in the middle of
 // malloc.
@@ -89,7 +90,7 @@ int os_file_create_new(const char *path)
 	return os_file_above_standard(file_open(path, O_WRONLY | O_CREAT | O_EXCL));
 }
 
-enum { SIGNAL_SET_BYTES = 8 };
+enum { SIGNAL_SET_BYTES = 8, LINE_MOST = 1024 };
 
 static uint64_t set_of(int signal)
 {
@@ -179,4 +180,17 @@ void os_file_remove(const char *path)
 void os_stderr_write(const char *text, size_t length)
 {
 	os_file_write(STDERR_FILENO, text, length);
+}
+
+void os_stderr_say(const char *format, ...)
+{
+	char line[LINE_MOST + 1];
+	struct text text = text_into(line, LINE_MOST);
+	va_list list;
+
+	va_start(list, format);
+	text_add_list(&text, format, list);
+	va_end(list);
+	*text.at++ = '\n';
+	os_stderr_write(line, (size_t)(text.at - line));
 }

@@ -7,7 +7,6 @@
 #include "os/backing.h"
 #include "os/file.h"
 #include "pages/sources.h"
-#include "util/format.h"
 
 enum { NODES_MOST = 1024 };
 
@@ -57,17 +56,11 @@ struct extent_hooks_s *source_of_words(const char *words)
 {
 	struct extent_hooks_s *hooks = of_words(words);
 	int failure = errno;
-	char line[400];
-	struct text text = text_into(line, sizeof line);
 
-	if (hooks != NULL)
-		return hooks;
-	text_add(&text, "vmag: heap_source:%s: ", words);
-	if (failure == EINVAL)
-		text_add(&text, "there are huge, sbrk, node=N, only_node=N, file=PATH and memory_file=NAME");
-	else
-		text_add(&text, "it cannot be had (error %d)", failure);
-	text_add(&text, "; the heap is ordinary memory\n");
-	os_stderr_write(line, (size_t)(text.at - line));
-	return NULL;
+	if (hooks == NULL && failure == EINVAL)
+		os_stderr_say("vmag: heap_source:%s: there are huge, sbrk, node=N, only_node=N, file=PATH and memory_file=NAME; "
+			      "the heap is ordinary memory", words);
+	else if (hooks == NULL)
+		os_stderr_say("vmag: heap_source:%s: it cannot be had (error %d); the heap is ordinary memory", words, failure);
+	return hooks;
 }

@@ -19,7 +19,6 @@
 #include "os/pages.h"
 #include "umem/nofail.h"
 #include "util/bits.h"
-#include "util/format.h"
 #include "vmag/vmem.h"
 
 enum { SLAB_HEADER = 56 };
@@ -166,15 +165,6 @@ EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, um
 	return NULL;
 }
 
-static void say_not_empty(const struct umem_cache *cache, size_t live)
-{
-	char line[160];
-	struct text text = text_into(line, sizeof line);
-
-	text_add(&text, "vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated\n", cache->guard.name, live);
-	os_stderr_write(line, (size_t)(text.at - line));
-}
-
 // A guarded cache's structure stays: records of its buffers and reports name it.
 static void destroy_guarded(struct umem_cache *cache)
 {
@@ -184,7 +174,7 @@ static void destroy_guarded(struct umem_cache *cache)
 		guard_report("umem_cache_destroy", cache, "this cache was destroyed already", 0);
 	guard_release_held();
 	if (live != 0)
-		say_not_empty(cache, live);
+		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
 	else
 		vmag_cache_destroy(cache->objects);
 }

@@ -126,18 +126,14 @@ EXPORT int vmag_umem_report(int file, const char *request, int format)
 	return -1;
 }
 
-static void complain(const char *request, int error)
+static __attribute__((noinline)) void complain(const char *request, int error)
 {
-	char line[256];
-	struct text text = text_into(line, sizeof line);
-
-	text_add(&text, "vmag: VMAG_UMEM_REPORT=%s: %s\n", request,
-		 error == EINVAL  ? "no such report; there are umastat, umem_cache, vmem, whatis, findleaks, umausers, umem_verify, "
-				    "umem_log, umem_status" :
-		 error == ENOTSUP ? "needs UMEM_DEBUG" :
-		 error == ENOMEM  ? "no memory for it" :
-				    "the file cannot be written");
-	os_stderr_write(line, (size_t)(text.at - line));
+	os_stderr_say("vmag: VMAG_UMEM_REPORT=%s: %s", request,
+		      error == EINVAL  ? "no such report; there are umastat, umem_cache, vmem, whatis, findleaks, umausers, umem_verify, "
+					 "umem_log, umem_status" :
+		      error == ENOTSUP ? "needs UMEM_DEBUG" :
+		      error == ENOMEM  ? "no memory for it" :
+					 "the file cannot be written");
 }
 
 // The path with %p replaced by the number of the process.

@@ -10,7 +10,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "util/bits.h"
-#include "util/format.h"
 
 enum { FIRST_WAIT_MS = 10, LONGEST_WAIT_MS = 500 };
 
@@ -184,12 +183,8 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 
 static void tell_leak(const struct vmag_vmem *arena, size_t segments)
 {
-	char line[320];
-	struct text text = text_into(line, sizeof line);
-
-	text_add(&text, "vmag: vmag_vmem_destroy: arena \"%s\": %zu bytes in %zu segments are still allocated\n", arena->name,
-		 atomic_load_explicit(&arena->in_use, memory_order_relaxed), segments);
-	os_stderr_write(line, (size_t)(text.at - line));
+	os_stderr_say("vmag: vmag_vmem_destroy: arena \"%s\": %zu bytes in %zu segments are still allocated", arena->name,
+		      atomic_load_explicit(&arena->in_use, memory_order_relaxed), segments);
 }
 
 void resource_destroy(struct vmag_vmem *arena)

@@ -63,15 +63,6 @@ static void make_path(void)
 	*text.at = '\0';
 }
 
-static void complain(int error)
-{
-	char line[PATH_BYTES + 128];
-	struct text text = text_into(line, sizeof line);
-
-	text_add(&text, "vmag: option black_box: cannot make %s (errno %d); there is none\n", own.path, error);
-	os_stderr_write(line, (size_t)(text.at - line));
-}
-
 // Zeroed, of the size that the option says.
 static struct vmag_box *make_file(size_t bytes)
 {
@@ -81,7 +72,7 @@ static struct vmag_box *make_file(size_t bytes)
 	if (file >= 0 && os_backing_extend(file, 0, bytes))
 		box = os_backing_map(bytes, file);
 	if (box == NULL)
-		complain(errno);
+		os_stderr_say("vmag: option black_box: cannot make %s (errno %d); there is none", own.path, errno);
 	if (file >= 0)
 		os_file_close(file);
 	return box;

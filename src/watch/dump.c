@@ -284,12 +284,10 @@ int profile_dump(const char *path)
 }
 
 // Whether there was something to tell.
-static bool tell_leaks(void)
+static __attribute__((noinline)) bool tell_leaks(void)
 {
 	struct estimate sum = { 0 };
 	uint32_t stacks = 0;
-	char words[LINE_BYTES];
-	struct text text = text_into(words, sizeof words);
 
 	for (struct stack *stack = stacks_newest(); stack != NULL; stack = stack->older) {
 		struct estimate of_stack = sum_of_stack(stack);
@@ -300,9 +298,8 @@ static bool tell_leaks(void)
 	}
 	if (stacks == 0)
 		return false;
-	text_add(&text, "vmag: alive at exit: about %zu bytes in about %zu objects, from %u call stacks\n",
-		 (size_t)(sum.live_bytes + 0.5), (size_t)(sum.live_objects + 0.5), stacks);
-	os_stderr_write(words, (size_t)(text.at - words));
+	os_stderr_say("vmag: alive at exit: about %zu bytes in about %zu objects, from %u call stacks",
+		      (size_t)(sum.live_bytes + 0.5), (size_t)(sum.live_objects + 0.5), stacks);
 	return true;
 }
 

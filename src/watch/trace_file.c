@@ -85,13 +85,9 @@ static uint32_t checksum(uint8_t *bytes, size_t length)
 // Not where the program has something else as its standard error than at the beginning, a file of its own perhaps.
 static void complain(const char *what, int error)
 {
-	char line[PATH_BYTES + 128];
-	struct text text = text_into(line, sizeof line);
-
 	if (!os_backing_is(STDERR_FILENO, &out.standard_error) || atomic_exchange(&out.told, true))
 		return;
-	text_add(&text, "vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here\n", what, out.prefix, os_process_number(), error);
-	os_stderr_write(line, (size_t)(text.at - line));
+	os_stderr_say("vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here", what, out.prefix, os_process_number(), error);
 }
 
 static int open_file(void)
