@@ -23,7 +23,7 @@ static void add_metadata(struct arena_figures *to, unsigned id, unsigned arenas)
 	to->internal = magazines_bytes();
 }
 
-static void bin_figures(struct bin *bin, struct bin_figures *to)
+static void add_of_bin(struct bin_figures *to, struct bin *bin)
 {
 	mutex_figures_add(&to->mutex, &bin->lock);
 	mutex_lock(&bin->lock);
@@ -37,24 +37,33 @@ static void bin_figures(struct bin *bin, struct bin_figures *to)
 	to->most_slabs += bin->slabs_most;
 	to->nonfull_slabs += bin->partial_slabs;
 	to->curregs += bin->slabs * bin->shape.buffers - bin->free_buffers;
+	to->free_buffers += bin->free_buffers;
+	to->slab_bytes += bin->slabs * bin->shape.slab_bytes;
 	mutex_unlock(&bin->lock);
 }
 
-// Samples lie in slabs of their own; one that is a page run counts as such a slab, which is full.
-static void sample_figures(struct arena *arena, unsigned class, struct bin_figures *to)
+static size_t in_pages(size_t bytes)
+{
+	return round_up(bytes, os_page_size());
+}
+
+void figures_add_slabs(struct bin_figures *to, struct arena *arena, unsigned class)
 {
 	struct large_reading runs = large_count_read(arena_large_count(arena, class_size(class)));
-	struct bin *bin = samples_bin_of(arena, class);
+	size_t live_runs = (size_t)(runs.allocated - runs.freed);
+	struct bin *samples = samples_bin_of(arena, class);
 
-	if (bin != NULL)
-		bin_figures(bin, to);
+	add_of_bin(to, &arena->bins[class]);
+	if (samples != NULL)
+		add_of_bin(to, samples);
 	to->nmalloc += runs.allocated;
 	to->nfills += runs.allocated;
 	to->nslabs += runs.allocated;
 	to->ndalloc += runs.freed;
 	to->nflushes += runs.freed;
-	to->curslabs += runs.allocated - runs.freed;
-	to->curregs += runs.allocated - runs.freed;
+	to->curslabs += live_runs;
+	to->curregs += live_runs;
+	to->slab_bytes += live_runs * in_pages(class_size(class));
 }
 
 static void small_figures(struct arena *arena, struct arena_figures *to)
@@ -62,8 +71,7 @@ static void small_figures(struct arena *arena, struct arena_figures *to)
 	for (unsigned i = 0; i < BINS; i++) {
 		struct bin_figures *bin = &to->bins[i];
 
-		bin_figures(&arena->bins[i + 1], bin);
-		sample_figures(arena, i + 1, bin);
+		figures_add_slabs(bin, arena, i + 1);
 		bin->nrequests = bin->nmalloc;
 		mutex_figures_add(&bin->mutex, &arena->depots[i + 1].lock);
 		to->small.allocated += bin->curregs * class_size(i + 1);
@@ -154,11 +162,6 @@ static void pages_figures(const struct pages *pages, size_t own_bytes, struct ar
 	to->dirty_npurge = atomic_load_explicit(&pages->purges, memory_order_relaxed);
 	to->dirty_nmadvise = atomic_load_explicit(&pages->purge_calls, memory_order_relaxed);
 	to->dirty_purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed) / os_page_size();
-}
-
-static size_t in_pages(size_t bytes)
-{
-	return round_up(bytes, os_page_size());
 }
 
 void figures_take(struct arena *arena, unsigned arenas, const size_t cached[2], struct arena_figures *to)

@@ -15,6 +15,7 @@ enum { BINS = SLAB_CLASSES - 1 };
 struct bin_figures {
 	uint64_t nmalloc, ndalloc, nrequests, nfills, nflushes, nslabs, nreslabs;
 	size_t curregs, curslabs, nonfull_slabs, most_slabs;
+	size_t free_buffers, slab_bytes; // no names of jemalloc's: of all slabs
 	struct mutex_figures mutex; // of the depot and of the bin
 };
 
@@ -54,6 +55,10 @@ struct arena_figures {
 // one at a time.
 struct arena;
 void figures_take(struct arena *arena, unsigned arenas, const size_t cached[2], struct arena_figures *to);
+
+// Adds those of the slabs of a class of an arena, samples among them, which lie in slabs of their own; one that is a page run counts as
+// such a slab, which is full.
+void figures_add_slabs(struct bin_figures *to, struct arena *arena, unsigned class);
 
 void figures_add(struct arena_figures *to, const struct arena_figures *from);
 

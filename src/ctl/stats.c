@@ -6,37 +6,15 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "ctl/figures.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
-#include "heap/samples.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
 #include "os/clock.h"
 #include "os/pages.h"
 #include "util/format.h"
 #include "vmag/format.h"
-
-// Bytes of objects outside the slabs of a bin, and the bytes of its slabs.
-static void bin_sums(struct bin *bin, unsigned class, size_t *out, size_t *slab_bytes)
-{
-	mutex_lock(&bin->lock);
-	*out += (bin->slabs * bin->shape.buffers - bin->free_buffers) * class_size(class);
-	*slab_bytes += bin->slabs * bin->shape.slab_bytes;
-	mutex_unlock(&bin->lock);
-}
-
-// Of a class's samples: in slabs of their own, or each a page run.
-static void sample_sums(struct arena *arena, unsigned class, size_t *out, size_t *slab_bytes)
-{
-	struct bin *bin = samples_bin_of(arena, class);
-	struct large_reading counts = large_count_read(arena_large_count(arena, class_size(class)));
-	size_t runs = (size_t)(counts.allocated - counts.freed);
-
-	if (bin != NULL)
-		bin_sums(bin, class, out, slab_bytes);
-	*out += runs * class_size(class);
-	*slab_bytes += runs * round_up(class_size(class), os_page_size());
-}
 
 static size_t fronts_bytes(void)
 {
@@ -83,8 +61,11 @@ struct stats stats_snapshot(void)
 		if (arena == NULL)
 			continue;
 		for (unsigned class = 1; class < SLAB_CLASSES; class++) {
-			bin_sums(&arena->bins[class], class, &out, &slab_bytes);
-			sample_sums(arena, class, &out, &slab_bytes);
+			struct bin_figures figures = { 0 };
+
+			figures_add_slabs(&figures, arena, class);
+			out += figures.curregs * class_size(class);
+			slab_bytes += figures.slab_bytes;
 		}
 		fronts_own_runs(arena, &own);
 		add_alone(arena, &own, &stats);
@@ -103,30 +84,19 @@ struct stats stats_snapshot(void)
 	return stats;
 }
 
-static void add_bin(struct bin *bin, unsigned class, struct vmag_box_class *to)
+static void add_slabs(struct vmag_box_class *to, struct arena *arena, unsigned class)
 {
-	mutex_lock(&bin->lock);
+	struct bin_figures figures = { 0 };
+
+	figures_add_slabs(&figures, arena, class);
 	to->size = class_size(class);
-	to->live += bin->slabs * bin->shape.buffers - bin->free_buffers;
-	to->handed_out += bin->filled;
-	to->taken_back += bin->drained;
-	to->slabs += bin->slabs;
-	to->partial_slabs += bin->partial_slabs;
-	to->free_buffers += bin->free_buffers;
-	to->slab_bytes += bin->slabs * bin->shape.slab_bytes;
-	mutex_unlock(&bin->lock);
-}
-
-static void add_samples(struct arena *arena, unsigned class, struct vmag_box_class *to)
-{
-	struct large_reading runs = large_count_read(arena_large_count(arena, class_size(class)));
-	struct bin *bin = samples_bin_of(arena, class);
-
-	if (bin != NULL)
-		add_bin(bin, class, to);
-	to->live += runs.allocated - runs.freed;
-	to->handed_out += runs.allocated;
-	to->taken_back += runs.freed;
+	to->live += figures.curregs;
+	to->handed_out += figures.nmalloc;
+	to->taken_back += figures.ndalloc;
+	to->slabs += figures.curslabs;
+	to->partial_slabs += figures.nonfull_slabs;
+	to->free_buffers += figures.free_buffers;
+	to->slab_bytes += figures.slab_bytes;
 }
 
 static void add_classes(struct vmag_box_class *classes)
@@ -138,10 +108,8 @@ static void add_classes(struct vmag_box_class *classes)
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
 
-		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++) {
-			add_bin(&arena->bins[class], class, &classes[class]);
-			add_samples(arena, class, &classes[class]);
-		}
+		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++)
+			add_slabs(&classes[class], arena, class);
 		fronts_own_runs(arena, &own);
 		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
 			add_large(arena, &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);

@@ -5,6 +5,7 @@
 #include <vmag/cache.h>
 #include <vmag/vmem.h>
 
+#include "ctl/figures.h"
 #include "ctl/stats.h"
 #include "heap/debug.h"
 #include "heap/front.h"
@@ -42,28 +43,25 @@ static void write_row(struct out *out, const struct row *row)
 static void write_class(struct out *out, unsigned class, size_t cached)
 {
 	struct row row = { .size = class_size(class) };
+	struct bin_figures figures = { 0 };
 	char name[32];
 
 	text_print(name, sizeof name, "umem_alloc_%zu", row.size);
 	row.name = name;
 	for (unsigned i = 0; i < arenas_end(); i++) {
 		struct arena *arena = arena_of(i);
-		struct bin *bin;
 
 		if (arena == NULL)
 			continue;
-		bin = &arena->bins[class];
-		mutex_lock(&bin->lock);
-		row.total += bin->slabs * bin->shape.buffers;
-		row.in_use += bin->slabs * bin->shape.buffers - bin->free_buffers;
-		row.memory += bin->slabs * bin->shape.slab_bytes;
-		row.allocs += bin->filled;
-		mutex_unlock(&bin->lock);
+		figures_add_slabs(&figures, arena, class);
 		mutex_lock(&arena->depots[class].lock);
 		cached += arena->depots[class].rounds;
 		mutex_unlock(&arena->depots[class].lock);
 	}
-	row.in_use -= min_size(row.in_use, cached);
+	row.total = figures.curregs + figures.free_buffers;
+	row.in_use = figures.curregs - min_size(figures.curregs, cached);
+	row.memory = figures.slab_bytes;
+	row.allocs = figures.nmalloc;
 	if (row.total > 0)
 		write_row(out, &row);
 }
