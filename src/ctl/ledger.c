@@ -249,9 +249,9 @@ static void take_cached(struct walk *walk)
 	size_t rounds[CLASSES] = { 0 };
 
 	fronts_count(rounds);
-	for (unsigned i = 0; i < arenas_end(); i++)
-		for (unsigned class = 1; class < CLASSES && arena_of(i) != NULL; class++)
-			rounds[class] += __atomic_load_n(&arena_of(i)->depots[class].rounds, __ATOMIC_RELAXED);
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		for (unsigned class = 1; class < CLASSES; class++)
+			rounds[class] += __atomic_load_n(&arena->depots[class].rounds, __ATOMIC_RELAXED);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		size_t bytes = min_size(rounds[class] * class_size(class), walk->of_class[class]);
 

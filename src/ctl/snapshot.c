@@ -163,9 +163,8 @@ void snapshot_reset_mutexes(void)
 {
 	mutex_figures_reset(names_mutex());
 	mutex_figures_reset(&snapshot.lock);
-	for (unsigned id = 0; id < arenas_count(); id++)
-		if (arena_of(id) != NULL)
-			figures_reset_mutexes(arena_of(id));
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		figures_reset_mutexes(arena);
 	mutex_figures_reset(fronts_mutex());
 	mutex_figures_reset(tallies_mutex());
 	mutex_figures_reset(base_mutex());

@@ -26,7 +26,7 @@ static size_t fronts_bytes(void)
 	return bytes;
 }
 
-static void add_large(const struct arena *arena, const struct own_figures *own, unsigned class, struct vmag_box_class *to)
+static void add_large(struct vmag_box_class *to, const struct arena *arena, const struct own_figures *own, unsigned class)
 {
 	struct large_reading counts = fronts_large(arena, own, class);
 
@@ -55,11 +55,7 @@ struct stats stats_snapshot(void)
 	struct own_figures own;
 	size_t out = 0, slab_bytes = 0;
 
-	for (unsigned i = 0; i < arenas_end(); i++) {
-		struct arena *arena = arena_of(i);
-
-		if (arena == NULL)
-			continue;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
 		for (unsigned class = 1; class < SLAB_CLASSES; class++) {
 			struct bin_figures figures = { 0 };
 
@@ -105,15 +101,13 @@ static void add_classes(struct vmag_box_class *classes)
 	struct own_figures own;
 
 	fronts_count(rounds);
-	for (unsigned i = 0; i < arenas_end(); i++) {
-		struct arena *arena = arena_of(i);
-
-		for (unsigned class = 1; arena != NULL && class < SLAB_CLASSES; class++)
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			add_slabs(&classes[class], arena, class);
 		fronts_own_runs(arena, &own);
-		for (unsigned large = 0; arena != NULL && large < LARGE_CLASSES; large++)
-			add_large(arena, &own, SLAB_CLASSES + large, &classes[SLAB_CLASSES + large]);
-		for (unsigned class = 1; arena != NULL && class < CLASSES; class++)
+		for (unsigned class = SLAB_CLASSES; class < SLAB_CLASSES + LARGE_CLASSES; class++)
+			add_large(&classes[class], arena, &own, class);
+		for (unsigned class = 1; class < CLASSES; class++)
 			rounds[class] += arena->depots[class].rounds;
 	}
 	for (unsigned class = 1; class < CLASSES; class++) {

@@ -102,16 +102,17 @@ static inline unsigned arena_users(const struct arena *arena)
 	return atomic_load_explicit(&arena->threads, memory_order_relaxed) + atomic_load_explicit(&arena->guests, memory_order_relaxed);
 }
 
-// The arena of that number, NULL when there never was one. All numbers are below arenas_end; some may not have been used yet
-// (heap/explicit.h shows the loop).
+// The arena of that number, NULL when there never was one.
 struct arena *arena_of(unsigned id);
+
+// All that there are, by number, destroyed ones among them, which are empty: the one after that, NULL: the first. NULL: no more.
+struct arena *arenas_next(const struct arena *before);
 
 // The same by the page map's word of an object.
 static inline struct arena *arena_of_word(uintptr_t word)
 {
 	return arena_of((unsigned)(word >> 8) - 1);
 }
-unsigned arenas_end(void);
 unsigned arenas_created(void); // arenas in existence
 
 // Makes the automatic arena of that number if it is not there; makes an explicit one, or one anew of a number whose arena was

@@ -93,9 +93,8 @@ static struct arena *least_used(unsigned *least)
 	struct arena *best = NULL;
 
 	*least = 0;
-	for (unsigned i = 0; i < arenas_end(); i++) {
-		struct arena *arena = arena_of(i);
-		unsigned threads = is_automatic(arena) ? atomic_load_explicit(&arena->threads, memory_order_relaxed) : 0;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+		unsigned threads = atomic_load_explicit(&arena->threads, memory_order_relaxed);
 
 		if (is_automatic(arena) && (best == NULL || threads < *least)) {
 			best = arena;
@@ -247,9 +246,13 @@ unsigned arenas_sharing(void)
 	return arenas_apart() ? arenas_made() : 1;
 }
 
-unsigned arenas_end(void)
+struct arena *arenas_next(const struct arena *before)
 {
-	return atomic_load_explicit(&arenas.end, memory_order_acquire);
+	struct arena *next = NULL;
+
+	for (unsigned id = before == NULL ? 0 : before->id + 1; next == NULL && id < atomic_load_explicit(&arenas.end, memory_order_acquire); id++)
+		next = arena_of(id);
+	return next;
 }
 
 unsigned arenas_created(void)
@@ -389,9 +392,8 @@ static void extents_fork_lock(struct arena *arena)
 
 static void for_each_arena(void (*act)(struct arena *))
 {
-	for (unsigned i = 0; i < arenas_end(); i++)
-		if (arena_of(i) != NULL)
-			act(arena_of(i));
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		act(arena);
 }
 
 COLD void arenas_tell(struct vmag_root *root)

@@ -146,12 +146,9 @@ static void finish_reset(struct arena *arena)
 
 void arenas_finish_resets(void)
 {
-	for (unsigned id = 0; id < arenas_end(); id++) {
-		struct arena *arena = arena_of(id);
-
-		if (arena != NULL && arena->state == ARENA_CLOSED && arena->reset_by != NULL && arena->reset_by != &words)
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		if (arena->state == ARENA_CLOSED && arena->reset_by != NULL && arena->reset_by != &words)
 			finish_reset(arena);
-	}
 }
 
 int arena_destroy(unsigned id)

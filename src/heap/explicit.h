@@ -1,10 +1,7 @@
 // Explicit arenas and caches: what a program makes and chooses itself (jemalloc's arenas.*, arena.<i>.*, tcache.*, thread.*).
 //
 // Arena numbers: first those of the arenas that threads are given, made when a thread needs them, then those that the
-// program makes. Going through all of them:
-//
-//   for (unsigned i = 0; i < arenas_end(); i++)
-//           if ((arena = arena_of(i)) != NULL) …          NULL: not made yet; a destroyed one is there, and empty
+// program makes.
 //
 // Objects of an explicit arena are never on their way in outbound magazines: a thread of another arena frees them straight
 // into their slabs. So they are only in slabs, in the depots of their arena, and in the fronts and caches bound to it, and

@@ -60,9 +60,9 @@ static bool begin_walk(void)
 {
 	bool later = magazines_begin_walk();
 
-	for (unsigned i = 0; i < arenas_end(); i++)
-		for (unsigned class = 1; arena_of(i) != NULL && class < SLAB_CLASSES; class++)
-			later |= bin_begin_walk(&arena_of(i)->bins[class]);
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		for (unsigned class = 1; class < SLAB_CLASSES; class++)
+			later |= bin_begin_walk(&arena->bins[class]);
 	return later;
 }
 

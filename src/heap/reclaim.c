@@ -202,11 +202,7 @@ static bool step(uint64_t now_ms)
 
 	sampling_look();
 	left |= sleepers_step(now_ms);
-	for (unsigned i = 0; i < arenas_end(); i++) {
-		struct arena *arena = arena_of(i);
-
-		if (arena == NULL)
-			continue;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
 		if (is_left_alone(arena))
 			reclaim_arena(arena);
 		reclaim_decay(arena, now_ms);
@@ -254,9 +250,8 @@ bool reclaim_everything(void)
 	if (words.front != NULL)
 		front_flush(words.front);
 	cpu_fronts_flush();
-	for (unsigned i = 0; i < arenas_end(); i++)
-		if (arena_of(i) != NULL)
-			given |= give_back(arena_of(i));
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		given |= give_back(arena);
 	given |= holes_give(NULL) > 0;
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);

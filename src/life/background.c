@@ -108,8 +108,8 @@ static void rest(void)
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
 		return;
-	for (unsigned i = 0; i < arenas_end(); i++)
-		if (arena_of(i) != NULL && reclaim_garbage(arena_of(i)) > 0)
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		if (reclaim_garbage(arena) > 0)
 			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	if (caches_garbage() > 0)
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);

@@ -48,11 +48,7 @@ static void write_class(struct out *out, unsigned class, size_t cached)
 
 	text_print(name, sizeof name, "umem_alloc_%zu", row.size);
 	row.name = name;
-	for (unsigned i = 0; i < arenas_end(); i++) {
-		struct arena *arena = arena_of(i);
-
-		if (arena == NULL)
-			continue;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
 		figures_add_slabs(&figures, arena, class);
 		mutex_lock(&arena->depots[class].lock);
 		cached += arena->depots[class].rounds;

@@ -134,9 +134,8 @@ static void check_magazines_left(void) {
     size_t used = 0;
 
     front_flush(words.front);
-    for (unsigned id = 0; id < arenas_end(); id++)
-        if (arena_of(id) != NULL)
-            arena_reap(arena_of(id), true);
+    for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+        arena_reap(arena, true);
     for (unsigned size = 0; size < MAGAZINE_SIZES; size++)
         used += bin_used(&magazines_bins_at()[size]);
     CHECK_EQ(used, 0);

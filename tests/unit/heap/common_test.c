@@ -237,12 +237,12 @@ static void part_by_large_objects(void) {
 // Every object is in its slab again, and nobody is counted that is not there.
 static void check_all_home(void) {
     reclaim_everything();
-    for (unsigned i = 0; i < arenas_end(); i++) {
-        CHECK_EQ(arena_of(i)->guests, 0);
-        CHECK_EQ(arena_of(i)->threads, i == 0);
+    for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+        CHECK_EQ(arena->guests, 0);
+        CHECK_EQ(arena->threads, arena->id == 0);
         for (unsigned s = 0; s < SIZES; s++)
             if (size_class(sizes[s]) < SLAB_CLASSES && sizes[s] >= LINE)
-                CHECK_EQ(arena_of(i)->bins[size_class(sizes[s])].filled, arena_of(i)->bins[size_class(sizes[s])].drained);
+                CHECK_EQ(arena->bins[size_class(sizes[s])].filled, arena->bins[size_class(sizes[s])].drained);
     }
 }
 
