@@ -246,12 +246,9 @@ static void move(struct walk *walk, enum row from, enum row to, size_t bytes)
 // Free objects that fronts and depots hold, class by class: to the slabs they are in use.
 static void take_cached(struct walk *walk)
 {
-	size_t rounds[CLASSES] = { 0 };
+	size_t rounds[CLASSES];
 
-	fronts_count(rounds);
-	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
-		for (unsigned class = 1; class < CLASSES; class++)
-			rounds[class] += __atomic_load_n(&arena->depots[class].rounds, __ATOMIC_RELAXED);
+	fronts_and_depots_count(rounds);
 	for (unsigned class = 1; class < CLASSES; class++) {
 		size_t bytes = min_size(rounds[class] * class_size(class), walk->of_class[class]);
 

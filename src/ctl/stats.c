@@ -16,11 +16,11 @@
 #include "util/format.h"
 #include "vmag/format.h"
 
-static size_t fronts_bytes(void)
+static size_t cached_bytes(void)
 {
-	size_t rounds[CLASSES] = { 0 }, bytes = 0;
+	size_t rounds[CLASSES], bytes = 0;
 
-	fronts_count(rounds);
+	fronts_and_depots_count(rounds);
 	for (unsigned class = 1; class < CLASSES; class++)
 		bytes += rounds[class] * class_size(class);
 	return bytes;
@@ -68,9 +68,8 @@ struct stats stats_snapshot(void)
 		own.bytes = min_size(own.bytes, pages_active_bytes(&arena->pages));
 		stats.active += pages_active_bytes(&arena->pages) - own.bytes;
 		stats.dirty += pages_dirty_bytes(&arena->pages) + own.bytes;
-		stats.cached += arena_depot_bytes(arena);
 	}
-	stats.cached += fronts_bytes();
+	stats.cached = cached_bytes();
 	stats.large = stats.active - min_size(stats.active, slab_bytes); // slabs may have gone since they were counted
 	stats.allocated = out + stats.large;
 	stats.allocated -= min_size(stats.allocated, stats.cached);
@@ -97,18 +96,16 @@ static void add_slabs(struct vmag_box_class *to, struct arena *arena, unsigned c
 
 static void add_classes(struct vmag_box_class *classes)
 {
-	size_t rounds[CLASSES] = { 0 };
+	size_t rounds[CLASSES];
 	struct own_figures own;
 
-	fronts_count(rounds);
+	fronts_and_depots_count(rounds);
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
 		for (unsigned class = 1; class < SLAB_CLASSES; class++)
 			add_slabs(&classes[class], arena, class);
 		fronts_own_runs(arena, &own);
 		for (unsigned class = SLAB_CLASSES; class < SLAB_CLASSES + LARGE_CLASSES; class++)
 			add_large(&classes[class], arena, &own, class);
-		for (unsigned class = 1; class < CLASSES; class++)
-			rounds[class] += arena->depots[class].rounds;
 	}
 	for (unsigned class = 1; class < CLASSES; class++) {
 		classes[class].cached = min_size(rounds[class], classes[class].live);

@@ -134,14 +134,18 @@ static size_t samples_held(const struct front *front, unsigned class)
 	return class < SMALL_CLASSES && front->samples[class] != NULL;
 }
 
-void fronts_count(size_t rounds[CLASSES])
+void fronts_and_depots_count(size_t rounds[CLASSES])
 {
+	memset(rounds, 0, CLASSES * sizeof *rounds);
 	cpu_fronts_count(rounds);
 	mutex_lock(&fronts.lock);
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)
 			rounds[class] += rounds_held(front, class) + samples_held(front, class);
 	mutex_unlock(&fronts.lock);
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		for (unsigned class = 1; class < CLASSES; class++)
+			rounds[class] += atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed);
 }
 
 void fronts_cached(size_t bytes[ARENAS_MOST][2])

@@ -29,9 +29,9 @@ bool front_has_magazines(const struct front *front);
 // Whether a thread other than the caller is bound to the arena and has magazines.
 bool fronts_hold(const struct arena *arena);
 
-// Rounds held by all fronts, by class, read without stopping anyone: an estimate while others run.
-void fronts_count(size_t rounds[CLASSES]);
-// The same in bytes, by the number of the arena: of small objects, and of large ones.
+// Rounds held by all fronts and depots, by class, read without stopping anyone: an estimate while others run.
+void fronts_and_depots_count(size_t rounds[CLASSES]);
+// By fronts alone, in bytes, by the number of the arena: of small objects, and of large ones.
 void fronts_cached(size_t bytes[ARENAS_MOST][2]);
 unsigned fronts_live(void);
 

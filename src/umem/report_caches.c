@@ -48,12 +48,8 @@ static void write_class(struct out *out, unsigned class, size_t cached)
 
 	text_print(name, sizeof name, "umem_alloc_%zu", row.size);
 	row.name = name;
-	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
 		figures_add_slabs(&figures, arena, class);
-		mutex_lock(&arena->depots[class].lock);
-		cached += arena->depots[class].rounds;
-		mutex_unlock(&arena->depots[class].lock);
-	}
 	row.total = figures.curregs + figures.free_buffers;
 	row.in_use = figures.curregs - min_size(figures.curregs, cached);
 	row.memory = figures.slab_bytes;
@@ -64,10 +60,10 @@ static void write_class(struct out *out, unsigned class, size_t cached)
 
 static void write_heap(struct out *out)
 {
-	size_t rounds[CLASSES] = { 0 };
+	size_t rounds[CLASSES];
 	struct stats stats = stats_snapshot();
 
-	fronts_count(rounds);
+	fronts_and_depots_count(rounds);
 	for (unsigned class = 1; class < SLAB_CLASSES; class++)
 		write_class(out, class, rounds[class]);
 	write_row(out, &(struct row){ .name = "umem_oversize", .memory = stats.large });

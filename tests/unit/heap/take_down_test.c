@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/capacity.h"
 #include "heap/front.h"
-#include "heap/fronts.h"
+#include "heap/loaded.h"
 
 #include "conf/options.h"
 #include "heap/heap.h"
@@ -56,14 +56,15 @@ static void magazines_at_the_end(void) {
 // Each round may keep a slab: only a few are left in the front when all objects are freed, where 2,900 would have room. Those of a class
 // that the depot had room for to the end are more.
 static void build_and_take_down(void) {
-    size_t rounds[CLASSES] = {0}, all = 0;
+    size_t all = 0;
 
     build();
     take_down();
-    fronts_count(rounds);
     for (unsigned class = size_class(16); class <= size_class(512); class++) {
-        say("%zu bytes: %zu rounds", class_size(class), rounds[class]);
-        all += rounds[class];
+        size_t rounds = front_rounds(words.front, class) + words.front->previous_rounds[class];
+
+        say("%zu bytes: %zu rounds", class_size(class), rounds);
+        all += rounds;
     }
     say("%zu rounds, %zu bytes of pages", all, pages_pinned());
     CHECK_LE(all, ROUNDS_LEFT);
