@@ -18,6 +18,7 @@ enum os_area_kind {
 
 struct os_area {
 	uintptr_t start, end;
+	uint64_t offset, inode; // in a file, which has that number; 0: in none
 	enum os_area_kind kind;
 	bool writable; // and readable
 	size_t resident, proportional, swapped; // bytes
@@ -26,7 +27,7 @@ struct os_area {
 // A walk over the areas in address order, without allocation.
 struct os_areas {
 	int file;
-	bool has_sizes;
+	bool has_kinds;
 	uint64_t offset;
 	size_t at, length; // in bytes
 	uintptr_t last_end;   // of the area before,
@@ -37,7 +38,7 @@ struct os_areas {
 };
 
 bool os_areas_begin(struct os_areas *areas);
-bool os_areas_begin_places(struct os_areas *areas); // without the sizes, for which the kernel looks at every page: a second for some GiB
+bool os_areas_begin_places(struct os_areas *areas); // without kinds and sizes, for which the kernel looks at every page: a second for some GiB
 bool os_areas_next(struct os_areas *areas, struct os_area *area);
 void os_areas_end(struct os_areas *areas);
 

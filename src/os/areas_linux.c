@@ -11,21 +11,21 @@
 
 enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
 
-static bool begin(struct os_areas *areas, const char *path, bool sizes)
+static bool begin(struct os_areas *areas, const char *path, bool kinds)
 {
-	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0)
-		areas->program[0] = '\0';
 	areas->offset = 0;
 	areas->at = areas->length = 0;
 	areas->last_end = 0;
 	areas->last_is_program = areas->last_is_guard = false;
-	areas->has_sizes = sizes;
+	areas->has_kinds = kinds;
 	areas->file = os_file_open(path);
 	return areas->file >= 0;
 }
 
 bool os_areas_begin(struct os_areas *areas)
 {
+	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0)
+		areas->program[0] = '\0';
 	return begin(areas, "/proc/self/smaps", true);
 }
 
@@ -111,11 +111,26 @@ static enum os_area_kind kind_by_neighbour(const struct os_areas *areas, const s
 	return areas->last_is_program ? AREA_PROGRAM : areas->last_is_guard ? AREA_STACK : AREA_ANONYMOUS;
 }
 
+static const char *behind_blank(const char *line)
+{
+	while (*line != '\0' && *line != ' ')
+		line++;
+	return line + (*line == ' ');
+}
+
+static void find_kind(struct os_areas *areas, struct os_area *area, const char *path, bool inaccessible)
+{
+	area->kind = kind_of_path(areas, path);
+	area->kind = kind_by_neighbour(areas, area);
+	areas->last_is_program = area->kind == AREA_PROGRAM && *path != '\0';
+	areas->last_is_guard = inaccessible && *path == '\0' && area->end - area->start <= GUARD_MOST;
+	areas->last_end = area->end;
+}
+
 // "start-end rwxp offset device inode   path"
 static bool parse_head(struct os_areas *areas, const char *line, struct os_area *area)
 {
 	bool inaccessible;
-	const char *path;
 
 	area->start = number_take(&line, 16);
 	if (*line++ != '-')
@@ -123,16 +138,14 @@ static bool parse_head(struct os_areas *areas, const char *line, struct os_area 
 	area->end = number_take(&line, 16);
 	inaccessible = starts_with(line, " ---");
 	area->writable = starts_with(line, " rw");
-	path = line;
-	for (int blanks = 0; *path != '\0' && blanks < 5; path++)
-		blanks += *path == ' ';
-	while (*path == ' ')
-		path++;
-	area->kind = kind_of_path(areas, path);
-	area->kind = kind_by_neighbour(areas, area);
-	areas->last_is_program = area->kind == AREA_PROGRAM && *path != '\0';
-	areas->last_is_guard = inaccessible && *path == '\0' && area->end - area->start <= GUARD_MOST;
-	areas->last_end = area->end;
+	line = behind_blank(behind_blank(line));
+	area->offset = number_take(&line, 16);
+	line = behind_blank(behind_blank(line));
+	area->inode = number_take(&line, 10);
+	while (*line == ' ')
+		line++;
+	if (areas->has_kinds)
+		find_kind(areas, area, line, inaccessible);
 	return true;
 }
 
@@ -143,7 +156,7 @@ bool os_areas_next(struct os_areas *areas, struct os_area *area)
 	*area = (struct os_area){ 0 };
 	if (!next_line(areas, line) || !parse_head(areas, line, area))
 		return false;
-	while (areas->has_sizes && next_line(areas, line) && !starts_with(line, "VmFlags:"))
+	while (areas->has_kinds && next_line(areas, line) && !starts_with(line, "VmFlags:"))
 		if (!field(line, "Rss:", &area->resident) && !field(line, "Pss:", &area->proportional))
 			field(line, "Swap:", &area->swapped);
 	return true;

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-#include "os/file.h"
+#include "os/areas.h"
 #include "os/memory.h"
 
 _Atomic uint16_t os_modules_generation = 1;
@@ -36,89 +36,24 @@ void os_modules_ask_loader(void *dl_find_object)
 	atomic_store_explicit(&loaders, find, memory_order_relaxed);
 }
 
-enum { CHUNK = 2048, MOST_HEADERS = 64 };
-
-// A mapping, as a line of the file tells it.
-struct mapping {
-	uintptr_t start, end, offset;
-	uint64_t inode;
-};
-
-struct maps {
-	int file;
-	uint64_t offset;
-	size_t at, length; // in bytes
-	char bytes[CHUNK];
-};
-
-// −1 at the end.
-static int next_byte(struct maps *maps)
-{
-	if (maps->at == maps->length) {
-		ssize_t got = os_file_read_at(maps->file, maps->bytes, sizeof maps->bytes, maps->offset);
-
-		if (got <= 0)
-			return -1;
-		maps->offset += (uint64_t)got;
-		maps->length = (size_t)got;
-		maps->at = 0;
-	}
-	return (unsigned char)maps->bytes[maps->at++];
-}
-
-// A number and the byte behind it.
-static uint64_t number(struct maps *maps, unsigned base)
-{
-	uint64_t value = 0;
-
-	for (;;) {
-		int byte = next_byte(maps);
-		unsigned digit = (unsigned)(byte >= 'a' ? byte - 'a' + 10 : byte - '0');
-
-		if (digit >= base)
-			return value;
-		value = value * base + digit;
-	}
-}
-
-static void pass(struct maps *maps, int until)
-{
-	int byte;
-
-	while ((byte = next_byte(maps)) >= 0 && byte != until)
-		;
-}
-
-// "start-end rwxp offset device inode   path"
-static bool next_mapping(struct maps *maps, struct mapping *mapping)
-{
-	mapping->start = number(maps, 16);
-	mapping->end = number(maps, 16);
-	pass(maps, ' ');
-	mapping->offset = number(maps, 16);
-	pass(maps, ' ');
-	mapping->inode = number(maps, 10);
-	maps->at -= maps->at > 0; // the line may end right behind it
-	pass(maps, '\n');
-	return mapping->end != 0;
-}
+enum { MOST_HEADERS = 64 };
 
 // Where the file begins whose mapping has the address: at its last mapping of offset 0.
 static uintptr_t image_of(uintptr_t address)
 {
-	struct maps maps = { .file = os_file_open("/proc/self/maps") };
-	struct mapping mapping, image = { 0 };
+	struct os_areas areas;
+	struct os_area area, image = { 0 };
 
-	if (maps.file < 0)
+	if (!os_areas_begin_places(&areas))
 		return 0;
-	do {
-		if (!next_mapping(&maps, &mapping))
+	while (os_areas_next(&areas, &area)) {
+		if (area.offset == 0 || area.inode != image.inode)
+			image = area;
+		if (area.end > address)
 			break;
-		if (mapping.offset == 0 || mapping.inode != image.inode)
-			image = mapping;
-	} while (mapping.end <= address);
-	os_file_close(maps.file);
-	return mapping.start <= address && address < mapping.end && image.offset == 0 ? image.start : 0;
+	}
+	os_areas_end(&areas);
+	return area.start <= address && address < area.end && image.offset == 0 ? image.start : 0;
 }
 
 static bool read_headers(uintptr_t image, struct os_module *module)
