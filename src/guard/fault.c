@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/stack.h"
+#include "os/thread.h"
 #include "util/bits.h"
 #include "util/format.h"
 

@@ -15,6 +15,7 @@
 #include "guard/verify.h"
 #include "os/clock.h"
 #include "os/stack.h"
+#include "os/thread.h"
 
 static _Atomic uint32_t mtbf;
 static _Atomic uint64_t operations;

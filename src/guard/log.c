@@ -8,6 +8,7 @@
 #include "conf/umem_options.h"
 #include "os/clock.h"
 #include "os/stack.h"
+#include "os/thread.h"
 #include "util/bits.h"
 
 static struct ring {

@@ -85,8 +85,5 @@ void os_stack_name(struct text *text, uintptr_t address);
 // The address of the instruction that a signal's context is of; 0: unknown.
 uintptr_t os_context_address(const void *context);
 
-// This thread's number in the kernel.
-int os_thread_number(void);
-
 // Where this thread's stack is in use: from here up. Registers that callees keep are saved there first.
 #define os_stack_here() (__builtin_unwind_init(), (uintptr_t)__builtin_frame_address(0))

@@ -9,21 +9,17 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 #include <unwind.h>
 
-#include "util/bits.h"
 #include "os/memory.h"
 #include "os/module.h"
 #include "os/rules.h"
 #include "os/stack_range.h"
 #include "os/symbol.h"
-#include "os/system_call.h"
 #include "os/walk.h"
+#include "util/bits.h"
 #include "util/format.h"
-
 
 extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, and what is mapped behind it
 
@@ -232,11 +228,6 @@ bool os_stack_in_handler(unsigned depth)
 		if (os_returns_from_handler(frames[i]))
 			return true;
 	return false;
-}
-
-int os_thread_number(void)
-{
-	return (int)os_system_call(SYS_gettid);
 }
 
 void os_stack_name(struct text *text, uintptr_t address)

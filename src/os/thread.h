@@ -18,6 +18,9 @@ bool os_thread_exit_value(enum os_thread_end who, void *value);
 // The process's number. Not by getpid(2): others may interpose that (libfaketime), and the kernel would map another window of the C library for it.
 int os_process_number(void);
 
+// This thread's number in the kernel.
+int os_thread_number(void);
+
 // The process in which the heap began, or its child by fork: as of now. Whether this is still that one: not in a child that shares its memory (vfork)
 // or was made without fork's handlers.
 void os_process_begins(void);

@@ -37,6 +37,11 @@ int os_process_number(void)
 	return (int)os_system_call(SYS_getpid);
 }
 
+int os_thread_number(void)
+{
+	return (int)os_system_call(SYS_gettid);
+}
+
 static int process;
 
 void os_process_begins(void)

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/mutex.h"
 #include "os/stack.h"
+#include "os/thread.h"
 #include "vmag/trace_format.h"
 #include "watch/known_stacks.h"
 #include "watch/profile.h"
