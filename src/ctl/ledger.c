@@ -15,6 +15,7 @@
 #include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "os/areas.h"
+#include "os/cgroup.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "util/assert.h"

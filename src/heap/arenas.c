@@ -7,6 +7,7 @@
 #include "conf/options.h"
 #include "heap/arena.h"
 #include "heap/samples.h"
+#include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "os/mutex_figures.h"
@@ -75,7 +76,7 @@ static unsigned arena_limit(void)
 
 	if (options.narenas != 0)
 		return options.narenas;
-	arenas.cpus = (unsigned)min_size(arenas.cpus, os_cpus_quota());
+	arenas.cpus = (unsigned)min_size(arenas.cpus, os_cgroup_processors());
 	if (arenas.cpus == 1)
 		return 1;
 	limit = (uint64_t)arenas.cpus * options.narenas_ratio >> 16;

@@ -51,6 +51,3 @@ enum os_page_state {
 int os_residency_open(void);
 bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages);
 void os_residency_close(int file);
-
-// What the cgroup uses, and the least limit from it up to the root; 0 where there is none or nothing is known.
-void os_cgroup_memory(size_t *current, size_t *limit);

@@ -1,4 +1,4 @@
-// Areas on Linux: /proc/self/smaps and maps, /proc/self/pagemap, and the memory files of cgroup v2 and v1.
+// Areas on Linux: /proc/self/smaps and maps, /proc/self/pagemap.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/areas.h"
@@ -9,7 +9,7 @@
 #include "os/pages.h"
 #include "util/number.h"
 
-enum { LINE = 512, GUARD_MOST = 64 * 1024, PATH_BYTES = 512 };
+enum { LINE = 512, GUARD_MOST = 64 * 1024 };
 
 static bool begin(struct os_areas *areas, const char *path, bool kinds)
 {
@@ -190,53 +190,4 @@ bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages)
 					 entries[i] & exclusive ? PAGE_OURS : PAGE_COMMON;
 	}
 	return true;
-}
-
-// A number in a file of a cgroup, 0 when it is not there or says "max".
-static size_t group_number(const char *group, size_t length, const char *name)
-{
-	static const char root[] = "/sys/fs/cgroup";
-	char path[PATH_BYTES], text[32];
-	const char *at = text;
-
-	if (sizeof root + length + strlen(name) > sizeof path)
-		return 0;
-	memcpy(path, root, sizeof root - 1);
-	memcpy(path + sizeof root - 1, group, length);
-	memcpy(path + sizeof root - 1 + length, name, strlen(name) + 1);
-	return os_file_read(path, text, sizeof text) > 0 && *at >= '0' && *at <= '9' ? number_take(&at, 10) : 0;
-}
-
-static size_t lower_limit(size_t one, size_t other)
-{
-	return one == 0 || (other != 0 && other < one) ? other : one;
-}
-
-void os_cgroup_memory(size_t *current, size_t *limit)
-{
-	const size_t unlimited = (size_t)1 << 62; // cgroup v1 says it by a number of about 2^63
-	char text[PATH_BYTES];
-	const char *group = os_file_read("/proc/self/cgroup", text, sizeof text) > 0 ? strstr(text, "0::/") : NULL;
-	size_t length;
-
-	*current = *limit = 0;
-	if (group != NULL) {
-		group += 3;
-		length = strcspn(group, "\n");
-		*current = group_number(group, length, "/memory.current");
-		for (;;) {
-			*limit = lower_limit(*limit, group_number(group, length, "/memory.max"));
-			if (length == 0)
-				break;
-			do
-				length--;
-			while (length > 0 && group[length] != '/');
-		}
-	}
-	if (*current == 0) {
-		*current = group_number("", 0, "/memory/memory.usage_in_bytes");
-		*limit = group_number("", 0, "/memory/memory.limit_in_bytes");
-	}
-	if (*limit >= unlimited)
-		*limit = 0;
 }
