@@ -14,9 +14,8 @@ enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_STEP = 16 *
 // Asks the kernel, without a fault. May change errno.
 bool os_page_is_readable(uintptr_t page);
 
-// Whether a word, or two, can be read at `at`, a multiple of a word's size; `*page` is the last page that was found readable.
+// Whether a word can be read at `at`, a multiple of a word's size; `*page` is the last page that was found readable.
 bool os_word_is_readable(uintptr_t at, uintptr_t *page);
-bool os_words_are_readable(uintptr_t at, uintptr_t *page);
 
 // Of memory that another thread may take away meanwhile: a piece that the kernel copied. No piece at first: NO_PIECE.
 enum { PIECE_BYTES = 1024, NO_PIECE = 1 };

@@ -35,12 +35,6 @@ bool os_word_is_readable(uintptr_t at, uintptr_t *page)
 	return true;
 }
 
-// Behind the last word of all there is none: its page is not readable.
-bool os_words_are_readable(uintptr_t first, uintptr_t *page)
-{
-	return os_word_is_readable(first, page) && os_word_is_readable(first + sizeof first, page);
-}
-
 // What is not mapped is not copied; what the kernel keeps from us neither, but then not even our own stack is.
 __attribute__((no_sanitize("address"))) bool os_word_copy(struct os_piece *piece, uintptr_t at, uintptr_t *page, uintptr_t *value)
 {
