@@ -20,7 +20,7 @@ static _Atomic unsigned char dss[ARENAS_MOST], dss_of_all; // numbers of words
 
 unsigned control_arenas(void)
 {
-	return arenas_count();
+	return arenas_numbers();
 }
 
 static bool means_all(unsigned id)
@@ -212,7 +212,7 @@ int own_arena_name(struct control_call *call)
 	if (live_arena(id) == NULL)
 		return EFAULT;
 	if (names[id][0] == '\0')
-		text_print(names[id], ARENA_NAME_BYTES, id < arenas_automatic() ? "auto_%u" : "manual_%u", id);
+		text_print(names[id], ARENA_NAME_BYTES, id < arenas_automatic_most() ? "auto_%u" : "manual_%u", id);
 	if (call->oldp != NULL)
 		memcpy(&buffer, call->oldp, sizeof buffer);
 	if (buffer != NULL)

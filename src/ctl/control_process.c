@@ -119,7 +119,7 @@ int read_option(struct control_call *call)
 	else
 		call->value.i64 = option_number(option);
 	if (option_value(option) == &options.narenas && options.narenas == 0)
-		call->value.number = arenas_automatic(); // what the default came to
+		call->value.number = arenas_automatic_most(); // what the default came to
 	return 0;
 }
 

@@ -95,7 +95,7 @@ static struct bin *bin_of_granule(const struct run *run, unsigned word)
 {
 	unsigned class = word_class(word);
 
-	return class == 0 ? samples_bin(run) : class < SLAB_CLASSES ? &arena_of((word >> 8) - 1)->bins[class] : NULL;
+	return class == 0 ? samples_bin(run) : class < SLAB_CLASSES ? &arena_of_word(word)->bins[class] : NULL;
 }
 
 static void count_granule(struct walk *walk, enum os_page_state state, uintptr_t at)

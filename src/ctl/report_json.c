@@ -117,7 +117,7 @@ static void profiler(struct report *report)
 static void classes(struct report *report)
 {
 	open_object(report, "arenas");
-	number(report, "narenas", arenas_count());
+	number(report, "narenas", arenas_numbers());
 	signed_number(report, "dirty_decay_ms", arenas_dirty_decay_ms());
 	signed_number(report, "muzzy_decay_ms", arenas_muzzy_decay_ms());
 	for (size_t i = 0; i < control_count; i++)

@@ -21,7 +21,7 @@ enum { QUANTUM = 16, LG_QUANTUM = 4 };
 static void general(struct report *report)
 {
 	report_add(report, "Version: \"%s\"\n", JEMALLOC_VERSION);
-	report_add(report, "Number of CPUs: %u\nNumber of arenas: %u\n", os_cpus_affine(), arenas_count());
+	report_add(report, "Number of CPUs: %u\nNumber of arenas: %u\n", os_cpus_affine(), arenas_numbers());
 	report_add(report, "Chunk size: %zu (2^%u)\nPage size: %zu\n", CHUNK_BYTES, LG_CHUNK, os_page_size());
 	report_add(report, "Quantum size: %u (2^%u)\nMax small size: %u\nMax size in magazines: %u\n", QUANTUM, LG_QUANTUM, SLAB_MOST,
 		   MAGAZINE_MOST);

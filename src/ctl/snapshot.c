@@ -93,7 +93,7 @@ static void take_arenas(unsigned arenas)
 
 uint64_t snapshot_take(void)
 {
-	unsigned arenas = arenas_count();
+	unsigned arenas = arenas_numbers();
 	uint64_t epoch;
 
 	if (!heap_ready())

@@ -51,7 +51,7 @@ static void add_alone(const struct arena *arena, const struct own_figures *own, 
 
 struct stats stats_snapshot(void)
 {
-	struct stats stats = { .arenas = arenas_created(), .threads = fronts_live() };
+	struct stats stats = { .arenas = arenas_live(), .threads = fronts_live() };
 	struct own_figures own;
 	size_t out = 0, slab_bytes = 0;
 

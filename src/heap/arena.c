@@ -230,7 +230,7 @@ static size_t depot_rounds(const struct arena *arena)
 // Of what the depots of all arenas may hold. Half of it is the common arena's.
 static size_t depot_share(const struct arena *arena)
 {
-	unsigned made = arenas_made();
+	unsigned made = arenas_automatic_made();
 
 	if (made == 1 || arenas_apart())
 		return options.depot_bytes / made;

@@ -105,32 +105,31 @@ static inline unsigned arena_users(const struct arena *arena)
 // The arena of that number, NULL when there never was one.
 struct arena *arena_of(unsigned id);
 
-// All that there are, by number, destroyed ones among them, which are empty: the one after that, NULL: the first. NULL: no more.
-struct arena *arenas_next(const struct arena *before);
-
-// The same by the page map's word of an object.
+// The same by the page map's word of an object; NULL also for word 0.
 static inline struct arena *arena_of_word(uintptr_t word)
 {
 	return arena_of((unsigned)(word >> 8) - 1);
 }
-unsigned arenas_created(void); // arenas in existence
+
+// All that there are, by number, destroyed ones among them, which are empty: the one after that, NULL: the first. NULL: no more.
+struct arena *arenas_next(const struct arena *before);
+
+// How many there are that were not destroyed; how many numbers there are: of all that threads may be given, and of explicit ones, destroyed or not.
+unsigned arenas_live(void);
+unsigned arenas_numbers(void);
+
+// Of automatic ones: how many threads are given at most, for which processors are counted when it is asked first; how many were made, one at least; and
+// from how many of these threads have common objects.
+unsigned arenas_automatic_most(void);
+unsigned arenas_automatic_made(void);
+unsigned arenas_sharing(void);
 
 // Makes the automatic arena of that number if it is not there; makes an explicit one, or one anew of a number whose arena was
 // destroyed. NULL: no memory, or no number left.
 struct arena *arena_make_automatic(unsigned id);
 struct arena *arena_make_explicit(void);
 
-// How many arenas threads are given at most. Counts processors when asked first.
-unsigned arenas_automatic(void);
-
-// How many numbers there are: those of threads' arenas and of explicit ones, destroyed or not.
-unsigned arenas_count(void);
-
-// How many of them there are, one at least; and how many of these threads have common objects from.
-unsigned arenas_made(void);
-unsigned arenas_sharing(void);
-
-// Where those arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
+// Where automatic arenas take their memory (pages/sources.h), NULL: from the heap region. Called once, before the first.
 void arenas_set_source(struct extent_hooks_s *hooks);
 
 // Makes a live explicit arena closed, if no more than that many threads are bound to it, and waits until nobody is visiting. `reset_by`: the caller's

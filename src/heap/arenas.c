@@ -32,10 +32,10 @@ static struct {
 	unsigned destroyed_count;
 	uint8_t destroyed[ARENAS_MOST]; // numbers to be used again, the last first
 	// Written under lock, read by anyone.
-	_Atomic unsigned automatic; // automatic arenas made
+	_Atomic unsigned automatic; // ones that were made
 	_Atomic unsigned end;       // no number from here on was ever used
 	_Atomic unsigned explicit;  // numbers given to explicit arenas
-	_Atomic unsigned created;   // arenas in existence
+	_Atomic unsigned live;      // those that were not destroyed
 	struct arena *_Atomic by_id[ARENAS_MOST];
 	// Constant from before the first arena on.
 	struct extent_hooks_s *source; // of automatic arenas
@@ -107,7 +107,7 @@ static struct arena *least_used(unsigned *least)
 
 // Counting processors reads files, without the lock. Threads that come at the same time each count, for what one says all are to keep: numbers of
 // explicit arenas begin there. Who comes back here while it counts, as a signal handler does, finds the first arena.
-unsigned arenas_automatic(void)
+unsigned arenas_automatic_most(void)
 {
 	static __thread bool counting;
 	unsigned limit = arenas.limit, none = 0;
@@ -135,7 +135,7 @@ static unsigned first_without_arena(unsigned limit)
 static COLD void enter_in_table(unsigned id, struct arena *arena)
 {
 	atomic_store_explicit(&arenas.by_id[id], arena, memory_order_release);
-	atomic_store_explicit(&arenas.created, arenas.created + 1, memory_order_relaxed);
+	atomic_store_explicit(&arenas.live, arenas.live + 1, memory_order_relaxed);
 	if (!arena->is_explicit)
 		atomic_store_explicit(&arenas.automatic, arenas.automatic + 1, memory_order_release);
 	if (id >= arenas.end)
@@ -183,7 +183,7 @@ static struct arena *choose(unsigned *threads)
 	if (best != NULL && *threads == 0)
 		return best;
 	if (best != NULL) {
-		unsigned limit = arenas_automatic();
+		unsigned limit = arenas_automatic_most();
 
 		id = first_without_arena(limit);
 		if (id == limit || !are_too_few(id))
@@ -237,14 +237,14 @@ struct arena *arena_of(unsigned id)
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
 }
 
-unsigned arenas_made(void)
+unsigned arenas_automatic_made(void)
 {
 	return (unsigned)max_size(atomic_load_explicit(&arenas.automatic, memory_order_relaxed), 1);
 }
 
 unsigned arenas_sharing(void)
 {
-	return arenas_apart() ? arenas_made() : 1;
+	return arenas_apart() ? arenas_automatic_made() : 1;
 }
 
 struct arena *arenas_next(const struct arena *before)
@@ -256,14 +256,14 @@ struct arena *arenas_next(const struct arena *before)
 	return next;
 }
 
-unsigned arenas_created(void)
+unsigned arenas_live(void)
 {
-	return atomic_load_explicit(&arenas.created, memory_order_relaxed);
+	return atomic_load_explicit(&arenas.live, memory_order_relaxed);
 }
 
-unsigned arenas_count(void)
+unsigned arenas_numbers(void)
 {
-	return arenas_automatic() + arenas.explicit;
+	return arenas_automatic_most() + arenas.explicit;
 }
 
 // ARENAS_MOST: there is none left.
@@ -282,7 +282,7 @@ static unsigned explicit_number(unsigned automatic)
 
 struct arena *arena_make_explicit(void)
 {
-	unsigned id = explicit_number(arenas_automatic());
+	unsigned id = explicit_number(arenas_automatic_most());
 	struct arena *arena;
 
 	if (id == ARENAS_MOST)
@@ -322,7 +322,7 @@ void arena_reopen(struct arena *arena, enum arena_state state)
 	atomic_store(&arena->state, state);
 	if (state == ARENA_DESTROYED) {
 		arenas.destroyed[arenas.destroyed_count++] = (uint8_t)arena->id;
-		atomic_store_explicit(&arenas.created, arenas.created - 1, memory_order_relaxed);
+		atomic_store_explicit(&arenas.live, arenas.live - 1, memory_order_relaxed);
 	}
 	mutex_unlock(&arenas.lock);
 }

@@ -89,7 +89,7 @@ static size_t fronts_floor(const struct arena *arena)
 {
 	size_t threads = arena_users(arena);
 
-	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic() / arenas_sharing()), 1);
+	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic_most() / arenas_sharing()), 1);
 }
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes

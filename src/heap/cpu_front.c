@@ -48,7 +48,7 @@ static unsigned class_of(unsigned slot)
 // Processors have them in turn, as their fronts are made; more processors than arenas share. The first needs no number of processors.
 static struct arena *make_own_arena(const struct processor *processor)
 {
-	unsigned id = processor->place == 0 ? 0 : processor->place % arenas_automatic();
+	unsigned id = processor->place == 0 ? 0 : processor->place % arenas_automatic_most();
 	struct arena *own = id == 0 ? cpu_front_arena() : arena_make_automatic(id);
 
 	return own == NULL || !own->is_explicit ? own : cpu_front_arena();

@@ -37,7 +37,7 @@ struct arena *arena_wanted(unsigned id)
 {
 	if (!heap_ready())
 		return NULL;
-	if (arena_of(id) == NULL && id < arenas_automatic())
+	if (arena_of(id) == NULL && id < arenas_automatic_most())
 		return arena_make_automatic(id);
 	return arena_is_live(id) ? arena_of(id) : NULL;
 }

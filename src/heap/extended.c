@@ -53,7 +53,7 @@ static struct arena *arena_named(int flags, const char *call)
 	if (arena_bits(flags) == 0)
 		return NULL;
 	arena = arena_wanted(id);
-	if (arena == NULL && id >= arenas_automatic())
+	if (arena == NULL && id >= arenas_automatic_most())
 		guard_report(call, NULL, "the flags name arena %zu, which does not exist", id);
 	return arena;
 }

@@ -32,19 +32,12 @@ static struct bin *bin_of_slab_at(uintptr_t start, struct arena *arena)
 	return magazines_own(bin) ? bin : NULL;
 }
 
-static struct arena *arena_at(uintptr_t start)
-{
-	unsigned word = page_map_word((void *)start);
-
-	return word == 0 ? NULL : arena_of((word >> 8) - 1);
-}
-
 static size_t walk_over(uintptr_t start, uintptr_t end, const struct arena *only, bool always, bool *later)
 {
 	size_t given = 0;
 
 	for (; start < end; start = page_map_next_run(start, end)) {
-		struct arena *arena = arena_at(start);
+		struct arena *arena = arena_of_word(page_map_word((void *)start));
 		struct bin *bin = only != NULL && arena != only ? NULL : bin_of_slab_at(start, arena);
 
 		if (bin == NULL || !bin_has_holes(bin, always) || (arena != NULL && !arena_enter(arena)))

@@ -142,7 +142,7 @@ static void wake_if_worth(size_t garbage)
 // What one arena holds speaks for all of them: threads that do the same leave as much behind in each.
 static void wake_if_worth_in_all(size_t garbage)
 {
-	wake_if_worth(garbage * arenas_created());
+	wake_if_worth(garbage * arenas_live());
 }
 
 void reclaim_expect_bytes(size_t garbage)

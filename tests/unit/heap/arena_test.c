@@ -68,7 +68,7 @@ static void least_used_first(void) {
 
     for (unsigned i = 0; i < THREADS; i++) {
         sleeper_start(&sleepers[i]);
-        CHECK_EQ(arenas_created(), i + 2 < ARENAS ? i + 2 : ARENAS);
+        CHECK_EQ(arenas_live(), i + 2 < ARENAS ? i + 2 : ARENAS);
         if (i + 2 >= ARENAS)
             check_even(i + 2); // this thread counts too
     }
@@ -137,7 +137,7 @@ static void depot_bytes(void) {
     unsigned class = size_class(640);
     struct magazine *magazine;
 
-    options.depot_bytes = 100 * 640 * arenas_created(); // an arena has its share
+    options.depot_bytes = 100 * 640 * arenas_live(); // an arena has its share
     magazine = full_magazine(arena, class, 40);
     size_t before = pages_active_bytes(&arena->pages);
     CHECK(!arena_depot_is_full(arena, class, 12, false)); // an eighth until somebody came for rounds
@@ -154,7 +154,7 @@ static void depot_bytes(void) {
     CHECK(!arena_depot_is_full(arena, class, 10, false));
     CHECK(arena_depot_is_full(arena, class, 11 + more / 640, false));
     CHECK(!arena_depot_is_full(arena, class, 11 + more / 640, true)); // scattered rounds count as what their magazines take
-    CHECK(arena_depot_is_full(arena, class, (options.depot_bytes / arenas_created() + more) / sizeof(void *), true));
+    CHECK(arena_depot_is_full(arena, class, (options.depot_bytes / arenas_live() + more) / sizeof(void *), true));
     magazine = arena_exchange_empty(arena, class, NULL);
     CHECK_EQ(magazine->rounds, 50);
     CHECK_EQ(arena_depot_bytes(arena), 40 * 640);
@@ -216,7 +216,7 @@ int main(void) {
     options.narenas = ARENAS;
     options.background_thread = false;
     free(malloc(24));
-    CHECK_EQ(arenas_created(), 1);
+    CHECK_EQ(arenas_live(), 1);
     least_used_first();
     for (unsigned i = 1; i < ARENAS; i++)
         arena_reap(arena_of(i), true);

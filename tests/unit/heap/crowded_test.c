@@ -46,15 +46,15 @@ int main(void) {
     CHECK(heap_ready());
     options.background_thread = false;
     free(malloc(24));
-    at_once = arenas_automatic() < cpus ? arenas_automatic() : cpus;
+    at_once = arenas_automatic_most() < cpus ? arenas_automatic_most() : cpus;
     for (uint32_t i = 0; i < THREADS; i++)
         start(&threads[i], i + 1);
-    CHECK_EQ(arenas_created(), at_once < THREADS + 1 ? at_once : THREADS + 1);
-    if (at_once < arenas_automatic() && at_once <= THREADS) {
+    CHECK_EQ(arenas_live(), at_once < THREADS + 1 ? at_once : THREADS + 1);
+    if (at_once < arenas_automatic_most() && at_once <= THREADS) {
         wait_often();
         start(&threads[THREADS], THREADS + 1);
         start(&threads[THREADS + 1], THREADS + 2);
-        CHECK_EQ(arenas_created(), at_once + 1);
+        CHECK_EQ(arenas_live(), at_once + 1);
     }
     atomic_store(&may_end, 1);
     return 0;

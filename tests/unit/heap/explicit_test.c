@@ -85,12 +85,12 @@ static void numbers_at_once(void) {
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < THREADS; i++) {
-        CHECK_LE(arenas_automatic(), made[i]);
-        CHECK(made[i] < arenas_count() && arena_of(made[i])->is_explicit);
+        CHECK_LE(arenas_automatic_most(), made[i]);
+        CHECK(made[i] < arenas_numbers() && arena_of(made[i])->is_explicit);
         for (int other = 0; other < i; other++)
             CHECK(made[i] != made[other]);
     }
-    CHECK_EQ(arenas_count(), arenas_automatic() + THREADS);
+    CHECK_EQ(arenas_numbers(), arenas_automatic_most() + THREADS);
 }
 
 static bool thread_wanted;
@@ -103,15 +103,15 @@ static bool note_wish(const void *caller) {
 
 // Arenas that are gone hold nothing: they do not make what another has worth a thread.
 static void gone_ones_do_not_count(void) {
-    unsigned id, made = arenas_created();
+    unsigned id, made = arenas_live();
 
     reclaim_start_thread = note_wish;
     for (int i = 0; i < 64; i++)
         CHECK_EQ(arenas_make(NULL, &id), 0);
-    CHECK_EQ(arenas_created(), made + 64);
+    CHECK_EQ(arenas_live(), made + 64);
     for (unsigned i = id; i > id - 64; i--)
         CHECK_EQ(arena_destroy(i), 0);
-    CHECK_EQ(arenas_created(), made);
+    CHECK_EQ(arenas_live(), made);
     for (int i = 0; i < 4; i++)
         objects[i] = memset(malloc(100000), 1, 100000);
     for (int i = 0; i < 4; i++)
@@ -122,11 +122,11 @@ static void gone_ones_do_not_count(void) {
 
 // Numbers follow those of threads' arenas; that of a destroyed one is given again, the last destroyed first.
 static void numbers(void) {
-    unsigned automatic = arenas_automatic(), a, b, c;
+    unsigned automatic = arenas_automatic_most(), a, b, c;
 
-    CHECK_EQ(arenas_count(), automatic);
+    CHECK_EQ(arenas_numbers(), automatic);
     CHECK(arenas_make(NULL, &a) == 0 && arenas_make(NULL, &b) == 0 && a == automatic && b == a + 1);
-    CHECK_EQ(arenas_count(), automatic + 2);
+    CHECK_EQ(arenas_numbers(), automatic + 2);
     CHECK(arena_is_live(a) && arena_is_live(b) && !arena_is_live(b + 1));
     CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0 && !arena_is_live(a));
     CHECK_EQ(arena_destroy(a), EFAULT);
@@ -136,7 +136,7 @@ static void numbers(void) {
     CHECK_EQ(arena_reset(1000), EFAULT);
     CHECK(arenas_make(NULL, &c) == 0 && c == b);
     CHECK(arenas_make(NULL, &c) == 0 && c == a);
-    CHECK_EQ(arenas_count(), automatic + 2);
+    CHECK_EQ(arenas_numbers(), automatic + 2);
     CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
     CHECK(arena_wanted(automatic - 1) != NULL && arena_is_live(automatic - 1));
     CHECK(arena_wanted(automatic + 5) == NULL);
@@ -159,7 +159,7 @@ static void numbers_end(void) {
 
     while (arenas_make(NULL, &made[count]) == 0)
         CHECK_LT(++count, ARENAS_MOST);
-    CHECK_EQ(arenas_count(), ARENAS_MOST);
+    CHECK_EQ(arenas_numbers(), ARENAS_MOST);
     for (unsigned i = 0; i < count; i++)
         CHECK_EQ(arena_destroy(made[i]), 0);
 }

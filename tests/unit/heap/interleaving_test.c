@@ -106,7 +106,7 @@ static void settle(void) {
             thread_step(&threads[slot % thread_count], &(struct step){ FREE, slot });
     for (unsigned i = 0; i < thread_count; i++)
         thread_step(&threads[i], &flush);
-    for (unsigned i = 1; i < arenas_created(); i++) {
+    for (unsigned i = 1; i < arenas_live(); i++) {
         struct arena *arena = arena_of(i);
         struct bin *bin = &arena->bins[size_class(SIZE)];
 
