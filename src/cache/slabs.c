@@ -81,7 +81,7 @@ static size_t head_bytes(const struct bin *bin)
 
 static struct cache_slab **bucket(const struct vmag_cache *cache, uintptr_t window)
 {
-	return &cache->buckets[window * 0x9e3779b97f4a7c15u >> (64 - cache->lg_buckets)];
+	return &cache->buckets[hash_bits(window, cache->lg_buckets)];
 }
 
 static void hash_insert(struct vmag_cache *cache, struct cache_slab *head)

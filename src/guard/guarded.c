@@ -50,7 +50,7 @@ static bool fails_by_wish(void)
 uint32_t guard_random(void)
 {
 	static _Atomic uint64_t steps;
-	uint64_t mixed = atomic_fetch_add_explicit(&steps, 0x9e3779b97f4a7c15u, memory_order_relaxed) + os_random();
+	uint64_t mixed = atomic_fetch_add_explicit(&steps, GOLDEN, memory_order_relaxed) + os_random();
 
 	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
 	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;

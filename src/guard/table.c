@@ -17,7 +17,7 @@ size_t guard_record_bytes(void)
 
 static struct guarded **bucket_of(struct guarded **buckets, unsigned lg, uintptr_t address)
 {
-	return &buckets[(address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - lg)];
+	return &buckets[hash_bits(address >> 3, lg)];
 }
 
 static void rehash(struct guarded **fresh, unsigned lg)

@@ -34,7 +34,7 @@ struct count_cells *count_own(void)
 
 static void count_line(uintptr_t line)
 {
-	uint64_t *owner = &last_owner[line * 0x9e3779b97f4a7c15u >> (64 - LG_LINES)];
+	uint64_t *owner = &last_owner[hash_bits(line, LG_LINES)];
 	uint64_t mine = (uint64_t)line << LG_THREADS | (own_number() & ((1u << LG_THREADS) - 1));
 	uint64_t before = __atomic_load_n(owner, __ATOMIC_RELAXED);
 

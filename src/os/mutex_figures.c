@@ -23,7 +23,7 @@ static _Atomic bool anyone_waited;
 
 static size_t place_of(const struct mutex *mutex)
 {
-	return (size_t)(((uintptr_t)mutex >> LG_MUTEX) * 0x9e3779b97f4a7c15u >> 32) % PLACES;
+	return (size_t)(hash_bits((uintptr_t)mutex >> LG_MUTEX, 32)) % PLACES;
 }
 
 // NULL: it never waited, or found no place. Places are not left again, so that an empty one ends the search.

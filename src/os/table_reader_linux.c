@@ -17,7 +17,7 @@ static _Atomic uint64_t readable[1 << LG_PAGES];
 static bool page_can_be_read(uintptr_t page)
 {
 	uint64_t key = page << 4 | atomic_load_explicit(&os_modules_generation, memory_order_relaxed);
-	_Atomic uint64_t *known = &readable[page / PROBE_PAGE * 0x9e3779b97f4a7c15u >> (64 - LG_PAGES)];
+	_Atomic uint64_t *known = &readable[hash_bits(page / PROBE_PAGE, LG_PAGES)];
 
 	if (atomic_load_explicit(known, memory_order_relaxed) == key)
 		return true;

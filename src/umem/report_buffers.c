@@ -22,7 +22,7 @@ struct grouping {
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
-	return (hash ^ word) * 0x9e3779b97f4a7c15ull ^ hash >> 29;
+	return (hash ^ word) * GOLDEN ^ hash >> 29;
 }
 
 static uint64_t key_of(const struct guarded_copy *buffer)

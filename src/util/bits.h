@@ -51,6 +51,15 @@ static inline unsigned first_bit(uint64_t word)
 	return (unsigned)__builtin_ctzl(word);
 }
 
+// 2^64 by the golden ratio: what is multiplied by it differs most in its highest bits (Knuth, The Art of Computer Programming, 6.4).
+#define GOLDEN 0x9e3779b97f4a7c15u
+
+// A hash of `lg` bits, 1 to 64.
+static inline uint64_t hash_bits(uint64_t number, unsigned lg)
+{
+	return number * GOLDEN >> (64 - lg);
+}
+
 static inline size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;

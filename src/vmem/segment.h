@@ -130,7 +130,7 @@ static inline struct vmem_segment **bucket(const struct vmem *arena, uintptr_t s
 {
 	uintptr_t number = start >> arena->lg_quantum;
 	unsigned lg = arena->lg_buckets;
-	uint64_t offset = (number >> lg) * 0x9e3779b97f4a7c15u >> (64 - lg);
+	uint64_t offset = hash_bits(number >> lg, lg);
 
 	return &arena->buckets[(number + offset) & (((uintptr_t)1 << lg) - 1)];
 }

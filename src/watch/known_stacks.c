@@ -15,7 +15,7 @@ static inline struct known_stack **by_caller(struct known_stacks *own, uintptr_t
 {
 	uintptr_t code = ((const uintptr_t *)frame)[1];
 
-	return &own->by_caller[(frame ^ code << 8) * 0x9e3779b97f4a7c15u >> (64 - LG_CALLERS)];
+	return &own->by_caller[hash_bits(frame ^ code << 8, LG_CALLERS)];
 }
 
 __attribute__((no_sanitize("address"))) static inline bool differs(const struct known_stack *known, const uintptr_t *words, uint32_t i)

@@ -79,7 +79,7 @@ static void begin(struct profile_thread *self, int64_t *until)
 {
 	static _Atomic uint64_t begun;
 
-	self->random = (os_random() << 32 ^ (uintptr_t)self) + atomic_fetch_add(&begun, 0x9e3779b97f4a7c15u);
+	self->random = (os_random() << 32 ^ (uintptr_t)self) + atomic_fetch_add(&begun, GOLDEN);
 	self->random |= 1;
 	self->silent = !profile_settings.thread_active;
 	for (int i = 0; i < 8; i++)
@@ -175,9 +175,7 @@ static inline struct stack *find_stack(struct profile_thread *self)
 
 static struct latest *latest_of(const struct profile_thread *self, const struct stack *stack, size_t bytes, unsigned arena)
 {
-	uint64_t hash = ((uintptr_t)stack ^ bytes << 8 ^ arena) * 0x9e3779b97f4a7c15u;
-
-	return &self->known->latest[hash >> (64 - LG_LATEST)];
+	return &self->known->latest[hash_bits((uintptr_t)stack ^ bytes << 8 ^ arena, LG_LATEST)];
 }
 
 // False: what was known of it may hold no more. Counted first and looked then, as a reset, or who makes a black box, is told of first and looks then: so

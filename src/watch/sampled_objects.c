@@ -27,7 +27,7 @@ static list *list_of(const void *object)
 {
 	list *lists = atomic_load_explicit(&table.lists, memory_order_acquire);
 
-	return lists == NULL ? NULL : &lists[(uintptr_t)object * 0x9e3779b97f4a7c15u >> (64 - LG_LISTS)];
+	return lists == NULL ? NULL : &lists[hash_bits((uintptr_t)object, LG_LISTS)];
 }
 
 // Under lock. Takes out the one after `before` (NULL: the first).

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/bits.h"
+
 enum { STACK_DEPTH = 128 };
 
 // Two numbers of different making.
@@ -45,7 +47,7 @@ struct stack *stacks_intern(size_t depth, struct stack_hash hash, const uintptr_
 // Of a frame and those further out, of which the hash is given; 0: there are none.
 static inline struct stack_hash stacks_hash(struct stack_hash outer, uintptr_t frame)
 {
-	uint64_t one = (outer.one ^ frame) * 0x9e3779b97f4a7c15u, other = (outer.other + frame) * 0xff51afd7ed558ccdu;
+	uint64_t one = (outer.one ^ frame) * GOLDEN, other = (outer.other + frame) * 0xff51afd7ed558ccdu;
 
 	return (struct stack_hash){ one ^ one >> 29, other ^ other >> 32 };
 }
