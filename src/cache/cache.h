@@ -104,6 +104,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call);
 void *cache_alloc(struct vmag_cache *cache, int flags);
 void cache_free(struct vmag_cache *cache, void *object);
 
+// As vmag_cache_alloc_batch and vmag_cache_free_batch; unwatched.
 size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count, int flags);
 void cache_free_batch(struct vmag_cache *cache, void *const *objects, size_t count);
 

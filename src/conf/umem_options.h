@@ -53,6 +53,7 @@ struct umem_size_change {
 extern struct umem_size_change umem_size_changes[UMEM_SIZE_CHANGES] HIDDEN;
 extern unsigned umem_size_changes_count HIDDEN;
 
+// Once, at first use: from the variables, or what the program's functions of libumem say in place of one that is not set. What is not understood is told.
 void umem_options_read(void);
 
 static inline bool umem_debugging(void)

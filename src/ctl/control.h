@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+// As mallctl and mallctlbymib.
 int control_by_name(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen);
 int control_by_mib(const size_t *mib, size_t length, void *oldp, size_t *oldlenp, void *newp, size_t newlen);
 
@@ -64,6 +65,7 @@ struct control_call {
 	size_t newlen;
 };
 
+// 0, or an error number.
 typedef int control_handler(struct control_call *call);
 
 // Without pointers: each would cost every process a relocation in memory of its own. Handlers and meanings are in control.c.

@@ -60,6 +60,7 @@ void figures_take(struct arena *arena, unsigned arenas, const size_t cached[2], 
 // such a slab, which is full.
 void figures_add_slabs(struct bin_figures *to, struct arena *arena, unsigned class);
 
+// Adds an arena's to a sum.
 void figures_add(struct arena_figures *to, const struct arena_figures *from);
 
 // What is counted begins anew: of the mutexes; all of an arena that nobody uses.

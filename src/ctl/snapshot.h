@@ -24,6 +24,7 @@ uint64_t snapshot_take(void);
 // The count; the first snapshot is taken when there is none.
 uint64_t snapshot_epoch(void);
 
+// The sums of the last snapshot.
 const struct totals *snapshot_totals(void);
 
 // The figures of an arena of the last snapshot; CONTROL_ALL: the sums; CONTROL_DESTROYED: of arenas that are no more.

@@ -20,6 +20,7 @@ struct stats {
 	unsigned threads; // with a front
 };
 
+// As of now. Takes locks, one at a time; allocates nothing.
 struct stats stats_snapshot(void);
 
 // The snapshot for the black box, by class (include/vmag/format.h).

@@ -24,6 +24,7 @@ struct guard_entry {
 	uintptr_t frame[];
 };
 
+// Makes the logs that the options ask for, as far as there is memory.
 void guard_logs_init(void);
 
 // Notes what the stamp says in the log of transactions.

@@ -11,6 +11,7 @@
 
 enum { LG_BOUND_PARTS = 5 }; // a magazine holds no more than such a part of it, as far as two rounds are no more
 
+// Whether the front stays within the bound when the class comes to have so many magazines.
 bool bound_leaves_room(const struct front *front, unsigned class, size_t magazines);
 
 // Whether the front may have magazines of the class, loaded and previous; and one for objects of other arenas.

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+// NULL: no memory.
 void *heap_mallocx(size_t size, int flags);
 
 // Like realloc with flags; zeroes, if asked for, what lies beyond the bytes that could be used before. NULL: no memory, the
@@ -17,6 +18,7 @@ void *heap_rallocx(void *object, size_t size, int flags);
 // now, whether anything changed or not.
 size_t heap_xallocx(void *object, size_t size, size_t extra, int flags);
 
+// Bytes that the program may use; and the end of an object.
 size_t heap_sallocx(const void *object);
 void heap_dallocx(void *object, int flags, const char *call);
 

@@ -13,6 +13,7 @@ void front_load_cold(struct front *front, unsigned class, struct magazine *magaz
 struct magazine *front_unload(struct front *front, unsigned class);
 struct magazine *front_unload_all(struct front *front, unsigned class);
 
+// Makes a magazine the previous one; NULL: there is none.
 void front_keep_previous(struct front *front, unsigned class, struct magazine *magazine);
 
 // The previous one is loaded, and `loaded`, which was, becomes the previous one.

@@ -72,6 +72,7 @@ enum {
 	FIRST_BATCH_BYTES = 2048, // of the first fill
 };
 
+// Once, before any magazine.
 void magazines_init(void);
 
 // An empty magazine for 1 to 4092 rounds whose slots hold `word`. NULL: no memory. Takes locks, calls the operating system.

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+// Since some moment, the same for all threads; behind by a few milliseconds.
 uint64_t os_clock_ms(void);
 
 // Seconds since 1970.

@@ -22,6 +22,7 @@ enum { OS_HAS_RULES = 1 };
 enum { OS_HAS_RULES = 0 };
 #endif
 
+// Whether the system's unwinder is in the process.
 bool os_stack_has_system(void);
 
 // Whether stacks are found by the system's unwinder: when that one is wanted, or tables are that we do not walk by.

@@ -50,6 +50,7 @@ struct bin {
 	bool rests;             // whether nothing was taken between the last two
 } __attribute__((aligned(CACHE_LINE)));
 
+// Of zero memory: a bin of an arena's class, without slabs; `word` is what the page map is to say of its slabs.
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word);
 
 // The same with slabs from elsewhere; the source finds its own things from the bin's address.

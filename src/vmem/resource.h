@@ -59,6 +59,7 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 				  vmag_vmem_free_t *release, struct vmag_vmem *source, size_t qcache_max, int flags);
 void resource_destroy(struct vmag_vmem *arena);
 
+// As vmag_vmem_add. `call`: for reports of misuse. False, and errno: not possible.
 bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int flags, const char *call);
 
 // Past the quantum caches. `call`: for reports of misuse. 0 and ENOMEM: no place, and flags do not say to wait.

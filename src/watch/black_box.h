@@ -28,6 +28,7 @@ void black_box_add(uint32_t number, struct stack *stack, const struct vmag_box_t
 void black_box_count(uint32_t number, int live, int total);
 void black_box_forget(uint32_t number);
 
+// The name of a thread, and of an object cache, by their numbers.
 void black_box_name(uint32_t thread, const char *name);
 void black_box_cache(unsigned number, const char *name);
 
@@ -40,4 +41,5 @@ void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t l
 // The process ends by itself.
 void black_box_end(void);
 
+// The box is the parent's: a child makes one of its own.
 void black_box_fork_child(void);

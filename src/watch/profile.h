@@ -77,6 +77,7 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 // Dumps that are due now: by interval, or because `mapped` bytes are a new peak. No lock is held.
 void profile_look(struct profile_thread *self, size_t mapped);
 
+// Whether this thread is sampled (thread.prof.active).
 void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LINES], bool active);
 
 // Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
