@@ -1,5 +1,5 @@
 // Beyond the process's limit of a file's size nothing is written, nor to a pipe that nobody reads, and no signal is left: not where the program blocks it nor
-// where it does not. What it has pending itself stays.
+// where it does not. What it has pending itself stays. A line to stderr ends as one.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/file.h"
@@ -82,11 +82,31 @@ static void check(void (*writes)(int), int file, int signal_number) {
     os_file_close(file);
 }
 
+// A line ends as one, also where it is cut.
+static void check_line(void) {
+    char words[3000], got[sizeof words];
+    int ends[2], before = dup(STDERR_FILENO);
+
+    memset(words, 'x', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    CHECK_EQ(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    os_stderr_say("%s", words);
+    os_stderr_say("%d", 7);
+    dup2(before, STDERR_FILENO);
+    CHECK_EQ(read(ends[0], got, sizeof got), 1025 + 2);
+    CHECK(got[1023] == 'x' && memcmp(got + 1024, "\n7\n", 3) == 0);
+    close(before);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void) {
     struct rlimit limit;
     FILE *named = tmpfile();
     int ends[2];
 
+    check_line();
     CHECK(named != NULL);
     CHECK_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
     limit.rlim_cur = LIMIT;

@@ -1,4 +1,4 @@
-// Tests util/format.h: what text_add writes is what snprintf writes, cut at the end of the buffer.
+// Tests util/format.h: what text_add writes is what snprintf writes, cut at the end of the buffer; text_print ends it with a zero.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "util/format.h"
 
@@ -73,6 +73,15 @@ static void check_cut(void) {
     }
 }
 
+static void check_print(void) {
+    char got[8];
+
+    text_print(got, sizeof got, "%s %d", "malloc", 7);
+    CHECK(strcmp(got, "malloc ") == 0);
+    text_print(got, sizeof got, "%d", 7);
+    CHECK(strcmp(got, "7") == 0);
+}
+
 int main(void) {
     struct random random = { 7 };
     static const long edges[] = { 0, 1, -1, 9, 10, -10, INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN };
@@ -87,5 +96,6 @@ int main(void) {
     }
     check_strings();
     check_cut();
+    check_print();
     return 0;
 }
