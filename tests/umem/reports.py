@@ -72,6 +72,8 @@ def main(program, library):
     assert "slab of 16384 bytes for objects of" in run([program], UMEM_LOGGING="slab", VMAG_UMEM_REPORT="umem_log slab").stderr
     segments = json.loads(run([program, "vmem"]).stdout)
     assert segments["report"] == "vmem" and isinstance(segments["arenas"], list)
+    caches = json.loads(run([program, "umastat"], VMAG_CONF="prof:true,lg_prof_sample:0").stdout)["caches"]
+    assert [cache["in_use"] for cache in caches if cache["name"] == "umem_alloc_48"] == [5], f"samples are not counted: {caches}"
 
     for name in NAMES:
         text = run([program], UMEM_DEBUG="audit", UMEM_LOGGING="transaction", VMAG_UMEM_REPORT=name).stderr
