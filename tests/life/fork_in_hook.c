@@ -13,6 +13,8 @@
 
 enum { OBJECTS = 400, HANG_SECONDS = 20 };
 
+const char *malloc_conf = "background_thread:false"; // of a fork there, nothing goes on in the child
+
 static extent_hooks_t hooks, *defaults;
 static pid_t parent, child = -1;
 
