@@ -161,8 +161,10 @@ void heap_free_sized(void *object, size_t align, size_t size, const char *call)
 	}
 	if (object == NULL)
 		return;
+	bool aligned = align == 0 || (((uintptr_t)object | align) & (align - 1)) == 0; // to a power of two
+
 	real = heap_usable_size(object, call);
-	if (UNLIKELY(real != heap_size_for(align, size)))
+	if (UNLIKELY(!aligned || real != heap_size_for(align, size)))
 		guard_report(call, object, "freed with a wrong size or alignment, it is an object of %zu bytes", real);
 	heap_free(object, call);
 }

@@ -6,7 +6,7 @@ set(MISUSE_C
     double_free_small double_free_small_later double_free_thread double_free_dead double_free_large double_free_huge double_free_sized
     realloc_freed realloc_foreign realloc_interior realloc_interior_small usable_size_foreign
     sized_wrong_large sized_wrong_larger sized_wrong_small sized_small_as_large sized_foreign
-    aligned_sized_wrong_size aligned_sized_wrong_alignment)
+    aligned_sized_wrong_size aligned_sized_wrong_alignment aligned_sized_odd_alignment)
 set(MISUSE_CXX delete_sized_wrong delete_foreign)
 
 # Null page, first page, last page, non-canonical, kernel half, and the ends of the lower half.
