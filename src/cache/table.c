@@ -266,10 +266,14 @@ void caches_fork_lock_bins(void)
 
 void caches_fork_lock_pages(void)
 {
-	if (caches_end() == 0)
-		return;
-	mutex_fork_lock(&cache_pages.runs.lock);
-	mutex_fork_lock(&cache_pages.extents.lock);
+	if (caches_end() > 0)
+		mutex_fork_lock(&cache_pages.runs.lock);
+}
+
+void caches_fork_lock_extents(void)
+{
+	if (caches_end() > 0)
+		mutex_fork_lock(&cache_pages.extents.lock);
 }
 
 void caches_fork_done(bool child)

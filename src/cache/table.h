@@ -51,6 +51,7 @@ void caches_fork_lock_table(void);
 void caches_fork_lock_depots(void);
 void caches_fork_lock_bins(void);
 void caches_fork_lock_pages(void);
+void caches_fork_lock_extents(void);
 void caches_fork_done(bool child);
 
 // Where the table is, for readers in other processes.

@@ -417,6 +417,8 @@ void arenas_fork_prepare(void)
 	caches_fork_lock_pages();
 	magazines_fork_lock_pages();
 	for_each_arena(extents_fork_lock);
+	caches_fork_lock_extents();
+	magazines_fork_lock_extents();
 	sources_fork_prepare();
 }
 

@@ -170,6 +170,10 @@ void magazines_fork_lock_bins(void)
 void magazines_fork_lock_pages(void)
 {
 	mutex_fork_lock(&depository.pages.runs.lock);
+}
+
+void magazines_fork_lock_extents(void)
+{
 	mutex_fork_lock(&depository.pages.extents.lock);
 }
 

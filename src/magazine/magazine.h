@@ -125,7 +125,8 @@ bool magazines_begin_walk(void); // over their slabs, as bin_begin_walk (slab/ho
 void magazines_trim(bool everything, uint64_t now_ms);
 size_t magazines_dirty_bytes(void);
 
-// Locks for fork, in two steps as their ranks demand.
+// Locks for fork, in steps as their ranks demand.
 void magazines_fork_lock_bins(void);
 void magazines_fork_lock_pages(void);
+void magazines_fork_lock_extents(void);
 void magazines_fork_done(void);
