@@ -189,7 +189,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (in_c_library(caller) || os_process_number() != process || os_clock_ms() < refused_until)
+	if (os_clock_ms() < refused_until || in_c_library(caller) || os_process_number() != process)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
