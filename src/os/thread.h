@@ -26,7 +26,8 @@ int os_thread_number(void);
 void os_process_begins(void);
 bool os_process_is_own(void);
 
-// Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork.
+// Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork,
+// nor where a filter of system calls refuses such a child the question, as a container's does, or ends who asks it.
 bool os_memory_is_own(void);
 
 // The number there of the thread whose thread-local memory this is, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.

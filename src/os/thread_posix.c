@@ -58,7 +58,7 @@ bool os_process_is_own(void)
 bool os_memory_is_own(void)
 {
 	int saved = errno;
-	bool has = os_process_is_own() || os_system_call(SYS_unshare, CLONE_VM) == 0;
+	bool has = os_process_is_own() || os_system_call(SYS_unshare, (unsigned long)CLONE_VM) == 0;
 
 	errno = saved;
 	return has;

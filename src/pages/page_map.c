@@ -348,7 +348,7 @@ void page_map_heed_limit(void)
 {
 	size_t limit = os_address_space_limit();
 
-	if (limit != SIZE_MAX && mutexes_held == 0 && os_memory_is_own() && limit / 2 < os_address_space() && lock_is_had())
+	if (limit != SIZE_MAX && mutexes_held == 0 && limit / 2 < os_address_space() && os_memory_is_own() && lock_is_had())
 		give_back();
 }
 

@@ -3,10 +3,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -142,6 +146,36 @@ static void in_a_clone(struct rlimit limit, size_t least) {
     expect_child(child);
 }
 
+// From now on who calls unshare is ended, or told that it may not; where the system has no such filters, nobody is.
+static void forbid_unshare(uint32_t how) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, how),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+// Such a child in a sandbox asks the system only if the limit is too small, and goes on when it is not told.
+static void in_a_sandbox(struct rlimit limit) {
+    struct rlimit ample = {3 * address_space(), limit.rlim_max};
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        forbid_unshare(SECCOMP_RET_ERRNO | EPERM);
+        CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+        forbid_unshare(SECCOMP_RET_KILL);
+        CHECK_EQ(setrlimit(RLIMIT_AS, &ample), 0);
+        _exit(0);
+    }
+    expect_child(child);
+}
+
 int main(int count, char **arguments) {
     pthread_t threads[THREADS];
     bool threaded = count > 2 && strcmp(arguments[2], "threads") == 0, by_prlimit = count > 2 && strcmp(arguments[2], "prlimit") == 0;
@@ -160,6 +194,7 @@ int main(int count, char **arguments) {
     limit.rlim_cur = given;
     in_shared_memory(limit);
     in_a_clone(limit, least);
+    in_a_sandbox(limit);
     if (by_prlimit)
         CHECK_EQ(prlimit(0, RLIMIT_AS, &limit, NULL), 0);
     else
