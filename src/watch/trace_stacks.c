@@ -39,6 +39,13 @@ static void move(struct filled **from, struct filled **to)
 	*to = chunk;
 }
 
+static struct filled **end_of(struct filled **list)
+{
+	while (*list != NULL)
+		list = &(*list)->next;
+	return list;
+}
+
 // Whether there is a chunk with room for a stack; false: no memory. The lock is given up meanwhile.
 static bool make_room(void)
 {
@@ -55,7 +62,7 @@ static bool make_room(void)
 			continue;
 		}
 		if (stacks.filling != NULL)
-			move(&stacks.filling, &stacks.full);
+			move(&stacks.filling, end_of(&stacks.full)); // in the file's order, for a ring keeps those that were written last
 		move(&stacks.unused, &stacks.filling);
 		facts_clear(&fresh->facts);
 		fresh->written = 0;

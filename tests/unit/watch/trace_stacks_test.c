@@ -44,8 +44,8 @@ static uint64_t varint(const uint8_t **at) {
     }
 }
 
-// Returns how many stacks the chunk tells; all of them are compared.
-static size_t compare(const struct facts *chunk) {
+// Returns how many stacks the chunk tells; all of them are compared. `last`: the number of the stack before; by sequence they come in the order in which they were told.
+static size_t compare(const struct facts *chunk, uint64_t *last) {
     uintptr_t frames[STACK_DEPTH], before[STACK_DEPTH];
     size_t depth_before = 0, count = 0;
 
@@ -54,6 +54,8 @@ static size_t compare(const struct facts *chunk) {
 
         CHECK_EQ(*at++, VMAG_TRACE_STACK);
         number = varint(&at), depth = varint(&at), shared = varint(&at);
+        CHECK_EQ(number, *last + 1);
+        *last = number;
         CHECK(number >= 1 && number <= MANY && depth <= STACK_DEPTH && shared <= depth && shared <= depth_before);
         for (size_t i = 0; i < depth - shared; i++) {
             step = varint(&at);
@@ -84,6 +86,7 @@ static void make(struct told *one, const struct told *before) {
 
 static void chunks_say_what_was_told(void) {
     size_t sum = 0;
+    uint64_t last = 0;
 
     chunk_count = 0;
     trace_stacks_begin();
@@ -98,7 +101,7 @@ static void chunks_say_what_was_told(void) {
     take_chunks();
     CHECK(chunk_count > 1);
     for (uint32_t i = 0; i < chunk_count; i++)
-        sum += compare(&chunks[i]);
+        sum += compare(&chunks[i], &last);
     CHECK_EQ(sum, MANY);
     CHECK(trace_stacks_next(copy) == NULL);
 }
