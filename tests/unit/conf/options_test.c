@@ -159,7 +159,7 @@ static void every_option(void) {
         const struct option *option = &option_table[i];
         char conf[512];
 
-        if (strcmp(option->name, "confirm_conf") == 0 || strcmp(option->name, "stats_print") == 0) // they print
+        if (strcmp(option->name, "confirm_conf") == 0 || strcmp(option->name, "stats_print") == 0 || strcmp(option->name, "prof_leak") == 0) // they print
             continue;
         switch (option->kind) {
         case OPTION_BOOL:
@@ -231,6 +231,7 @@ int main(int count, char **arguments) {
     good("lg_tcache_max:99", "tcache_max:8388608");
     good("narenas_ratio:2.25,hpa_dirty_mult:-1", "narenas_ratio:2.25,hpa_dirty_mult:65535.999985");
     good("bin_shards:1-160:16|129-512:4,narenas:2", "bin_shards:1-160:16|129-512:4,narenas:2"); // ':' in a value
+    good("prof_leak:true,lg_prof_sample:63", "prof_leak:true"); // without a sample, so that it has nothing to tell
     every_option();
 
     bad("no_such_option:1", "no_such_option:1", NULL);
