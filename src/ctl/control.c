@@ -96,6 +96,15 @@ int control_take(struct control_call *call, void *value, size_t size)
 	return 0;
 }
 
+int control_must_read(struct control_call *call, size_t size)
+{
+	if (call->oldp != NULL && call->oldlenp != NULL && *call->oldlenp == size)
+		return 0;
+	if (call->oldlenp != NULL)
+		*call->oldlenp = 0;
+	return EINVAL;
+}
+
 int control_only_read(const struct control_call *call)
 {
 	return call->newp != NULL || call->newlen != 0 ? EPERM : 0;

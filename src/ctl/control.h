@@ -5,6 +5,7 @@
 //   a name that is not there, an index out of range, what is absent here     ENOENT
 //   writing what is only read, reading what is only written, any buffer where nothing is read or written   EPERM
 //   *oldlenp not the size of the type: as much as fits is copied, *oldlenp says how much                   EINVAL
+//   the number of what is to be made has no place: nothing is made, *oldlenp becomes 0                     EINVAL
 //   newlen not the size of the type                                                                        EINVAL
 //   a value that cannot be                                                                                 EFAULT
 // SPDX-License-Identifier: BSD-2-Clause
@@ -88,6 +89,7 @@ struct mutex *names_mutex(void);
 // Pieces of the rules, for handlers of OWN. READ copies a value to the caller's buffer, if there is one.
 int control_put(struct control_call *call, const void *value, size_t size);
 int control_take(struct control_call *call, void *value, size_t size); // a value must be written: EINVAL
+int control_must_read(struct control_call *call, size_t size); // a buffer of that size must be there, for nobody else would know what is made
 int control_only_read(const struct control_call *call);
 int control_only_written(const struct control_call *call);
 

@@ -245,12 +245,6 @@ int read_narenas(struct control_call *call)
 	return 0;
 }
 
-// Nobody would know the number of what is made: the caller must take it.
-static int must_take_number(const struct control_call *call)
-{
-	return call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof(unsigned) ? EINVAL : 0;
-}
-
 static int create(struct control_call *call, extent_hooks_t *hooks)
 {
 	unsigned id;
@@ -267,7 +261,7 @@ static int create(struct control_call *call, extent_hooks_t *hooks)
 int own_arenas_create(struct control_call *call)
 {
 	extent_hooks_t *hooks = NULL;
-	int failure = must_take_number(call);
+	int failure = control_must_read(call, sizeof(unsigned));
 
 	if (failure == 0 && call->newp != NULL)
 		failure = control_take(call, &hooks, sizeof hooks);
@@ -283,7 +277,7 @@ struct arena_configuration {
 int own_arenas_create_ext(struct control_call *call)
 {
 	struct arena_configuration configuration = { 0 };
-	int failure = must_take_number(call);
+	int failure = control_must_read(call, sizeof(unsigned));
 
 	if (failure == 0 && call->newp != NULL)
 		failure = control_take(call, &configuration, sizeof configuration);

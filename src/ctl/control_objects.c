@@ -60,7 +60,7 @@ int own_batch_alloc(struct control_call *call)
 {
 	struct batch batch;
 	size_t made = 0;
-	int failure = call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof made ? EINVAL : 0;
+	int failure = control_must_read(call, sizeof made);
 
 	if (failure == 0)
 		failure = control_take(call, &batch, sizeof batch);

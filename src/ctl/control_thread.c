@@ -127,8 +127,8 @@ int own_tcache_create(struct control_call *call)
 	unsigned id;
 	int failure = control_only_read(call);
 
-	if (failure == 0 && (call->oldp == NULL || call->oldlenp == NULL || *call->oldlenp != sizeof id))
-		failure = EINVAL; // nobody would know its number
+	if (failure == 0)
+		failure = control_must_read(call, sizeof id);
 	if (failure == 0)
 		failure = explicit_cache_create(&id);
 	return failure != 0 ? failure : control_put(call, &id, sizeof id);

@@ -22,6 +22,19 @@ static unsigned lookup(void *address) {
     return failure == 0 ? id : (unsigned)-failure;
 }
 
+// What nobody would know the number of is not made, and the length says that nothing was read.
+static void must_be_read(const char *name) {
+    unsigned char number[16];
+    size_t size = sizeof number;
+
+    CHECK_EQ(mallctl(name, NULL, NULL, NULL, 0), EINVAL);
+    CHECK_EQ(mallctl(name, number, &size, NULL, 0), EINVAL);
+    CHECK_SAY(size == 0, "%s: %zu", name, size);
+    size = sizeof number;
+    CHECK_EQ(mallctl(name, NULL, &size, NULL, 0), EINVAL);
+    CHECK_SAY(size == 0, "%s, no buffer: %zu", name, size);
+}
+
 void test_caches(void) {
     unsigned one = create("tcache.create"), two = create("tcache.create");
     unsigned arena = own_arena();
@@ -31,7 +44,7 @@ void test_caches(void) {
     saw("tcache.flush");
     saw("tcache.destroy");
     CHECK(one != two);
-    CHECK_EQ(mallctl("tcache.create", NULL, NULL, NULL, 0), EINVAL);
+    must_be_read("tcache.create");
     for (int i = 0; i < 100; i++)
         dallocx(mallocx(640, MALLOCX_TCACHE(one)), MALLOCX_TCACHE(one));
     SET_OK("tcache.flush", unsigned, one);
@@ -71,7 +84,10 @@ void test_arenas(void) {
 
     saw("arenas.narenas");
     saw("arenas.create");
-    CHECK_EQ(mallctl("arenas.create", NULL, NULL, NULL, 0), EINVAL);
+    must_be_read("arenas.create");
+    must_be_read("experimental.arenas_create_ext");
+    must_be_read("experimental.batch_alloc");
+    CHECK_EQ(get("arenas.narenas"), before);
     id = create("arenas.create");
     CHECK_EQ(get("arenas.narenas"), before + 1);
     CHECK_EQ(id, before);
