@@ -49,8 +49,8 @@ bool os_pages_close(void *address, size_t size);
 // False: the kernel refused, as it does in the middle of a mapping when the process has all that it may have.
 bool os_pages_unmap(void *address, size_t size);
 
-// Gives the memory back and keeps the place mapped; what is read there afterwards is zero. False when the kernel refused:
-// the contents are then untouched.
+// Gives the memory back and keeps the place mapped; what is read there afterwards is zero; locked pages (mlock) are locked no more.
+// False when the kernel refused: a part of the contents may be gone.
 bool os_pages_purge(void *address, size_t size);
 
 // How many bytes of whole pages are resident; 0 when a part is not mapped any more, or the system does not tell.

@@ -167,11 +167,29 @@ static bool dontneed_zeroes(void)
 	return answer == 1;
 }
 
+// Whether the program locks all that is mapped from now on (mlockall): it wants what there is to stay.
+static bool locks_all(void)
+{
+	void *probe = os_pages_map(os_page_size());
+	bool locks = probe == NULL || madvise(probe, os_page_size(), MADV_DONTNEED) != 0;
+
+	if (probe != NULL)
+		os_pages_unmap(probe, os_page_size());
+	return locks;
+}
+
+// What the program locked and then freed is locked no more, as if it had been unmapped.
+static __attribute__((noinline)) bool purge_unlocked(void *address, size_t size)
+{
+	return !locks_all() && munlock(address, size) == 0 && madvise(address, size, MADV_DONTNEED) == 0;
+}
+
+// The system refuses when a page is locked, and may have given back what lies before it.
 bool os_pages_purge(void *address, size_t size)
 {
-	if (dontneed_zeroes())
-		return madvise(address, size, MADV_DONTNEED) == 0;
-	return remap_fresh(address, size);
+	if (!dontneed_zeroes())
+		return remap_fresh(address, size);
+	return madvise(address, size, MADV_DONTNEED) == 0 || (errno == EINVAL && purge_unlocked(address, size));
 }
 
 size_t os_pages_resident(void *address, size_t size)

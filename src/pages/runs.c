@@ -15,7 +15,8 @@
 #include "util/bits.h"
 
 enum {
-	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call
+	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call,
+	LG_PURGE_CALLS = 6,            // or a 64th of the run, so that a huge one of which little was touched takes few
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	LG_MAKE_UP_MOST = 4,           // where there are huge pages: 16 bytes at most are given for one that became resident elsewhere,
@@ -59,15 +60,17 @@ static bool purge_by_hooks(struct pages *pages, uintptr_t start, size_t size)
 bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
+	size_t slice = max_size(PURGE_MOST, round_up(size >> LG_PURGE_CALLS, os_page_size()));
 
 	if (!extents_are_ours(&pages->extents))
 		return purge_by_hooks(pages, start, size);
 	if (atomic_load_explicit(&pages->has_huge, memory_order_relaxed))
 		os_pages_huge((void *)first, end - first, false);
-	for (size_t done = 0; done < size; done += PURGE_MOST)
-		if (!os_pages_purge((void *)(start + done), min_size(size - done, PURGE_MOST)))
+	for (size_t done = 0; done < size; done += slice) {
+		if (!os_pages_purge((void *)(start + done), min_size(size - done, slice)))
 			return false;
-	atomic_fetch_add_explicit(&pages->purge_calls, (size + PURGE_MOST - 1) / PURGE_MOST, memory_order_relaxed);
+		atomic_fetch_add_explicit(&pages->purge_calls, 1, memory_order_relaxed);
+	}
 	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
 }
@@ -279,14 +282,20 @@ bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms)
 	return decay_ms >= 0 && (int64_t)past >= (int64_t)step_ms(decay_ms);
 }
 
-// Of the time now, that of a step is read once: it may be set by another thread meanwhile. False: it is not due.
+// Of the time now, that of a step is read once: it may be set by another thread meanwhile. False: it is not due, or this is the first look, from which steps
+// are counted.
 static bool take_step(struct pages *pages, uint64_t now_ms, uint64_t *steps)
 {
 	ssize_t decay_ms = pages_decay_ms(pages);
-	uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed), step = step_ms(decay_ms);
+	uint64_t at = atomic_load_explicit(&pages->step_at, memory_order_relaxed), past = now_ms - at, step = step_ms(decay_ms);
 
 	if (decay_ms < 0 || (int64_t)past < (int64_t)step)
 		return false;
+	if (at == 0) {
+		atomic_store_explicit(&pages->step_at, now_ms, memory_order_relaxed);
+		pages->active_before = pages_active_bytes(pages);
+		return false;
+	}
 	*steps = past / step;
 	atomic_store_explicit(&pages->step_at, now_ms - past % step, memory_order_relaxed); // the rest counts for the next
 	return true;
@@ -314,4 +323,5 @@ void pages_reset(struct pages *pages)
 	atomic_store(&pages->has_huge, false);
 	memset(pages->backlog, 0, sizeof pages->backlog);
 	pages->dirty_before = pages->active_before = 0;
+	atomic_store(&pages->step_at, 0);
 }

@@ -247,6 +247,95 @@ static void growth_is_awaited(void) {
     end(&pages);
 }
 
+// The first look begins the count, however long the system has been up: a step later something goes.
+static void decay_begins_with_a_look(void) {
+    enum { STEP = DECAY_MS / DECAY_STEPS };
+    static uintptr_t runs[RUNS];
+    struct pages pages;
+    uint64_t now = 1000000;
+    size_t dirty;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    free_every_second(&pages, runs, 0);
+    dirty = pages_dirty_bytes(&pages);
+    options.dirty_decay_ms = DECAY_MS;
+    pages_decay(&pages, now);
+    CHECK_EQ(pages_dirty_bytes(&pages), dirty);
+    pages_decay(&pages, now + STEP - 1);
+    CHECK_EQ(pages_dirty_bytes(&pages), dirty);
+    pages_decay(&pages, now + STEP);
+    CHECK_LT(pages_dirty_bytes(&pages), dirty);
+    CHECK_GT(pages_dirty_bytes(&pages), dirty / 8 * 7);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
+// A page that the program locked and freed holds up nothing, and goes back with the others.
+static void locked_pages(void) {
+    static uintptr_t runs[RUNS];
+    size_t page = os_page_size();
+    struct pages pages;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    if (mlock((void *)(runs[RUNS / 2] + RUN / 2), page) == 0) {
+        free_every_second(&pages, runs, 0);
+        CHECK(pages_purge(&pages, 0));
+        CHECK_EQ(pages_dirty_bytes(&pages), 0);
+        for (int i = 0; i < RUNS; i += 2)
+            CHECK_EQ(resident(runs[i], RUN), 0);
+        check_zero(runs[RUNS / 2], RUN);
+    } else
+        free_every_second(&pages, runs, 0);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
+// Who locks all that there will ever be keeps what there is; none of it is lost.
+static void all_locked(void) {
+    struct pages pages;
+    uintptr_t start;
+    bool zeroed;
+
+    pages_make(&pages);
+    start = take(&pages, RUN, &zeroed);
+    pages_free(&pages, start, RUN);
+    CHECK(pages_purge(&pages, 0)); // the system was asked what it does with pages that are given back
+    start = take(&pages, RUN, &zeroed);
+    uintptr_t wall = take(&pages, RUN, &zeroed);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) {
+        pages_free(&pages, start, RUN);
+        CHECK(!pages_purge(&pages, 0));
+        CHECK_EQ(pages_dirty_bytes(&pages), RUN);
+        CHECK_EQ(resident(start, RUN), RUN);
+        CHECK_EQ(munlockall(), 0);
+    } else
+        pages_free(&pages, start, RUN);
+    CHECK(pages_purge(&pages, 0));
+    CHECK_EQ(resident(start, RUN), 0);
+    pages_free(&pages, wall, RUN);
+    end(&pages);
+}
+
+// What is untouched of an object, however large, takes few calls.
+static void large_in_few_calls(void) {
+    enum { CALLS_MOST = 65 };
+    size_t size = (size_t)16 << 30;
+    struct pages pages;
+    uintptr_t start;
+    bool zeroed;
+
+    pages_make(&pages);
+    start = pages_alloc(&pages, size, 0, &zeroed);
+    if (start == 0)
+        return; // no such addresses
+    pages_free(&pages, start, size);
+    end(&pages);
+    CHECK_EQ(pages.purged_bytes, size);
+    CHECK_LE(pages.purge_calls, CALLS_MOST);
+}
+
 static void no_decay(void) {
     struct pages pages;
     bool zeroed;
@@ -584,6 +673,10 @@ int main(void) {
     decay_of_many_runs(777);
     decay_of_one_run();
     growth_is_awaited();
+    decay_begins_with_a_look();
+    locked_pages();
+    all_locked();
+    large_in_few_calls();
     sparse_objects();
     large_objects();
     slabs_are_dense();
