@@ -49,6 +49,17 @@ void door_open(enum door why)
 	door_obey(front);
 }
 
+bool door_around_hooks(bool before)
+{
+	if (before && (words.front == NULL || (words.door & DOOR_HOOKS) != 0))
+		return false;
+	if (before)
+		door_close(DOOR_HOOKS);
+	else
+		door_open(DOOR_HOOKS);
+	return before;
+}
+
 void doors_close(enum door why)
 {
 	fronts_end_gone();

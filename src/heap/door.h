@@ -17,6 +17,7 @@
 
 enum door {
 	DOOR_COUNT = 1,    // exact counters of the thread
+	DOOR_HOOKS = 2,    // the thread is in an extent hook of the program
 	DOOR_TRACE = 4,    // the event trace
 	DOOR_CPU = 8,      // fronts of processors serve
 	DOOR_GUARD = 16,   // debugging of every object
@@ -32,6 +33,11 @@ void door_open(enum door why);
 // Of all threads, present and future. Takes the lock of the fronts.
 void doors_close(enum door why);
 void doors_open(enum door why);
+
+// Around extent hooks of the program, which may allocate. Meanwhile it is as if the thread had no front: what its magazines are in the middle of stays as it
+// is, and arena 0 serves (as in jemalloc), and not the arena that waits for memory. Before: false, and it is not to be called after: the thread is in one
+// already, or has no front.
+bool door_around_hooks(bool before);
 
 // Makes the thread's door as it is wanted; called at each miss.
 void door_change(struct front *front);
@@ -73,11 +79,11 @@ static inline struct front *door_front(void)
 {
 	struct front *front = front_at_once();
 
-	return UNLIKELY(words.door & DOOR_NOCACHE) ? NULL : front;
+	return UNLIKELY(words.door & (DOOR_NOCACHE | DOOR_HOOKS)) ? NULL : front;
 }
 
 // Whether the front of the processor serves this thread.
 static inline bool door_leads_to_cpu(void)
 {
-	return (words.door & (DOOR_CPU | DOOR_NOCACHE)) == DOOR_CPU;
+	return (words.door & (DOOR_CPU | DOOR_NOCACHE | DOOR_HOOKS)) == DOOR_CPU;
 }

@@ -257,6 +257,7 @@ struct extent_hooks_s *arena_hooks(const struct arena *arena)
 
 struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_s *hooks)
 {
+	atomic_store(&extents_around_hooks, door_around_hooks);
 	give_own(arena);
 	return extents_set_hooks(&arena->pages.extents, hooks);
 }

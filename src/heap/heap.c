@@ -124,7 +124,15 @@ void *heap_no_memory(void)
 	return NULL;
 }
 
-// Where an operation goes whose thread has no front: past its end, or no memory for one.
+// NULL in a hook of the program (door_around_hooks).
+static struct front *front_outside_hooks(void)
+{
+	struct front *front = front_get();
+
+	return UNLIKELY((words.door & DOOR_HOOKS) != 0) ? NULL : front;
+}
+
+// Where an operation goes whose thread has no front: past its end, in a hook, or no memory for one.
 static struct arena *arena_without_front(void)
 {
 	if (!heap_ready())
@@ -139,14 +147,14 @@ bool heap_trim(void)
 
 struct arena *heap_own_arena(void)
 {
-	struct front *front = front_get();
+	struct front *front = front_outside_hooks();
 
 	return front != NULL ? front->arena : arena_without_front();
 }
 
 struct arena *heap_run_arena(size_t size)
 {
-	struct front *front = front_get();
+	struct front *front = front_outside_hooks();
 
 	if (front == NULL || size <= KEPT_MOST)
 		return heap_own_arena();
@@ -156,7 +164,7 @@ struct arena *heap_run_arena(size_t size)
 
 static void *alloc_one(unsigned class)
 {
-	struct front *front = front_get();
+	struct front *front = front_outside_hooks();
 	bool own = front != NULL && (words.door & DOOR_NOCACHE) != 0; // without magazines threads would wait for each other
 	struct arena *arena = front == NULL ? arena_without_front() : own ? front->arena : front_arena(front, class);
 	void *object;
@@ -211,7 +219,7 @@ static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size
 	struct front *front = front_at_once();
 
 	return UNLIKELY(atomic_load_explicit(&profile_settings.active, memory_order_relaxed)) && front != NULL &&
-	       profile_is_hit(&front->profile, words.until, line, bytes);
+	       (words.door & DOOR_HOOKS) == 0 && profile_is_hit(&front->profile, words.until, line, bytes);
 }
 
 bool heap_is_sampled(size_t bytes)

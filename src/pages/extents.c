@@ -109,6 +109,19 @@ extent_hooks_t *extents_set_hooks(struct extents *extents, extent_hooks_t *hooks
 	return before == NULL ? &extents_default : before;
 }
 
+bool (*_Atomic extents_around_hooks)(bool before);
+
+static bool enter_hooks(const struct extents *extents)
+{
+	return !extents_are_ours(extents) && extents_around_hooks != NULL && extents_around_hooks(true);
+}
+
+static void leave_hooks(bool entered)
+{
+	if (entered)
+		extents_around_hooks(false);
+}
+
 // --- calling hooks; true: done ---
 
 static bool give_back(struct extents *extents, const struct extent *extent)
@@ -147,12 +160,20 @@ static bool purge_with(extent_purge_t *purge, struct extents *extents, uintptr_t
 	return purge != NULL && !purge(extents_hooks(extents), (void *)span, span_bytes, offset, size, extents->arena);
 }
 
-bool extents_purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
+static bool purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
 {
 	extent_hooks_t *hooks = extents_hooks(extents);
 
 	return purge_with(hooks->purge_forced, extents, span, span_bytes, offset, size) ||
 	       purge_with(hooks->purge_lazy, extents, span, span_bytes, offset, size);
+}
+
+bool extents_purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
+{
+	bool entered = enter_hooks(extents), purged = purge(extents, span, span_bytes, offset, size);
+
+	leave_hooks(entered);
+	return purged;
 }
 
 static bool may_split(struct extents *extents, const struct extent *extent, size_t size)
@@ -300,15 +321,12 @@ static bool is_usable(struct extents *extents, uintptr_t start, size_t size, boo
 	return committed || commit(extents, start, size);
 }
 
-uintptr_t extents_import(struct extents *extents, size_t size)
+static uintptr_t import_fresh(struct extents *extents, size_t size)
 {
 	extent_hooks_t *hooks = extents_hooks(extents);
-	uintptr_t start = import_kept(extents, size);
 	bool zero = false, committed = true;
+	uintptr_t start = (uintptr_t)hooks->alloc(hooks, NULL, size, CHUNK_BYTES, &zero, &committed, extents->arena);
 
-	if (start != 0)
-		return start;
-	start = (uintptr_t)hooks->alloc(hooks, NULL, size, CHUNK_BYTES, &zero, &committed, extents->arena);
 	if (start != 0 && !is_usable(extents, start, size, committed)) {
 		struct extent useless = { .start = start, .size = size, .committed = committed };
 
@@ -319,14 +337,25 @@ uintptr_t extents_import(struct extents *extents, size_t size)
 	return start;
 }
 
-void extents_release(struct extents *extents, uintptr_t start, size_t size)
+uintptr_t extents_import(struct extents *extents, size_t size)
+{
+	bool entered = enter_hooks(extents);
+	uintptr_t start = import_kept(extents, size);
+
+	if (start == 0)
+		start = import_fresh(extents, size);
+	leave_hooks(entered);
+	return start;
+}
+
+static void release(struct extents *extents, uintptr_t start, size_t size)
 {
 	struct extent given = { .start = start, .size = size, .committed = true }, *extent;
 
 	if (give_back(extents, &given))
 		return;
 	given.committed = !decommit(extents, start, size);
-	if (given.committed && !extents_purge(extents, start, size, 0, size) && extents_are_zero(extents))
+	if (given.committed && !purge(extents, start, size, 0, size) && extents_are_zero(extents))
 		memset((void *)start, 0, size); // locked pages
 	extent = base_alloc(sizeof *extent);
 	if (extent == NULL) { // no memory to remember it
@@ -337,14 +366,24 @@ void extents_release(struct extents *extents, uintptr_t start, size_t size)
 	keep_merged(extents, extent);
 }
 
+void extents_release(struct extents *extents, uintptr_t start, size_t size)
+{
+	bool entered = enter_hooks(extents);
+
+	release(extents, start, size);
+	leave_hooks(entered);
+}
+
 void extents_destroy(struct extents *extents)
 {
+	bool entered = enter_hooks(extents);
 	struct extent *extent;
 
 	while ((extent = take_fitting(extents, 0, SIZE_MAX)) != NULL) {
 		give_up(extents, extent);
 		base_free(extent, sizeof *extent);
 	}
+	leave_hooks(entered);
 	atomic_store(&extents->hooks, NULL);
 	atomic_store(&extents->had_hooks, false);
 }

@@ -10,7 +10,8 @@
 // Without hooks there is but one refusal: a chunk amid a mapping is not unmapped where the process has all mappings that it may have.
 //
 // What cannot be used, as it lies where nothing can or is not committed, goes to dalloc at once, and to destroy if that refuses.
-// While a span is in use, its unused pages go through purge_forced, else purge_lazy. Hooks are called with no lock held.
+// While a span is in use, its unused pages go through purge_forced, else purge_lazy. Hooks are called with no lock held, and may allocate: the heap is told
+// before and after.
 //
 // Memory of hooks may be anywhere that the page map can be made to cover (page_map_cover); elsewhere the allocation fails,
 // with one line that says so.
@@ -42,6 +43,9 @@ struct extents {
 
 // Of one that is all zero.
 void extents_init(struct extents *extents);
+
+// Called before those of the program, and, if it says so, after them. NULL: there are none but those that come with the library.
+extern bool (*_Atomic extents_around_hooks)(bool before);
 
 static inline bool extents_are_ours(const struct extents *extents)
 {

@@ -1,11 +1,17 @@
 # jemalloc.*: the interface of jemalloc 5 from outside: functions, arenas, caches, hooks, the name of its library.
 # SPDX-License-Identifier: BSD-2-Clause
 
-foreach(name functions allocm special_arenas sampled defragment patterns)
+foreach(name functions allocm special_arenas sampled defragment patterns hooks_allocate)
   vmag_test_program(jemalloc_${name}_shared jemalloc/${name}.c LIBRARIES vmag)
   vmag_test_program(jemalloc_${name}_static jemalloc/${name}.c LIBRARIES vmag_static)
   vmag_test(jemalloc.${name}.shared quick 60 jemalloc_${name}_shared)
   vmag_test(jemalloc.${name}.static quick 60 jemalloc_${name}_static)
+endforeach()
+
+foreach(kind "sampled;prof:true,lg_prof_sample:12" "cpu;front:cpu" "counted;stats_interval:100000000000" "no_cache;tcache:false")
+  list(POP_FRONT kind name)
+  vmag_test(jemalloc.hooks_allocate.${name} quick 60 jemalloc_hooks_allocate_shared)
+  set_tests_properties(jemalloc.hooks_allocate.${name} PROPERTIES ENVIRONMENT "MALLOC_CONF=${kind}")
 endforeach()
 
 # The option heap_source: what threads allocate lies where it says.
