@@ -161,7 +161,7 @@ int arena_destroy(unsigned id)
 	atomic_store(&arena->pages.dirty_decay_ms, -1); // unused spans are given back whole, not purged before
 	forget(arena);
 	hooks = arena_hooks(arena);
-	pages_reset(&arena->pages);
+	pages_reset(&arena->pages, arena_of(0) == NULL ? NULL : &arena_of(0)->pages);
 	source_end(hooks);
 	arena_reopen(arena, ARENA_DESTROYED);
 	return 0;

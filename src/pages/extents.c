@@ -374,13 +374,22 @@ void extents_release(struct extents *extents, uintptr_t start, size_t size)
 	leave_hooks(entered);
 }
 
-void extents_destroy(struct extents *extents)
+// Chunks that could not be unmapped, and are of no hooks, on either side.
+static bool may_inherit(const struct extents *extents, const struct extents *heir)
+{
+	return extents_are_ours(extents) && extents_are_zero(extents) && heir != NULL && heir != extents && extents_are_ours(heir);
+}
+
+void extents_destroy(struct extents *extents, struct extents *heir)
 {
 	bool entered = enter_hooks(extents);
 	struct extent *extent;
 
 	while ((extent = take_fitting(extents, 0, SIZE_MAX)) != NULL) {
-		give_up(extents, extent);
+		if (may_inherit(extents, heir))
+			extents_release(heir, extent->start, extent->size);
+		else
+			give_up(extents, extent);
 		base_free(extent, sizeof *extent);
 	}
 	leave_hooks(entered);

@@ -76,5 +76,5 @@ void extents_release(struct extents *extents, uintptr_t start, size_t size);
 // Purges part of a span in use; false: the hooks refused.
 bool extents_purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size);
 
-// Gives up what is kept, for good, and returns to the default hooks.
-void extents_destroy(struct extents *extents);
+// Gives up what is kept, for good, and returns to the default hooks. What they cannot take back is the heir's (NULL: nobody's).
+void extents_destroy(struct extents *extents, struct extents *heir);

@@ -315,10 +315,10 @@ COLD void pages_decay(struct pages *pages, uint64_t now_ms)
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
 }
 
-void pages_reset(struct pages *pages)
+void pages_reset(struct pages *pages, struct pages *heir)
 {
 	vmem_return_spans(&pages->runs);
-	extents_destroy(&pages->extents);
+	extents_destroy(&pages->extents, heir == NULL ? NULL : &heir->extents);
 	atomic_store(&pages->dirty_decay_ms, DECAY_BY_OPTION);
 	atomic_store(&pages->has_huge, false);
 	memset(pages->backlog, 0, sizeof pages->backlog);

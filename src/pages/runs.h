@@ -97,8 +97,9 @@ size_t pages_allowed_dirty(const struct pages *pages);
 bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms);
 void pages_decay(struct pages *pages, uint64_t now_ms);
 
-// Gives all spans back that have no run in use, dirty or not, and begins anew: hooks and decay are those of a new arena.
-void pages_reset(struct pages *pages);
+// Gives all spans back that have no run in use, dirty or not, and begins anew: hooks and decay are those of a new arena. What cannot go back is
+// the heir's (NULL: nobody's).
+void pages_reset(struct pages *pages, struct pages *heir);
 
 // How long dirty pages stay, by the option or as it was set for these pages.
 ssize_t pages_decay_ms(const struct pages *pages);

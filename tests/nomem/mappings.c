@@ -8,6 +8,8 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include "jemalloc/jemalloc.h"
+
 enum { UNTOUCHED = 36000, UNTOUCHED_BYTES = 3000000, BLOCKS = 60, BLOCK_BYTES = 3 << 20, ROUNDS = 20, KIBIBYTE = 1024 };
 
 static long allowed(void) {
@@ -76,11 +78,51 @@ static void check_used_up(void) {
     }
 }
 
-// `mappings used_up`: of a heap in which mappings were not scarce before.
+static size_t mapped_bytes(void) {
+    uint64_t epoch = 1;
+    size_t bytes, size = sizeof bytes;
+    CHECK_EQ(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch), 0);
+    CHECK_EQ(mallctl("stats.mapped", &bytes, &size, NULL, 0), 0);
+    return bytes;
+}
+
+// Chunks of an arena among those of others cannot be unmapped any more when it is destroyed: who comes later has them.
+static void check_arenas(void) {
+    enum { LATER = BLOCKS + BLOCKS / 4 * 3 }; // a chunk at an end of the heap may have been unmapped after all
+    static void *others[LATER];
+    unsigned arena;
+    size_t size = sizeof arena, before;
+    char name[40];
+    CHECK_EQ(mallctl("arenas.create", &arena, &size, NULL, 0), 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        void *block = mallocx(BLOCK_BYTES, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+        CHECK(block != NULL && (others[i] = malloc(BLOCK_BYTES)) != NULL);
+        memset(block, 1, BLOCK_BYTES);
+    }
+    use_up();
+    before = mapped_bytes();
+    snprintf(name, sizeof name, "arena.%u.destroy", arena);
+    CHECK_EQ(mallctl(name, NULL, NULL, NULL, 0), 0);
+    for (int i = BLOCKS; i < LATER; i++) {
+        char *block = others[i] = calloc(1, BLOCK_BYTES);
+        CHECK_SAY(block != NULL, "block %d", i);
+        for (size_t at = 0; at < BLOCK_BYTES; at += 1000)
+            CHECK_EQ(block[at], 0);
+    }
+    say("%zu MiB mapped, %zu afterwards", before >> 20, mapped_bytes() >> 20);
+    CHECK_LE(mapped_bytes(), before + (size_t)BLOCKS / 4 * BLOCK_BYTES);
+    for (int i = 0; i < LATER; i++)
+        free(others[i]);
+}
+
+// `mappings used_up`: of a heap in which mappings were not scarce before; `mappings arenas`: of arenas that the program makes.
 int main(int count, char **arguments) {
-    (void)arguments;
     if (count == 1)
         check_many_large();
+    if (count > 1 && strcmp(arguments[1], "arenas") == 0) {
+        check_arenas();
+        return 0;
+    }
     check_used_up();
     return 0;
 }
