@@ -41,3 +41,9 @@ vmag_test_program(misuse_foreign_allocator misuse/foreign_allocator.c LIBRARIES 
 foreach(size 24 5000 1000000)
   vmag_test(misuse.foreign_allocator.${size} quick 60 ${EXPECT_REPORT} $<TARGET_FILE:misuse_foreign_allocator> ${size})
 endforeach()
+
+vmag_test_program(misuse_double_free_at_once misuse/double_free_at_once.c LIBRARIES vmag)
+target_compile_options(misuse_double_free_at_once PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
+foreach(size 8 4096 65536)
+  vmag_test(misuse.double_free_at_once.${size} quick 60 ${EXPECT_REPORT} env VMAG_CONF=tcache:false $<TARGET_FILE:misuse_double_free_at_once> ${size})
+endforeach()
