@@ -40,6 +40,9 @@ void *os_pages_reserve(size_t size);
 // The same exactly at `address`; false when the place is taken, does not exist, or there is no address space.
 bool os_pages_reserve_at(void *address, size_t size);
 
+// Whether the processor and the kernel know the address at all, or somebody is there, which shows the same. For the start of a process.
+bool os_pages_exist(void *address);
+
 // Makes part of a reservation writable.
 bool os_pages_commit(void *address, size_t size);
 

@@ -104,17 +104,29 @@ void *os_pages_map(size_t size)
 	return start;
 }
 
+// The address is a wish, which the kernel grants where nothing is: MAP_FIXED_NOREPLACE says so in one call, but a program's sandbox may end who uses a
+// flag that it does not know (docs/decisions/0001).
 static bool map_exactly(void *address, size_t size, int protection)
 {
-	void *p = map(address, size, protection, PRIVATE | MAP_FIXED_NOREPLACE);
+	void *p = map(address, size, protection, PRIVATE);
 
-	// Kernels before 4.17 take the address as a wish only.
 	if (p != NULL && p != address) {
 		munmap(p, size);
 		errno = EEXIST;
 		return false;
 	}
 	return p != NULL;
+}
+
+// Not as a wish: that is granted elsewhere. Kernels before 4.17 take it for one.
+COLD bool os_pages_exist(void *address)
+{
+	void *p = map(address, os_page_size(), PROT_READ, PRIVATE | MAP_FIXED_NOREPLACE);
+
+	if (p == NULL)
+		return errno == EEXIST;
+	munmap(p, os_page_size());
+	return true;
 }
 
 bool os_pages_reserve_at(void *address, size_t size)

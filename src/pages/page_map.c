@@ -68,15 +68,6 @@ static uintptr_t random_first_chunk(size_t region)
 	return region / 2 + round_down(os_random() * CHUNK_BYTES % (region / 4), CHUNK_BYTES);
 }
 
-// Whether the processor and the kernel know the address at all, or somebody is there, which shows the same.
-static bool can_map(uintptr_t chunk)
-{
-	if (!os_pages_map_at((void *)chunk, CHUNK_BYTES))
-		return errno == EEXIST;
-	os_pages_unmap((void *)chunk, CHUNK_BYTES);
-	return true;
-}
-
 // The map and the tables where both may grow later, one behind the other.
 static bool place_with_room(size_t granules)
 {
@@ -122,7 +113,7 @@ static bool region_make(unsigned lg_region)
 
 	rest.first_chunk = random_first_chunk(region);
 	rest.may_grow = place_with_room(granules);
-	if (!rest.may_grow && (!can_map(region - CHUNK_BYTES) || !place_anywhere(granules))) // what lies below a known address is known
+	if (!rest.may_grow && (!os_pages_exist((void *)(region - CHUNK_BYTES)) || !place_anywhere(granules))) // what lies below a known address is known
 		return false;
 	rest.first_granule = rest.first_chunk >> LG_GRANULE;
 	rest.committed_end = round_down((uintptr_t)&page_map[rest.first_granule], os_page_size());
