@@ -56,7 +56,8 @@ bool os_pages_unmap(void *address, size_t size);
 // False when the kernel refused: a part of the contents may be gone.
 bool os_pages_purge(void *address, size_t size);
 
-// How many bytes of whole pages are resident; 0 when a part is not mapped any more, or the system does not tell.
+// How many bytes of whole pages are resident; 0 when the system does not tell, as where there is no /proc, or in a process that gave up its privileges
+// and is not to be looked into.
 size_t os_pages_resident(void *address, size_t size);
 
 // Asks for huge pages, or for none from now on, where the system leaves that to the program (THP "madvise"). Each wish may

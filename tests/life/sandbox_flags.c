@@ -1,5 +1,6 @@
-// A sandbox that ends who maps memory with a flag that it does not know, as those of Chromium and of what embeds it do: the heap grows in it, where other
-// advice than to give pages back is refused and no file is to be had.
+// Sandboxes that end who does what they do not know: maps memory with a newer flag, as those of Chromium and of what embeds it, or calls mincore, as those of
+// services that systemd starts with SystemCallFilter=@system-service. The heap grows in them, also where other advice than to give pages back is refused and no
+// file is to be had.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "../check.h"
@@ -26,7 +27,8 @@ enum { REFUSED = 3, OBJECTS = 400, KNOWN = MAP_SHARED | MAP_PRIVATE | MAP_ANONYM
 static bool enter_sandbox(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 7, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 8, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 6, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 2),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(2)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_DONTNEED, 5, 4),
@@ -42,14 +44,14 @@ static bool enter_sandbox(void) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// 40 MiB and more, in sizes of all kinds.
+// 60 MiB and more, in sizes of all kinds: of the large ones the first tells whether the next are worth huge pages.
 static void grow(void) {
     static unsigned char *objects[OBJECTS];
     static size_t sizes[OBJECTS];
 
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < OBJECTS; i++) {
-            sizes[i] = i % 50 == 0 ? 3000000 : i % 5 == 0 ? 70000 : (size_t)i * 37 + 1;
+            sizes[i] = i % 100 == 0 ? 9000000 : i % 50 == 0 ? 3000000 : i % 5 == 0 ? 70000 : (size_t)i * 37 + 1;
             objects[i] = malloc(sizes[i]);
             CHECK(objects[i] != NULL);
             memset(objects[i], i, sizes[i]);
