@@ -34,8 +34,8 @@ bench: library ## comparison with other allocators, about 20 minutes; bench/run.
 experiments: all ## the papers' experiments redone: hours; bench/redo.py --quick in five minutes
 	@bench/redo.py $(EXPERIMENTS)
 
-install: library ## to /usr/local, or DESTDIR
-	@cmake --install $(BUILD)
+install: library ## to /usr/local, or PREFIX; below DESTDIR
+	@cmake --install $(BUILD) $(if $(PREFIX),--prefix "$$(realpath -m -- "$(PREFIX)")")
 
 clean:
 	rm -rf $(BUILD)

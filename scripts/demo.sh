@@ -18,6 +18,9 @@ main() {
     # What the caller preloads would stand on both sides.
     unset LD_PRELOAD
     choose_program
+    make_folder
+    # The dynamic loader splits LD_PRELOAD at blanks and colons.
+    case $library in *[\ :]*) cp "$library" "$folder/" && library=$folder/libvmag.so ;; esac
     echo "Each side runs $rounds times, by turns."
     if [ -x "$tool" ]; then
         "$tool" compare --lib "$library" --only vmag --rounds "$rounds" -- "$program" "$work"
@@ -48,11 +51,14 @@ choose_program() {
     fi
 }
 
-compare_by_preload() {
+make_folder() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
+}
+
+compare_by_preload() {
     round=0
     while [ "$round" -lt "$rounds" ]; do
         round=$((round + 1))
