@@ -9,6 +9,7 @@
 use crate::error::{Result, ToolError};
 use crate::image::{DebugInfo, ObjectFile};
 use crate::profile::{Mapping, Profile};
+use crate::recorded::check_replaceable;
 use crate::source::spoken;
 use crate::symbols::{self, Frame};
 use crate::trace::Trace;
@@ -233,6 +234,7 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
+    check_replaceable(to)?;
     let new = tempfile::Builder::new().prefix(".vmag-bundle-").tempfile_in(folder)?;
     let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(new.as_file()), Compression::fast()));
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;

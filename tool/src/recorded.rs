@@ -90,6 +90,7 @@ impl Wanted {
 
     /// In the folder of the file, for traces are large and are to be moved, not copied.
     fn beside(file: &Path, what: &'static str) -> Result<Wanted> {
+        check_replaceable(file).map_err(|error| cannot_write(what, file, error))?;
         let beside = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = tempfile::Builder::new()
             .prefix(&format!(".vmag-{what}-"))
@@ -184,6 +185,14 @@ fn process_of(path: &Path) -> Option<i32> {
     rest.split('.').nth(1)?.parse().ok()
 }
 
+/// What is made beside a file and renamed then would take the place of a device or a pipe, for everybody where root does it.
+pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(about) if !about.is_file() => Err(io::Error::other("it is there, and is no regular file")),
+        _ => Ok(()),
+    }
+}
+
 fn cannot_write(what: &str, file: &Path, error: io::Error) -> ToolError {
     ToolError::new(
         format!("cannot write the {what} {}", file.display()),
@@ -231,6 +240,17 @@ mod tests {
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);
         assert!(wanted.collect(9).unwrap().own.is_none());
+    }
+
+    #[test]
+    fn a_device_is_not_replaced() {
+        for path in ["/dev/null", "/dev/zero"] {
+            let wanted = Wanted::profile(Path::new(path), None, Callers::Tables, &mut Asked::default());
+            assert!(
+                wanted.is_err_and(|error| error.why.contains("no regular file")),
+                "{path}"
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::launch::Launcher;
 use crate::measure::Subject;
 use crate::output::figures::{counted, parse_bytes};
 use crate::output::{json, say, text};
+use crate::profile::Profile;
 use crate::recorded::{Callers, TraceLimits, Wanted, Written};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
@@ -169,14 +170,22 @@ impl Leavings {
 
 /// `name`: of the thing, and the command that shows it.
 fn tell_written(written: &Written, (name, command): (&str, &str), shown: &Shown) {
-    match &written.own {
-        Some(own) => shown.text(|| {
+    // What a full disk cut short is not recommended.
+    let is_profile = |_: &&PathBuf| name == "profile";
+    let unreadable = written
+        .own
+        .as_ref()
+        .filter(is_profile)
+        .and_then(|own| Profile::read(own).err());
+    match (&written.own, unreadable) {
+        (_, Some(error)) => say(format_args!("{error}\n")),
+        (Some(own), None) => shown.text(|| {
             format!(
                 "vmag: {name:<9} {0}; look at it with: vmag {command} {0}\n",
                 own.display()
             )
         }),
-        None => say(format_args!(
+        (None, None) => say(format_args!(
             "vmag: no {name} of the command's process: it was killed, called _exit, or became another program{}\n",
             match name {
                 "profile" => "; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
