@@ -427,6 +427,8 @@ def read_arguments():
 
 def main():
     arguments = read_arguments()
+    if re.search("[ :]", str(TOP)):
+        sys.exit(f"run: nothing can be preloaded from {TOP}: the loader splits LD_PRELOAD at blanks and colons; a clone elsewhere can")
     build(fetch=not arguments.no_fetch)
     where = machine()
     allocators = choose(arguments.allocators, "run")
