@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -62,6 +63,11 @@ def check_once(vmag, holder):
     holder.tell("cache", 1)
     cache = row(while_it_grows(vmag, holder, "cache", 4, "caches", "holder"), "holder")
     assert abs(cache["growth_bytes"] - 4 * MIB) < MIB // 4 and abs(cache["live_objects"] * 512 - cache["live_bytes"]) < 1, cache
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([vmag, "report", "-o", f"{folder}/r.html", holder.pid], check=True)
+        assert "site_hold" in open(f"{folder}/r.html").read()
+    for most, status in (("1M", 1), ("1G", 0)):
+        assert subprocess.run([vmag, "check", f"--most-live={most}", holder.pid], stdout=subprocess.DEVNULL).returncode == status
     text = run(vmag, "--once", "--interval=0.1", "--sort=live", holder.pid)
     assert "unchanged" in text and "site_hold" in text, text
     assert "by call sites" in run(vmag, "--interval=0.1", holder.pid)
@@ -116,6 +122,10 @@ def check_without_profile(vmag, library, program):
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
         assert "the heap profile is off" in run(vmag, "--once", "--interval=0.1", "--view=sites", holder.pid)
+        # Told at once, not after the wait.
+        for words in (["leaks", "--seconds=1000"], ["diff", "--seconds=1000"], ["report", "-o", "/nowhere/r.html"], ["check", "--most-live=1M"]):
+            done = subprocess.run([vmag, *words, holder.pid], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 125 and "its profiler is off" in done.stderr, (words, done)
         terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
         terminal.wait_for("P switches it on")
         terminal.press("P")

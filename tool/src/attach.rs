@@ -68,6 +68,19 @@ impl Process {
         lives_elsewhere(self.pid)
     }
 
+    /// What stands before the names of its files where they mean something else to us; else nothing.
+    pub fn root_of_names(&self) -> String {
+        match self.lives_elsewhere() {
+            true => format!("/proc/{}/root", self.pid),
+            false => String::new(),
+        }
+    }
+
+    /// The number that it has itself, as in a container.
+    pub fn own_number(&self) -> i32 {
+        process::own_number(self.pid).unwrap_or(self.pid)
+    }
+
     fn check(self) -> Result<Process> {
         let publish = self.counter_root()?.publish;
         match self.memory.bytes(publish, 1) {

@@ -30,6 +30,14 @@ impl Measure {
         }
     }
 
+    /// The same of all that was ever allocated.
+    pub fn since_the_beginning(self) -> Measure {
+        match self.is_bytes() {
+            true => Measure::AllBytes,
+            false => Measure::AllObjects,
+        }
+    }
+
     pub fn of(self, estimate: &Estimate) -> f64 {
         if self.is_bytes() {
             estimate.bytes

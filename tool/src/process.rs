@@ -21,15 +21,34 @@ pub fn environment(pid: i32) -> HashMap<OsString, OsString> {
     environment.unwrap_or_default()
 }
 
-/// All that run and were started with these bytes in their environment, or come from one that was.
+/// All that run, are no older than we, and were started with these bytes in their environment, or come from one that was. Others are not asked:
+/// the kernel tells the environment of a process under the lock of its memory, which it may hold for minutes where memory is short.
 pub fn with_in_environment(bytes: &[u8]) -> Vec<i32> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
+    let ours = start("self");
     let has = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.windows(bytes.len()).any(|window| window == bytes)
+        let is_of_ours = start(&pid.to_string()) >= ours;
+        let environment = is_of_ours
+            .then(|| fs::read(format!("/proc/{pid}/environ")).ok())
+            .flatten();
+        environment.is_some_and(|environment| environment.windows(bytes.len()).any(|window| window == bytes))
     };
     pids.filter(has).collect()
+}
+
+/// The number of a process in the innermost of the namespaces that it is in.
+pub fn own_number(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
+/// When a process was made, in the kernel's ticks since it runs.
+fn start(pid: &str) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, in which there may be blanks and brackets, it is the 20th word.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Was it started with more rights than its user has? The loader and the library then ignore the environment.
@@ -55,4 +74,34 @@ pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
         _ => (error.to_string(), "check that /proc is mounted"),
     };
     ToolError::new(format!("cannot look into process {pid}"), why, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn sleeper(name: &str) -> Child {
+        Command::new("sleep").arg("60").env(name, "1").spawn().unwrap()
+    }
+
+    #[test]
+    fn those_of_an_environment_are_found() {
+        let mut child = sleeper("VMAG_TEST_OF_ENVIRONMENT");
+        let of_child = || with_in_environment(b"VMAG_TEST_OF_ENVIRONMENT=1").contains(&(child.id() as i32));
+        let found = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            of_child()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
+    }
+
+    #[test]
+    fn what_is_older_is_known() {
+        assert!(start("self") >= start("1") && start("self").is_some());
+        assert_eq!(start("no process"), None);
+        assert_eq!(own_number(std::process::id() as i32), Some(std::process::id() as i32));
+    }
 }

@@ -87,6 +87,17 @@ impl Estimate {
     }
 }
 
+/// The variance of how what is alive changed between two looks at one process, from the variances of what was alive and of all there ever was, each
+/// before and after. What was alive both times is the same samples: only what came and stayed, or was there and went, is uncertain, and that
+/// is at most all that came.
+pub fn variance_of_change(live: [f64; 2], ever: [f64; 2]) -> f64 {
+    // Profiles in the wrong order are compared as well.
+    let [first, second] = if ever[1] >= ever[0] { [0, 1] } else { [1, 0] };
+    let stayed = (ever[second] - ever[first]).min(live[second]);
+    let more = live[second] - live[first];
+    (2.0 * stayed - more).max(more.abs())
+}
+
 impl std::ops::AddAssign for Estimate {
     fn add_assign(&mut self, other: Estimate) {
         self.objects += other.objects;
@@ -184,6 +195,9 @@ impl Profile {
     }
 
     pub fn parse(text: &str) -> std::result::Result<Profile, String> {
+        if text.is_empty() {
+            return Err("it is empty, as on a disk that is full".to_string());
+        }
         let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
         let period: f64 = head
             .strip_prefix("heap_v2/")
@@ -346,6 +360,18 @@ impl Profile {
         self
     }
 
+    /// Whether both are of one process, from the beginning of its program on: numbers of processes come again, but not with the same places.
+    pub fn is_of_same_process(&self, other: &Profile) -> bool {
+        let kernel_code = |profile: &Profile| {
+            let mut mappings = profile.mappings.iter();
+            mappings.find(|map| map.path == "[vdso]").map(|map| map.start)
+        };
+        self.pid.is_some()
+            && self.pid == other.pid
+            && kernel_code(self).is_some()
+            && kernel_code(self) == kernel_code(other)
+    }
+
     /// What is known of a file that was mapped.
     pub fn object_file(&self, path: &str) -> Option<ObjectFile> {
         let bundled = self.known.as_ref().and_then(|known| known.files.get(path));
@@ -436,7 +462,7 @@ mod tests {
         assert!(Profile::parse("hello").is_err());
         assert!(Profile::parse("heap_v2/1\n@ zz\n").is_err());
         assert!(Profile::parse(&OURS.replace("1 1 0 64", "8 1 0 64")).is_err());
-        assert!(Profile::parse("").is_err());
+        assert!(Profile::parse("").is_err_and(|why| why.contains("empty")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::attach::Process;
 use crate::black_box;
 use crate::error::{Result, ToolError};
 use crate::profile::Profile;
+use crate::progress::Progress;
 use crate::trace::Trace;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use std::io::{self, Read};
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As it is given on the command line: a number is a process unless a file has that name.
 #[derive(Debug, Clone)]
@@ -88,6 +89,18 @@ impl Source {
         }
     }
 
+    pub fn is_trace(&self) -> bool {
+        matches!(self, Source::File(path) if Trace::is_one(path))
+    }
+
+    /// The same; of a process that never sampled there is none.
+    pub fn profile_if_any(&self) -> Result<Profile> {
+        match self {
+            Source::Process(pid) => Process::attach(*pid)?.profile_if_any(),
+            Source::File(path) => Profile::read(path),
+        }
+    }
+
     /// So many profiles of a process, one after the other; of a file there is only one.
     pub fn profiles(&self, count: usize, pause: Duration) -> Result<Vec<Profile>> {
         let Source::Process(pid) = self else {
@@ -98,12 +111,23 @@ impl Source {
             ));
         };
         let process = Process::attach(*pid)?;
-        let mut profiles = vec![process.profile()?];
+        let mut profiles = vec![process.profile_if_any()?];
+        let mut progress = Progress::new("looking at the process");
+        let looks = count.max(2) - 1;
         while profiles.len() < count {
-            std::thread::sleep(pause);
+            let done = profiles.len() - 1;
+            rest(pause, |part| progress.at((done as f64 + part) / looks as f64));
             profiles.push(process.profile()?);
         }
         Ok(profiles)
+    }
+
+    /// In sentences.
+    pub fn spoken(&self) -> String {
+        match self {
+            Source::Process(pid) => format!("process {pid}"),
+            Source::File(path) => spoken(path),
+        }
     }
 
     /// For titles.
@@ -115,6 +139,16 @@ impl Source {
                 .file_name()
                 .map_or(String::new(), |name| name.to_string_lossy().into()),
         }
+    }
+}
+
+/// Sleeps, and tells now and then how much of it is over.
+fn rest(pause: Duration, mut tell: impl FnMut(f64)) {
+    const STEP: Duration = Duration::from_millis(200);
+    let start = Instant::now();
+    while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+        std::thread::sleep(left.min(STEP));
+        tell(start.elapsed().as_secs_f64() / pause.as_secs_f64());
     }
 }
 

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::{Process, lives_elsewhere};
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
@@ -38,6 +38,15 @@ impl Process {
     /// What is sampled and alive at this moment, and ever. Empty when the process was never profiled.
     pub fn profile(&self) -> Result<Profile> {
         self.profile_with(|_, live| live)
+    }
+
+    /// The same; refused where the process does not sample and never did.
+    pub fn profile_if_any(&self) -> Result<Profile> {
+        let profile = self.profile()?;
+        match profile.samples.is_empty() && !self.sampling().is_some_and(|(active, _)| active) {
+            true => Err(not_sampling(self.pid)),
+            false => Ok(profile),
+        }
     }
 
     /// The same for who meets the numbers of tallies in the heap.
@@ -158,6 +167,14 @@ impl Process {
         }
         Some(names)
     }
+}
+
+fn not_sampling(pid: i32) -> ToolError {
+    ToolError::new(
+        format!("process {pid} has no heap profile"),
+        "its profiler is off",
+        format!("`vmag attach --profile 512k {pid}` switches it on, or start the process with VMAG_CONF=prof:true"),
+    )
 }
 
 fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {

@@ -197,7 +197,11 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
         return Err(not_seen(process.pid));
     }
     let done = match (ask, process.sampling()) {
-        (Ask::TraceOn { prefix, .. }, _) => format!("trace on, into {prefix}.{}.*.trace", process.pid),
+        (Ask::TraceOn { prefix, .. }, _) => format!(
+            "trace on, into {}{prefix}.{}.*.trace",
+            process.root_of_names(),
+            process.own_number()
+        ),
         (Ask::TraceOff, _) => "trace off".to_string(),
         (_, Some((true, bytes))) => format!("profile on: a sample every {} on average", figures::bytes(bytes)),
         _ => "profile off".to_string(),

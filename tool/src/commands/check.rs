@@ -9,7 +9,7 @@ use crate::output::figures::parse_bytes;
 use crate::output::heap as text;
 use crate::profile::{Estimate, Profile};
 use crate::progress::Progress;
-use crate::source::{file_parser, spoken};
+use crate::source::{Source, file_parser};
 use crate::symbols::functions;
 use crate::system::Status;
 use crate::trace::Trace;
@@ -17,7 +17,7 @@ use crate::trace_view;
 use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,9 +60,9 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// The profile to check, or an event trace
-    #[arg(value_name = "PROFILE", value_parser = file_parser())]
-    profile: PathBuf,
+    /// The profile to check, an event trace, or the number of a process that runs
+    #[arg(value_name = "PROFILE|PID", value_parser = Source::parser())]
+    profile: Source,
 }
 
 const MEASURE: Measure = Measure::LiveBytes;
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let by_site = arguments.baseline.is_some() || arguments.most_live.is_some();
     let view = match by_site {
-        true => HeapView::new(Profile::read(&arguments.profile)?),
+        true => HeapView::new(arguments.profile.profile_if_any()?),
         false => HeapView::new(Profile::default()),
     };
     let live = view.sum(MEASURE);
@@ -104,14 +104,17 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Exited(if verdict.failed() { GREW } else { 0 }))
 }
 
-fn peak_of(path: &Path) -> Result<u64> {
-    if path.exists() && !Trace::is_one(path) {
-        return Err(ToolError::new(
-            format!("{} does not tell the peak", spoken(path)),
-            "it is no event trace; a profile shows one moment",
-            "record one with `vmag run --trace FILE`",
-        ));
-    }
+fn peak_of(source: &Source) -> Result<u64> {
+    let path = match source {
+        Source::File(path) if Trace::is_one(path) || !path.exists() => path,
+        _ => {
+            return Err(ToolError::new(
+                format!("{} does not tell the peak", source.spoken()),
+                "it is no event trace; a profile shows one moment",
+                "record one with `vmag run --trace FILE`",
+            ));
+        }
+    };
     let mut progress = Progress::new("reading the trace");
     let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
     Ok(summary.peak_live_bytes)

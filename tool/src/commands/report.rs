@@ -5,9 +5,8 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
 use crate::page;
-use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::source::{file_parser, spoken};
+use crate::source::{Source, file_parser};
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
@@ -19,6 +18,7 @@ Examples:
   vmag run --trace=t.trace --profile=p.heap -- ./program
   vmag report t.trace p.heap -o report.html   all of it
   vmag report p.heap -o report.html           who holds the memory
+  vmag report 4711 -o report.html             who holds that of a process that runs
 
 The file needs no network and no server: open it in a browser, or print it.";
 
@@ -32,12 +32,12 @@ pub struct Arguments {
     trace: Option<PathBuf>,
 
     /// A heap profile: flame graph and call sites
-    #[arg(long, value_name = "PROFILE", group = "what", value_parser = file_parser())]
-    profile: Option<PathBuf>,
+    #[arg(long, value_name = "PROFILE", group = "what", value_parser = Source::parser())]
+    profile: Option<Source>,
 
-    /// A trace, a profile or both: what each is, it says itself
-    #[arg(value_name = "FILE", group = "what", num_args = 0..=2, value_parser = file_parser())]
-    files: Vec<PathBuf>,
+    /// A trace, a profile or both: what each is, it says itself; or the number of a process that runs, for its profile
+    #[arg(value_name = "FILE|PID", group = "what", num_args = 0..=2, value_parser = Source::parser())]
+    sources: Vec<Source>,
 
     /// What the report is called
     #[arg(long, default_value = "Memory report")]
@@ -49,17 +49,18 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let (traces, profiles): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        arguments.files.iter().partition(|path| Trace::is_one(path));
-    let trace = match one_of("trace", arguments.trace.iter().chain(traces))? {
-        Some(path) => {
+    let named = arguments.trace.clone().map(Source::File);
+    let (traces, profiles): (Vec<&Source>, Vec<&Source>) =
+        arguments.sources.iter().partition(|source| source.is_trace());
+    let trace = match one_of("trace", named.iter().chain(traces))? {
+        None | Some(Source::Process(_)) => None,
+        Some(Source::File(path)) => {
             let mut progress = Progress::new("reading the trace");
             Some(trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?)
         }
-        None => None,
     };
     let heap = match one_of("profile", arguments.profile.iter().chain(profiles))? {
-        Some(path) => Some(HeapView::new(Profile::read(path)?)),
+        Some(source) => Some(HeapView::new(source.profile_if_any()?)),
         None => None,
     };
     let page = page::write(&arguments.title, trace.as_ref(), heap.as_ref());
@@ -67,10 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Exited(0))
 }
 
-fn one_of<'a>(what: &str, mut paths: impl Iterator<Item = &'a PathBuf>) -> Result<Option<&'a PathBuf>> {
-    match (paths.next(), paths.next()) {
+fn one_of<'a>(what: &str, mut sources: impl Iterator<Item = &'a Source>) -> Result<Option<&'a Source>> {
+    match (sources.next(), sources.next()) {
         (Some(first), Some(second)) => Err(ToolError::new(
-            format!("there are two: {} and {}", spoken(first), spoken(second)),
+            format!("there are two: {} and {}", first.spoken(), second.spoken()),
             format!("a report is of one {what}"),
             "make a report of each; `vmag diff` compares profiles",
         )),

@@ -214,11 +214,7 @@ pub fn run(arguments: &Arguments, asked: &Asked) -> Result<Status> {
 /// The process writes into a file of ours, which it sees under this name when it lives in our file system.
 fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Status> {
     let process = Process::attach(pid)?;
-    let root = if process.lives_elsewhere() {
-        format!("/proc/{pid}/root")
-    } else {
-        String::new()
-    };
+    let root = process.root_of_names();
     let temporary = if root.is_empty() {
         std::env::temp_dir()
     } else {

@@ -60,6 +60,9 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
 pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
     let all = measure.of(&view.sum(measure));
     let sites = view.sites(measure);
+    if sites.is_empty() && !view.sites(measure.since_the_beginning()).is_empty() {
+        return "nothing of what was sampled is alive; `--measure all-bytes` tells what was allocated\n".to_string();
+    }
     if sites.is_empty() {
         return "nothing was sampled of it; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n"
             .to_string();

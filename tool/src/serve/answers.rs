@@ -179,20 +179,7 @@ fn seconds(question: &Question) -> std::result::Result<Option<u64>, Answer> {
 
 /// An empty profile is an answer; one of a process that was never asked to sample is not.
 fn profile(process: &Process) -> std::result::Result<Profile, Answer> {
-    let profile = process.profile().map_err(|error| Answer::unavailable(&error))?;
-    let is_active = process.sampling().is_some_and(|(active, _)| active);
-    if !is_active && profile.samples.is_empty() {
-        return Err(Answer::unavailable(&not_sampling(process.pid)));
-    }
-    Ok(profile)
-}
-
-fn not_sampling(pid: i32) -> ToolError {
-    ToolError::new(
-        format!("process {pid} has no heap profile"),
-        "its profiler is off",
-        format!("`vmag attach --profile 512k {pid}` switches it on, or start the process with VMAG_CONF=prof:true"),
-    )
+    process.profile_if_any().map_err(|error| Answer::unavailable(&error))
 }
 
 /// What was allocated in that time; what is alive is that of its end.

@@ -5,7 +5,7 @@ use super::watch::{Reading, Watch};
 use crate::heap_view::Measure;
 use crate::output::figures::{bytes, count};
 use crate::output::heap::place;
-use crate::profile::Estimate;
+use crate::profile::{Estimate, variance_of_change};
 use crate::symbols::Frame;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -91,17 +91,17 @@ struct Held {
     bytes: f64,
     objects: f64,
     variance: f64,
+    /// The variance of all that there ever was.
+    ever: f64,
     detail: Vec<String>,
 }
 
-impl From<Estimate> for Held {
-    fn from(estimate: Estimate) -> Held {
-        Held {
-            bytes: estimate.bytes,
-            objects: estimate.objects,
-            variance: estimate.bytes_variance,
-            detail: Vec::new(),
-        }
+impl Held {
+    fn add(&mut self, live: &Estimate, ever: &Estimate) {
+        self.bytes += live.bytes;
+        self.objects += live.objects;
+        self.variance += live.bytes_variance;
+        self.ever += ever.bytes_variance;
     }
 }
 
@@ -132,8 +132,7 @@ pub fn of(watch: &Watch, grouping: Grouping, order: Order) -> Vec<Row> {
                 live_error: now.variance.sqrt(),
                 live_objects: now.objects,
                 growth_bytes: now.bytes - start.bytes,
-                // What is alive both times is the same objects; only what came or went is uncertain.
-                growth_error: (now.variance - start.variance).abs().sqrt(),
+                growth_error: variance_of_change([start.variance, now.variance], [start.ever, now.ever]).sqrt(),
                 bytes_a_second: if seconds > 0.0 { change / seconds } else { 0.0 },
                 detail: now.detail,
             }
@@ -179,12 +178,14 @@ fn sites(reading: &Reading) -> HeldByName {
     let mut all = HeldByName::new();
     for site in reading.view.sites(Measure::LiveBytes) {
         let held = all.entry(place(site.frames)).or_default();
-        held.bytes += site.estimate.bytes;
-        held.objects += site.estimate.objects;
-        held.variance += site.estimate.bytes_variance;
+        held.add(&site.estimate, &Estimate::default());
         if held.detail.is_empty() {
             held.detail = site.frames.iter().rev().map(frame_line).collect();
         }
+    }
+    for site in reading.view.sites(Measure::AllBytes) {
+        let held = all.entry(place(site.frames)).or_default();
+        held.add(&Estimate::default(), &site.estimate);
     }
     all
 }
@@ -198,16 +199,16 @@ fn frame_line(frame: &Frame) -> String {
 
 fn threads(reading: &Reading) -> HeldByName {
     let profile = &reading.view.profile;
-    let mut sums: HashMap<u32, Estimate> = HashMap::new();
+    let mut sums: HashMap<u32, Held> = HashMap::new();
     for sample in &profile.samples {
-        *sums.entry(sample.thread).or_default() += sample.live;
+        sums.entry(sample.thread).or_default().add(&sample.live, &sample.total);
     }
     let named = sums.into_iter().map(|(thread, sum)| {
         let name = match profile.threads.get(&thread) {
             Some(name) => format!("thread {thread} {name}"),
             None => format!("thread {thread}"),
         };
-        (name, Held::from(sum))
+        (name, sum)
     });
     named.collect()
 }
@@ -233,8 +234,8 @@ fn classes(reading: &Reading) -> HeldByName {
         let held = Held {
             bytes: (class.live * class.size) as f64,
             objects: class.live as f64,
-            variance: 0.0,
             detail: vec![full, moved],
+            ..Held::default()
         };
         (bytes(class.size), held)
     });
@@ -253,9 +254,8 @@ fn arenas(reading: &Reading) -> HeldByName {
         );
         let held = Held {
             bytes: arena.allocated as f64,
-            objects: 0.0,
-            variance: 0.0,
             detail: vec![detail],
+            ..Held::default()
         };
         (format!("arena {}", arena.number), held)
     });
@@ -333,6 +333,27 @@ mod tests {
         assert_eq!(names(&rows), "abc");
         sort(&mut rows, Order::Rate);
         assert_eq!(names(&rows), "abc");
+    }
+
+    #[test]
+    fn what_is_replaced_is_uncertain() {
+        let samples = |count| Estimate::of_samples(count, 1024, 19);
+        let growth_error = |live: [u64; 2], ever: [u64; 2]| {
+            let [start, now] = [0, 1].map(|side| {
+                let mut held = Held::default();
+                held.add(&samples(live[side]), &samples(ever[side]));
+                held
+            });
+            variance_of_change([start.variance, now.variance], [start.ever, now.ever]).sqrt()
+        };
+        let error = |count| samples(count).bytes_error();
+        assert!((growth_error([100, 109], [100, 109]) - error(9)).abs() < 1.0);
+        // 100 came and 90 went.
+        assert!((growth_error([90, 100], [90, 190]) - error(190)).abs() < 1.0);
+        // What came and went in between does not matter.
+        assert!((growth_error([0, 100], [0, 5000]) - error(100)).abs() < 1.0);
+        // Counted anew in between (prof.reset).
+        assert!((growth_error([90, 100], [900, 100]) - error(190)).abs() < 1.0);
     }
 
     #[test]
