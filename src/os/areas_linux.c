@@ -7,6 +7,7 @@
 
 #include "os/file.h"
 #include "os/pages.h"
+#include "util/bits.h"
 #include "util/number.h"
 
 enum { LINE = 512, GUARD_MOST = 64 * 1024 };
@@ -54,17 +55,17 @@ static int next_byte(struct os_areas *areas)
 	return (unsigned char)areas->bytes[areas->at++];
 }
 
-// The next line; what does not fit is passed over.
-static bool next_line(struct os_areas *areas, char line[LINE])
+// The next line; what does not fit is passed over. Its length, all of it, or −1: there is none.
+static ssize_t next_line(struct os_areas *areas, char *line, size_t size)
 {
 	size_t length = 0;
 	int byte;
 
-	while ((byte = next_byte(areas)) >= 0 && byte != '\n')
-		if (length < LINE - 1)
-			line[length++] = (char)byte;
-	line[length] = '\0';
-	return byte >= 0;
+	for (; (byte = next_byte(areas)) >= 0 && byte != '\n'; length++)
+		if (length < size - 1)
+			line[length] = (char)byte;
+	line[min_size(length, size - 1)] = '\0';
+	return byte < 0 ? -1 : (ssize_t)length;
 }
 
 // "Rss:  123 kB": the bytes, when the line has that key.
@@ -154,12 +155,37 @@ bool os_areas_next(struct os_areas *areas, struct os_area *area)
 	char line[LINE];
 
 	*area = (struct os_area){ 0 };
-	if (!next_line(areas, line) || !parse_head(areas, line, area))
+	if (next_line(areas, line, LINE) < 0 || !parse_head(areas, line, area))
 		return false;
-	while (areas->has_kinds && next_line(areas, line) && !starts_with(line, "VmFlags:"))
+	while (areas->has_kinds && next_line(areas, line, LINE) >= 0 && !starts_with(line, "VmFlags:"))
 		if (!field(line, "Rss:", &area->resident) && !field(line, "Pss:", &area->proportional))
 			field(line, "Swap:", &area->swapped);
 	return true;
+}
+
+// Of the lines "start-end rwxp …  /path" those with an x and a path.
+static bool is_code(const char *line)
+{
+	const char *access = strchr(line, ' ');
+
+	return access != NULL && access[3] == 'x' && strchr(access, '/') != NULL;
+}
+
+size_t os_areas_copy_code(char *text, size_t most)
+{
+	struct os_areas areas;
+	size_t used = 0;
+	ssize_t length;
+
+	if (!os_areas_begin_places(&areas))
+		return 0;
+	while (used < most && (length = next_line(&areas, text + used, most - used)) >= 0)
+		if ((size_t)length < most - used && is_code(text + used)) {
+			used += (size_t)length + 1;
+			text[used - 1] = '\n';
+		}
+	os_areas_end(&areas);
+	return used;
 }
 
 int os_residency_open(void)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conf/options.h"
+#include "os/areas.h"
 #include "os/backing.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -17,7 +18,7 @@
 #include "util/bits.h"
 #include "util/format.h"
 
-enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 256, CACHES_TOLD = 1024, LOOK_MS = 250, LINE_BYTES = 1024 };
+enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 256, CACHES_TOLD = 1024, LOOK_MS = 250 };
 
 struct vmag_box *_Atomic black_box;
 _Atomic bool black_box_wanted;
@@ -33,7 +34,6 @@ static struct {
 	_Atomic bool looking;
 	_Atomic uint64_t looked_at; // ms
 	uint32_t stacks_seen;       // when the maps were read last
-	char line[LINE_BYTES];
 } own;
 
 // The box, in the process that made it: children that were made without fork's handlers have it mapped, too.
@@ -199,43 +199,11 @@ void black_box_cache(unsigned number, const char *name)
 
 // ---- what is written now and then
 
-// Of lines "start-end rwxp …  /path" those with an x and a path.
-static bool is_executed(const char *line)
-{
-	const char *access = strchr(line, ' ');
-
-	return access != NULL && access[3] == 'x' && strchr(line, '/') != NULL;
-}
-
-// Line by line, for the text is long and of most lines nothing is kept.
 static void copy_maps(struct vmag_box *box)
 {
-	uint32_t next = (box->maps_written + 1) & 1, used = 0;
-	char *to = at(box, box->maps + next * MAPS_BYTES);
-	size_t length = 0;
-	int file = os_file_open("/proc/self/maps");
-	ssize_t got;
+	uint32_t next = (box->maps_written + 1) & 1;
 
-	while (file >= 0 && (got = os_file_read_some(file, own.line + length, LINE_BYTES - 1 - length)) > 0) {
-		char *end, *start = own.line;
-
-		own.line[length += (size_t)got] = '\0';
-		for (; (end = strchr(start, '\n')) != NULL; start = end + 1) {
-			size_t bytes = (size_t)(end + 1 - start);
-
-			*end = '\0';
-			if (is_executed(start) && used + bytes <= MAPS_BYTES) {
-				memcpy(to + used, start, bytes);
-				to[used + bytes - 1] = '\n';
-				used += (uint32_t)bytes;
-			}
-		}
-		length = length == LINE_BYTES - 1 && start == own.line ? 0 : length - (size_t)(start - own.line);
-		memmove(own.line, start, length);
-	}
-	if (file >= 0)
-		os_file_close(file);
-	box->maps_used[next] = used;
+	box->maps_used[next] = (uint32_t)os_areas_copy_code(at(box, box->maps + next * MAPS_BYTES), MAPS_BYTES);
 	__atomic_store_n(&box->maps_written, box->maps_written + 1, __ATOMIC_RELEASE);
 }
 

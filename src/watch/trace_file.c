@@ -9,8 +9,9 @@
 
 #include "base/base.h"
 #include "cache/table.h"
-#include "os/clock.h"
+#include "os/areas.h"
 #include "os/backing.h"
+#include "os/clock.h"
 #include "os/file.h"
 #include "os/module.h"
 #include "os/thread.h"
@@ -24,8 +25,8 @@ enum {
 	NAMES_MOST = 1000,
 	LANES = 4,
 	MAPS_MOST = 48 * 1024,
+	MAPS_LENGTH_MOST = 3, // bytes of its varint
 	NAME_MOST = 128,
-	LINE_MOST = 8192,
 	REST_EVERY = 64, // chunks, without need
 	RING_LEAST = 4, // places, of which one in four is for facts,
 	FACT_PLACES_LEAST = 2, // and two in any case: stacks, and the rest
@@ -33,11 +34,6 @@ enum {
 
 // In place of a file's descriptor.
 enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
-
-struct work {
-	struct facts facts;
-	char line[LINE_MOST];
-};
 
 static struct {
 	// Constant while a trace is on.
@@ -51,7 +47,7 @@ static struct {
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
-	struct work *work;
+	struct facts *facts;
 	uint32_t fact_chunks; // in ring mode, begun
 	uint16_t generation; // of modules, when mappings were told last; 0: never
 	uint32_t rest_at;    // chunks that were begun then
@@ -73,7 +69,7 @@ static uint32_t checksum(uint8_t *bytes, size_t length)
 	for (const uint8_t *at = bytes; at < bytes + length; at += sizeof words) {
 		memcpy(words, at, sizeof words);
 		for (int k = 0; k < LANES; k++) {
-			lane[k] = (lane[k] ^ words[k]) * 0x9e3779b97f4a7c15u;
+			lane[k] = (lane[k] ^ words[k]) * GOLDEN;
 			lane[k] ^= lane[k] >> 32;
 		}
 	}
@@ -178,51 +174,16 @@ static void add_names(struct facts *facts)
 	resource_each(add_arena, facts);
 }
 
-// Whether something is executed in that mapping, and it is a file's: "start-end r-xp offset device inode /path".
-static bool is_code(const char *line, size_t length)
-{
-	const char *access = memchr(line, ' ', length);
-
-	return access != NULL && line + length - access > 4 && access[3] == 'x' && memchr(access, '/', (size_t)(line + length - access)) != NULL;
-}
-
-// Keeps the lines of code among those that begin in `text`; the rest of a line that is cut moves to the front.
-static size_t keep_code(char *text, size_t length, char **to, const char *end)
-{
-	char *line = text, *last;
-
-	while ((last = memchr(line, '\n', (size_t)(text + length - line))) != NULL) {
-		size_t bytes = (size_t)(last + 1 - line);
-
-		if (is_code(line, bytes) && bytes <= (size_t)(end - *to)) {
-			memcpy(*to, line, bytes);
-			*to += bytes;
-		}
-		line = last + 1;
-	}
-	length -= (size_t)(line - text);
-	memmove(text, line, length);
-	return length == LINE_MOST ? 0 : length;
-}
-
 // The text is made where it will stand, behind the room for its length.
-static void add_maps(struct work *work)
+static void add_maps(struct facts *facts)
 {
-	struct facts *facts = &work->facts;
-	char *start = (char *)facts->at + 1 + 5, *to = start, *end = start + MAPS_MOST;
-	int file = os_file_open("/proc/self/maps");
-	size_t length = 0;
-	ssize_t got;
+	char *text = (char *)facts->at + 1 + MAPS_LENGTH_MOST;
+	size_t bytes = os_areas_copy_code(text, MAPS_MOST);
 
-	if (file < 0)
-		return;
-	while ((got = os_file_read_some(file, work->line + length, LINE_MOST - length)) > 0)
-		length = keep_code(work->line, length + (size_t)got, &to, end);
-	os_file_close(file);
 	*facts->at++ = VMAG_TRACE_MAPS;
-	facts->at = add_varint(facts->at, (uint64_t)(to - start));
-	memmove(facts->at, start, (size_t)(to - start));
-	facts->at += to - start;
+	facts->at = add_varint(facts->at, bytes);
+	memmove(facts->at, text, bytes);
+	facts->at += bytes;
 	facts->head.events++;
 }
 
@@ -261,12 +222,10 @@ static void write_stacks(int file, struct facts *facts)
 	while (sequence != NULL && write_facts_chunk(file, facts, sequence));
 }
 
-static void write_the_rest(int file, struct work *work)
+static void write_the_rest(int file, struct facts *facts)
 {
-	struct facts *facts = &work->facts;
-
 	facts_clear(facts);
-	add_maps(work);
+	add_maps(facts);
 	if (out.ledger_bytes > 0) {
 		*facts->at++ = VMAG_TRACE_LEDGER;
 		add_text(facts, out.ledger, out.ledger_bytes);
@@ -294,12 +253,12 @@ static void write_facts(int file, bool last)
 {
 	if (atomic_exchange(&out.facts_taken, true))
 		return;
-	if (out.work == NULL)
-		out.work = base_alloc_pages(sizeof *out.work);
-	if (out.work != NULL) {
-		write_stacks(file, &out.work->facts);
+	if (out.facts == NULL)
+		out.facts = base_alloc_pages(sizeof *out.facts);
+	if (out.facts != NULL) {
+		write_stacks(file, out.facts);
 		if (last || rest_is_due())
-			write_the_rest(file, out.work);
+			write_the_rest(file, out.facts);
 	}
 	atomic_store(&out.facts_taken, false);
 }

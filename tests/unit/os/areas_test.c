@@ -1,0 +1,39 @@
+// The lines of code: those that tell where the program's and the C library's functions are, and whole ones however little room there is.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "os/areas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+
+static char text[64 * 1024];
+
+static bool is_told(uintptr_t address) {
+    unsigned long start, end;
+    char access[5];
+
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        CHECK_EQ(sscanf(line, "%lx-%lx %4s", &start, &end, access), 3);
+        CHECK(access[2] == 'x' && memchr(line, '/', (size_t)(strchr(line, '\n') - line)) != NULL);
+        if (address - start < end - start)
+            return true;
+    }
+    return false;
+}
+
+int main(void) {
+    size_t all = os_areas_copy_code(text, sizeof text - 1);
+
+    CHECK(all > 0 && all < sizeof text - 1 && text[all - 1] == '\n');
+    text[all] = '\0';
+    CHECK(is_told((uintptr_t)main) && is_told((uintptr_t)&qsort) && !is_told((uintptr_t)text));
+    for (size_t room = 0; room <= all; room++) {
+        memset(text, '#', sizeof text);
+        size_t bytes = os_areas_copy_code(text, room);
+        CHECK(bytes <= room && text[room] == '#' && (bytes == 0 || text[bytes - 1] == '\n'));
+        CHECK(room < all || bytes == all);
+    }
+    return 0;
+}
