@@ -65,7 +65,7 @@ struct home {
 
 static inline struct home home_of(struct os_rules *rules, uintptr_t address)
 {
-	uint64_t mixed = address * 0x9e3779b97f4a7c15u >> (64 - LG_RULE_LINES - LG_RULES_A_LINE);
+	uint64_t mixed = hash_bits(address, LG_RULE_LINES + LG_RULES_A_LINE);
 
 	return (struct home){ &rules->line[mixed >> LG_RULES_A_LINE], mixed % RULES_A_LINE };
 }

@@ -71,7 +71,7 @@ static void keep_words(struct known_stack *known, const struct os_walk *walk)
 static struct stack *walk(struct known_stacks *own, uintptr_t frame, enum os_unwinder unwinder, struct known_stack **at)
 {
 	struct stack *stack = last_stack_find(&own->last, frame, unwinder);
-	struct known_stack *known = &own->known[stack->number * 0x9e3779b9u >> (32 - LG_KNOWN_STACKS)];
+	struct known_stack *known = &own->known[hash_bits(stack->number, LG_KNOWN_STACKS)];
 
 	if (known->stack == stack && known->frame == frame) {
 		keep_words(known, &own->last.walk);
