@@ -107,15 +107,14 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 	return os_walk_holds(&own->walk, frame) && is_newest(own, begun) ? stack : walk(own, frame, unwinder);
 }
 
-size_t last_stack_frames(const struct last_stack *own, const struct stack *stack, uintptr_t frames[STACK_DEPTH])
+bool last_stack_frames(const struct last_stack *own, const struct stack *stack, uintptr_t frames[STACK_DEPTH])
 {
 	uint32_t begun = own->walk.begun;
-	size_t depth = stack->depth;
 
 	if (own->stack != stack)
-		return 0;
-	memcpy(frames, own->frames + STACK_DEPTH - depth, depth * sizeof *frames);
-	return own->stack == stack && is_newest(own, begun) ? depth : 0;
+		return false;
+	memcpy(frames, own->frames + STACK_DEPTH - stack->depth, stack->depth * sizeof *frames);
+	return own->stack == stack && is_newest(own, begun);
 }
 
 void last_stack_clear(struct last_stack *own, bool keeps_frames)

@@ -26,8 +26,8 @@ struct stack *last_stack_find(struct last_stack *own, uintptr_t frame, enum os_u
 // The stack of the caller in the program, without anything known. Returns its depth.
 size_t last_stack_walk(uintptr_t *frames, size_t depth, enum os_unwinder unwinder);
 
-// The frames of a stack, if it is the one that was found last; returns their number, or 0: a handler found another one meanwhile.
-size_t last_stack_frames(const struct last_stack *own, const struct stack *stack, uintptr_t frames[STACK_DEPTH]);
+// The frames of a stack, if it is the one that was found last; false: a handler found another one meanwhile.
+bool last_stack_frames(const struct last_stack *own, const struct stack *stack, uintptr_t frames[STACK_DEPTH]);
 
 // Another thread's, or none: it is forgotten.
 void last_stack_clear(struct last_stack *own, bool keeps_frames);

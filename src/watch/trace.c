@@ -152,33 +152,38 @@ static inline struct tracer *ready(struct tracer **own)
 	return tracer;
 }
 
+static uint32_t number_of(const uintptr_t *frames, size_t depth)
+{
+	struct stack *stack = stacks_intern(depth, stacks_hash_of(frames, depth), NULL);
+	uint32_t number = trace_stacks_number(stack);
+
+	return number != 0 || stack->depth == 0 ? number : trace_stacks_tell(stack, frames);
+}
+
 // What the system's unwinder allocates is told meanwhile, without stacks.
 static __attribute__((noinline)) uint32_t number_by_system(struct tracer *tracer)
 {
 	uintptr_t frames[STACK_DEPTH];
-	struct stack *stack;
 	size_t depth;
-	uint32_t number;
 
 	if (tracer->unwinding)
 		return 0;
 	tracer->unwinding = true;
 	depth = os_stack_system(frames, STACK_DEPTH);
 	tracer->unwinding = false;
-	stack = stacks_intern(depth, stacks_hash_of(frames, depth), NULL);
-	number = trace_stacks_number(stack);
-	return number != 0 || stack->depth == 0 ? number : trace_stacks_tell(stack, frames);
+	return number_of(frames, depth);
 }
 
 // As a rule the stack was just walked, for it is the first event that has it. A handler may have found another one since.
 static __attribute__((noinline)) uint32_t tell(const struct tracer *tracer, struct stack *stack)
 {
 	uintptr_t frames[STACK_DEPTH];
-	size_t depth = last_stack_frames(&tracer->stacks.last, stack, frames);
 
-	if (UNLIKELY(depth == 0))
-		depth = last_stack_walk(frames, STACK_DEPTH, profile_settings.unwinder);
-	return depth == 0 || depth != stack->depth ? 0 : trace_stacks_tell(stack, frames);
+	if (stack->depth == 0)
+		return 0;
+	if (LIKELY(last_stack_frames(&tracer->stacks.last, stack, frames)))
+		return trace_stacks_tell(stack, frames);
+	return number_of(frames, last_stack_walk(frames, STACK_DEPTH, profile_settings.unwinder));
 }
 
 static inline uint32_t stack_number(struct tracer *tracer, uintptr_t frame)

@@ -53,7 +53,7 @@ __attribute__((noinline)) static void look(void) {
     CHECK_EQ(kept, 0);
     CHECK_EQ(last->depth, depth);
     CHECK(last->has_frames && memcmp(last->frames, frames, depth * sizeof *frames) == 0);
-    if (last_stack_frames(&lately->last, known, frames) > 0)
+    if (last_stack_frames(&lately->last, known, frames))
         CHECK(memcmp(last->frames, frames, depth * sizeof *frames) == 0);
     os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &before, &kept);
     frames_found += depth;
