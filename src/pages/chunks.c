@@ -50,7 +50,7 @@ static bool map_chunks(uintptr_t start, size_t size)
 	return false;
 }
 
-uintptr_t chunks_import_aligned(size_t size, size_t align)
+uintptr_t chunks_import(size_t size, size_t align)
 {
 	struct vmem_constraint aligned = { .align = align };
 
@@ -76,17 +76,11 @@ uintptr_t chunks_import_aligned(size_t size, size_t align)
 	}
 }
 
-uintptr_t chunks_import(void *heap, size_t size, int flags)
-{
-	(void)heap, (void)flags;
-	return chunks_import_aligned(size, 0);
-}
-
-bool chunks_release(void *heap, uintptr_t start, size_t size)
+bool chunks_release(uintptr_t start, size_t size)
 {
 	if (!os_pages_unmap((void *)start, size))
 		return false;
-	if (vmem_segment_free(heap, start, size, VMEM_CLEAN)) // else hooks gave it, which are the arena's no more
+	if (vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN)) // else hooks gave it, which are the arena's no more
 		atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
 	return true;
 }

@@ -14,11 +14,10 @@ extern struct vmem heap_arena;
 // Called once. False: no memory; it may be called again.
 bool chunks_init(void);
 
-// vmem import and release functions: addresses from the heap arena, backed by zero pages (2001, §4.3.3, segkmem_alloc).
-uintptr_t chunks_import(void *heap, size_t size, int flags);
-uintptr_t chunks_import_aligned(size_t size, size_t align);
+// Addresses from the heap arena at a multiple of `align` (0: a chunk), backed by zero pages (2001, §4.3.3, segkmem_alloc). 0: no memory.
+uintptr_t chunks_import(size_t size, size_t align);
 // False: it could not be unmapped, and is the caller's as before.
-bool chunks_release(void *heap, uintptr_t start, size_t size);
+bool chunks_release(uintptr_t start, size_t size);
 
 // What an import gave and its taker has unmapped. `taken`: somebody else has mapped something there, so that it is not to be tried again.
 void chunks_give_up(uintptr_t start, size_t size, bool taken);

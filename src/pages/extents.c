@@ -35,7 +35,7 @@ static void *default_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, s
 	(void)hooks, (void)arena;
 	if (new_addr != NULL || size == 0 || size > page_map_chunk_bytes())
 		return NULL;
-	start = chunks_import_aligned(round_up(size, CHUNK_BYTES), align);
+	start = chunks_import(round_up(size, CHUNK_BYTES), align);
 	if (start != 0)
 		*zero = *commit = true;
 	return (void *)start;
@@ -44,7 +44,7 @@ static void *default_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, s
 static bool default_dalloc(extent_hooks_t *hooks, void *address, size_t size, bool committed, unsigned arena)
 {
 	(void)hooks, (void)committed, (void)arena;
-	return !chunks_release(&heap_arena, (uintptr_t)address, round_up(size, CHUNK_BYTES));
+	return !chunks_release((uintptr_t)address, round_up(size, CHUNK_BYTES));
 }
 
 static void default_destroy(extent_hooks_t *hooks, void *address, size_t size, bool committed, unsigned arena)

@@ -27,15 +27,15 @@ static uintptr_t import(void *source, size_t size, int flags)
 {
 	struct pages *pages = source;
 
-	return extents_are_ours(&pages->extents) && !extents_are_kept(&pages->extents) ? chunks_import(&heap_arena, size, flags) :
-											 extents_import(&pages->extents, size);
+	(void)flags;
+	return extents_are_ours(&pages->extents) && !extents_are_kept(&pages->extents) ? chunks_import(size, 0) : extents_import(&pages->extents, size);
 }
 
 static void release(void *source, uintptr_t start, size_t size)
 {
 	struct pages *pages = source;
 
-	if (!extents_are_ours(&pages->extents) || !chunks_release(&heap_arena, start, size))
+	if (!extents_are_ours(&pages->extents) || !chunks_release(start, size))
 		extents_release(&pages->extents, start, size);
 }
 

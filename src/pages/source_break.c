@@ -100,7 +100,7 @@ static void *break_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, siz
 	if (start != 0 && umem_options.sbrk_page > os_page_size())
 		os_pages_huge((void *)start, size, true);
 	*zero = *commit = true;
-	return (void *)(start != 0 ? start : chunks_import_aligned(size, align));
+	return (void *)(start != 0 ? start : chunks_import(size, align));
 }
 
 // True: it is kept, to be used again.

@@ -211,7 +211,7 @@ int64_t sources_file_offset(const void *address)
 // Pages that are huge already in place of those just mapped; without any, ordinary ones that the kernel may make huge.
 static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
-	void *start = new_addr != NULL ? NULL : (void *)chunks_import_aligned(size, align);
+	void *start = new_addr != NULL ? NULL : (void *)chunks_import(size, align);
 
 	(void)hooks, (void)arena;
 	if (start == NULL)
@@ -231,13 +231,13 @@ static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 static void *node_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
 	struct source *source = source_of(hooks);
-	void *start = new_addr != NULL ? NULL : (void *)chunks_import_aligned(size, align);
+	void *start = new_addr != NULL ? NULL : (void *)chunks_import(size, align);
 
 	(void)arena;
 	if (start == NULL)
 		return NULL;
 	if (!os_backing_bind(start, size, source->node, source->strict) && source->strict) {
-		chunks_release(&heap_arena, (uintptr_t)start, size);
+		chunks_release((uintptr_t)start, size);
 		return NULL;
 	}
 	*zero = *commit = true;

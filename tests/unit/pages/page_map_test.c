@@ -82,7 +82,7 @@ static void outside(void) {
 
 int main(void) {
     CHECK(heap_ready());
-    base = chunks_import(&heap_arena, CHUNKS * CHUNK_BYTES, 0);
+    base = chunks_import(CHUNKS * CHUNK_BYTES, 0);
     CHECK(base != 0);
     check_granules(0, GRANULES, 0, NULL);
     for (size_t count = 1; count <= 1024; count *= 2) {
@@ -94,6 +94,6 @@ int main(void) {
     neighbours();
     large_run();
     outside();
-    chunks_release(&heap_arena, base, CHUNKS * CHUNK_BYTES);
+    chunks_release(base, CHUNKS * CHUNK_BYTES);
     return 0;
 }
