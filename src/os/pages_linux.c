@@ -256,19 +256,13 @@ void os_pages_join(void *address, size_t size)
 	os_pages_huge(address, size, false);
 }
 
-// It becomes one mapping with what lies beside it.
-static __attribute__((noinline)) bool become_one(void *address, size_t size)
+bool os_pages_map_at(void *address, size_t size)
 {
 	bool mapped = map_exactly(address, size, READ_WRITE);
 
-	if (mapped)
-		os_pages_huge(address, size, false);
+	if (mapped && UNLIKELY(atomic_load_explicit(&scarce, memory_order_relaxed)))
+		os_pages_huge(address, size, false); // it becomes one mapping with what lies beside it
 	return mapped;
-}
-
-bool os_pages_map_at(void *address, size_t size)
-{
-	return UNLIKELY(atomic_load_explicit(&scarce, memory_order_relaxed)) ? become_one(address, size) : map_exactly(address, size, READ_WRITE);
 }
 
 // The system call moves the page tables and leaves zero pages behind (Linux 5.7). Many kernels refuse a range of more than one
@@ -326,8 +320,7 @@ enum os_move os_pages_move(void *from, void *to, size_t size)
 	for (size_t done = 0, piece; done < size; done += piece) {
 		char *source = (char *)from + done, *target = (char *)to + done;
 
-		piece = PIECE - (uintptr_t)source % PIECE;
-		piece = piece < size - done ? piece : size - done;
+		piece = min_size(PIECE - (uintptr_t)source % PIECE, size - done);
 		if (move_piece(source, target, piece))
 			continue;
 		if (done == 0)
