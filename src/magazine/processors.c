@@ -66,14 +66,23 @@ static struct processor *processor_of(unsigned number)
 	return atomic_load_explicit(&processors.of[number], memory_order_acquire);
 }
 
+// All that were made, by number: the one after that, NULL: the first. NULL: no more.
+static struct processor *next_made(const struct processor *before)
+{
+	struct processor *next = NULL;
+
+	for (unsigned number = before == NULL ? 0 : (unsigned)before->number + 1; next == NULL && number < processors.numbers; number++)
+		next = processor_of(number);
+	return next;
+}
+
 void processors_open(unsigned slot)
 {
 	mutex_lock(&processors.lock);
 	unsigned end = (unsigned)max_size(processors.slots, slot + 1);
 
-	for (unsigned number = 0; number < processors.numbers; number++)
-		if (processor_of(number) != NULL)
-			close_slots(processor_of(number)->tops, processors.slots, end);
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;)
+		close_slots(processor->tops, processors.slots, end);
 	processors.slots = end;
 	mutex_unlock(&processors.lock);
 }
@@ -129,7 +138,7 @@ static struct processor *make(unsigned number)
 	return processor_of(number);
 }
 
-static struct processor *processor_here(void)
+static inline struct processor *processor_here(void)
 {
 	int number = rseq_number();
 	struct processor *processor;
@@ -269,30 +278,21 @@ struct magazine *processor_bring(struct processor *processor, unsigned slot, str
 
 // ---- stopping all of them
 
-static void set_stopped(unsigned number, bool stopped)
+static void set_all_stopped(bool stopped)
 {
-	struct processor *processor = processor_of(number);
-
-	if (processor == NULL)
-		return;
-	mutex_lock(&processor->lock);
-	processor->stopped = stopped;
-	set_number(processor, stopped ? NO_NUMBER : (int64_t)number);
-	mutex_unlock(&processor->lock);
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;) {
+		mutex_lock(&processor->lock);
+		processor->stopped = stopped;
+		set_number(processor, stopped ? NO_NUMBER : processor->number);
+		mutex_unlock(&processor->lock);
+	}
 }
 
 // Afterwards no sequence is under way on a front, and none begins. The caller holds the lock of all fronts.
 static bool stop_all(void)
 {
-	for (unsigned number = 0; number < processors.numbers; number++)
-		set_stopped(number, true);
+	set_all_stopped(true);
 	return os_rseq_fence();
-}
-
-static void start_all(void)
-{
-	for (unsigned number = 0; number < processors.numbers; number++)
-		set_stopped(number, false);
 }
 
 struct collection {
@@ -363,11 +363,7 @@ static bool any_holds(unsigned first, unsigned end)
 {
 	bool any = false;
 
-	for (unsigned number = 0; number < processors.numbers && !any; number++) {
-		struct processor *processor = processor_of(number);
-
-		if (processor == NULL)
-			continue;
+	for (struct processor *processor = NULL; !any && (processor = next_made(processor)) != NULL;) {
 		mutex_lock(&processor->lock);
 		for (unsigned slot = first; slot < end && !any; slot++)
 			any = holds(processor, slot);
@@ -380,9 +376,8 @@ static bool collect_from_all(unsigned first, unsigned end, bool everything, cons
 {
 	bool left = false;
 
-	for (unsigned number = 0; number < processors.numbers; number++)
-		if (processor_of(number) != NULL)
-			left |= collect_from(processor_of(number), first, end, everything, collection);
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;)
+		left |= collect_from(processor, first, end, everything, collection);
 	return left;
 }
 
@@ -396,7 +391,7 @@ bool processors_collect(unsigned first, unsigned end, bool everything, processor
 	if (!processors.stopped && any_holds(first, end)) { // stopped: this thread forks
 		if (stop_all())
 			left = collect_from_all(first, end, everything, &collection);
-		start_all();
+		set_all_stopped(false);
 	}
 	mutex_unlock(&processors.lock);
 	return left;
@@ -419,9 +414,8 @@ struct magazine *processors_take(unsigned slot)
 
 	mutex_lock(&processors.lock);
 	collect_from_all(slot, slot + 1, true, &collection);
-	for (unsigned number = 0; number < processors.numbers; number++)
-		if (processor_of(number) != NULL)
-			processor_of(number)->slots[slot] = (struct processor_slot){ 0 };
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;)
+		processor->slots[slot] = (struct processor_slot){ 0 };
 	mutex_unlock(&processors.lock);
 	return taken;
 }
@@ -439,11 +433,7 @@ static void look_at(struct processor *processor, unsigned slot, processor_look *
 
 void processors_look(unsigned first, unsigned end, processor_look *look, void *context)
 {
-	for (unsigned number = 0; number < processors.numbers; number++) {
-		struct processor *processor = processor_of(number);
-
-		if (processor == NULL)
-			continue;
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;) {
 		mutex_lock(&processor->lock);
 		for (unsigned slot = first; slot < end; slot++)
 			look_at(processor, slot, look, context);
@@ -473,9 +463,8 @@ void processors_fork_prepare(void)
 	mutex_fork_lock(&processors.lock);
 	processors.stopped = true;
 	whole = stop_all();
-	for (unsigned number = 0; number < processors.numbers; number++)
-		if (processor_of(number) != NULL)
-			mutex_fork_lock(&processor_of(number)->lock);
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;)
+		mutex_fork_lock(&processor->lock);
 }
 
 // What a front held when its pages were copied while others worked on it cannot be trusted, and stays unused.
@@ -490,13 +479,12 @@ void processors_fork_done(bool child)
 {
 	if (cpu_nowhere == NULL)
 		return;
-	for (unsigned number = 0; number < processors.numbers; number++)
-		if (processor_of(number) != NULL) {
-			if (child && !whole)
-				forget(processor_of(number));
-			mutex_fork_unlock(&processor_of(number)->lock);
-		}
+	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;) {
+		if (child && !whole)
+			forget(processor);
+		mutex_fork_unlock(&processor->lock);
+	}
 	processors.stopped = false;
-	start_all();
+	set_all_stopped(false);
 	mutex_fork_unlock(&processors.lock);
 }
