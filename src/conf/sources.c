@@ -186,45 +186,34 @@ static void scale_arenas(const char *source, bool more)
 	note_source((struct piece){ "narenas_ratio", 13 }, source);
 }
 
-// A letter of malloc(3) of FreeBSD 6 and 7. Upper case: on, or twice; lower case: off, or half. False: there is none.
+// Letters of malloc(3) of FreeBSD 6 and 7 that switch something: upper case on, lower case off.
+static const struct {
+	char letter, on[20], off[21]; // without a pointer, which the loader would have to relocate
+} letters[] = {
+	{ 'a', "abort:true", "abort:false" },
+	{ 'h', "dirty_decay_ms:0", "dirty_decay_ms:-1" }, // hint: tell the system at once which pages are not used
+	{ 'j', "junk:true", "junk:false" },
+	{ 'p', "stats_print:true", "stats_print:false" },
+	{ 'u', "utrace:true", "utrace:false" },
+	{ 'v', "zero_size_null:true", "zero_size_null:false" },
+	{ 'x', "xmalloc:true", "xmalloc:false" },
+	{ 'z', "zero:true", "zero:false" },
+};
+
+// Or that scale the number of arenas, the size of chunks (k), the quantum (q), or the largest class that is a multiple of it (s). False: there is none.
 static bool take_letter(const char *source, char letter)
 {
 	bool upper = letter >= 'A' && letter <= 'Z';
 
-	switch (letter | 0x20) {
-	case 'a':
-		take(source, upper ? "abort:true" : "abort:false");
-		return true;
-	case 'h': // hint: tell the system at once which pages are not used
-		take(source, upper ? "dirty_decay_ms:0" : "dirty_decay_ms:-1");
-		return true;
-	case 'j':
-		take(source, upper ? "junk:true" : "junk:false");
-		return true;
-	case 'k': // size of chunks
-	case 'q': // quantum
-	case 's': // largest size class that is a multiple of the quantum
-		return true;
-	case 'n':
+	letter |= 0x20;
+	if (letter == 'n')
 		scale_arenas(source, upper);
-		return true;
-	case 'p':
-		take(source, upper ? "stats_print:true" : "stats_print:false");
-		return true;
-	case 'u':
-		take(source, upper ? "utrace:true" : "utrace:false");
-		return true;
-	case 'v':
-		take(source, upper ? "zero_size_null:true" : "zero_size_null:false");
-		return true;
-	case 'x':
-		take(source, upper ? "xmalloc:true" : "xmalloc:false");
-		return true;
-	case 'z':
-		take(source, upper ? "zero:true" : "zero:false");
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
+		if (letters[i].letter == letter) {
+			take(source, upper ? letters[i].on : letters[i].off);
+			return true;
+		}
+	return letter == 'n' || letter == 'k' || letter == 'q' || letter == 's';
 }
 
 bool options_take_letters(const char *source, const char *string)
