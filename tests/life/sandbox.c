@@ -5,34 +5,16 @@
 #include "../check.h"
 
 #if __has_include(<linux/filter.h>) && __has_include(<linux/seccomp.h>)
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/forbid.h"
 #include "jemalloc/jemalloc.h"
 
 enum { REFUSED = 3 };
-
-// False: the system has no such filters, or an emulator none of them.
-static bool enter_sandbox(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 static void use(void) {
     void *volatile objects[40];
@@ -54,7 +36,7 @@ static void run_in_sandbox(void) {
     CHECK_GE(child, 0);
     if (child == 0) {
         use();
-        if (!enter_sandbox())
+        if (!forbid_call(SYS_tgkill, SECCOMP_RET_KILL))
             _exit(REFUSED);
         trace(true);
         use();

@@ -3,19 +3,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "../check.h"
 #include "../support/child.h"
+#include "../support/forbid.h"
 
 enum { MEBIBYTE = 1 << 20, ROUNDS = 3, THREADS = 4, HELD = 2000 };
 
@@ -146,20 +144,6 @@ static void in_a_clone(struct rlimit limit, size_t least) {
     expect_child(child);
 }
 
-// From now on who calls unshare is ended, or told that it may not; where the system has no such filters, nobody is.
-static void forbid_unshare(uint32_t how) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, how),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
 // Such a child in a sandbox asks the system only if the limit is too small, and goes on when it is not told.
 static void in_a_sandbox(struct rlimit limit) {
     struct rlimit ample = {3 * address_space(), limit.rlim_max};
@@ -167,9 +151,9 @@ static void in_a_sandbox(struct rlimit limit) {
 
     CHECK(child >= 0);
     if (child == 0) {
-        forbid_unshare(SECCOMP_RET_ERRNO | EPERM);
+        forbid_call(SYS_unshare, SECCOMP_RET_ERRNO | EPERM);
         CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-        forbid_unshare(SECCOMP_RET_KILL);
+        forbid_call(SYS_unshare, SECCOMP_RET_KILL);
         CHECK_EQ(setrlimit(RLIMIT_AS, &ample), 0);
         _exit(0);
     }

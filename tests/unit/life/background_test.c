@@ -4,12 +4,8 @@
 #include "life/background.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +13,7 @@
 
 #include "heap/arena.h"
 #include "heap/reclaim.h"
+#include "support/forbid.h"
 #include "unit.h"
 
 enum { THREADS = 4, TURNS = 20000, GARBAGE = 64 << 20, LATER_MS = 1200, HANG_SECONDS = 300 };
@@ -53,20 +50,6 @@ static void later(void) {
     nanosleep(&time, NULL);
 }
 
-// From now on who asks for the process's number is ended; where the system has no such filters, nobody is.
-static void forbid_process_number(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
 static void never_again(void) {
     pid_t child = fork();
     int status;
@@ -76,7 +59,7 @@ static void never_again(void) {
         refusal = EPERM;
         CHECK_EQ(tries_of_threads(), 1);
         later();
-        forbid_process_number();
+        forbid_call(SYS_getpid, SECCOMP_RET_KILL);
         tries = 0;
         expect(NULL);
         CHECK_EQ(tries, 0);
