@@ -10,14 +10,15 @@ SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
-import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-BENCH = TOP / "build/bench/bench"
+from kit import OUT, TOP
+
+BENCH = OUT / "bench"
 MILLION = 1_000_000
 KINDS = ("malloc", "free", "free_foreign", "other")
 
@@ -40,16 +41,12 @@ EXAMPLES = """examples:
 
 def build(folder):
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    generator = [] if (folder / "CMakeCache.txt").exists() else ["-G", "Ninja"] if which("ninja") else []
-    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if which("ccache") else []
+    generator = [] if (folder / "CMakeCache.txt").exists() else ["-G", "Ninja"] if shutil.which("ninja") else []
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     subprocess.run(["cmake", "-S", TOP, "-B", folder, "-DVMAG_COUNT=ON", "-DVMAG_TESTS=OFF", *generator, *launcher], **quiet)
     subprocess.run(["cmake", "--build", folder, "-j2", "--target", "vmag"], **quiet)
     subprocess.run([TOP / "bench/build.sh"], **quiet)
     return folder / "lib/libvmag.so"
-
-
-def which(program):
-    return any(os.access(pathlib.Path(folder) / program, os.X_OK) for folder in os.environ["PATH"].split(":"))
 
 
 def rank_names():

@@ -9,32 +9,32 @@ SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
-import math
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-BENCH = TOP / "build/bench/bench"
+from kit import MIB, OUT, TOP
+from kit.allocators import VMAG
+from kit.figures import geometric_mean
+from kit.process import cpus_for
+
+BENCH = OUT / "bench"
 FRONTS = ("front:thread", "front:cpu")
 COUNTS = ("cycles", "instructions", "wall ns", "CPU ns", "peak MiB")
 
 
 def run(pattern, threads, front, library, scale):
     """One run's figures by name; cycles and instructions are 0 without perf."""
-    cpus = sorted(os.sched_getaffinity(0))
     command = ["env", f"LD_PRELOAD={library}", f"VMAG_CONF={front}", BENCH, pattern, "--scale", str(scale)]
     if shutil.which("perf"):
         command = ["perf", "stat", "-x,", "-e", "cycles:u,instructions:u", *command]
-    chosen = set(cpus) if threads > 2 else set(cpus[-threads:])
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"},
-                            preexec_fn=lambda: os.sched_setaffinity(0, chosen))
+                            preexec_fn=lambda: os.sched_setaffinity(0, cpus_for(threads)))
     figures = json.loads(result.stdout.strip().splitlines()[-1])
     counted = [int(line.split(",")[0]) for line in result.stderr.splitlines() if re.match(r"\d+,", line)] or [0, 0]
     return (*(count / figures["operations"] for count in counted[:2]), figures["ns_per_operation"],
-            figures["cpu_ns_per_operation"], figures["rss_peak"] / (1 << 20))
+            figures["cpu_ns_per_operation"], figures["rss_peak"] / MIB)
 
 
 def main():
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--scale", type=float, default=0.2)
     parser.add_argument("--patterns", default=".")
-    parser.add_argument("--library", default=TOP / "build/lib/libvmag.so")
+    parser.add_argument("--library", default=VMAG)
     arguments = parser.parse_args()
     subprocess.run([TOP / "bench/build.sh"], check=True)
     listed = subprocess.run([BENCH, "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -61,7 +61,7 @@ def main():
               flush=True)
     for many, rows in ratios.items():
         if rows:
-            means = [math.exp(sum(map(math.log, column)) / len(rows)) for column in zip(*rows)]
+            means = [geometric_mean(column) for column in zip(*rows)]
             print(f"geometric mean of {len(rows)} patterns, {'more' if many else '1 and 2'} threads: "
                   + ", ".join(f"{name} {mean:.3f}" for name, mean in zip(COUNTS, means)))
 

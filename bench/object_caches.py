@@ -24,8 +24,8 @@ import platform
 import subprocess
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-OUT = TOP / "build/bench"
+from kit import OUT, compile_with_library
+
 PROGRAM = OUT / "object_caches"
 KINDS = {"cache": "magazine layer", "slabs": "slab layer alone", "malloc": "malloc + free", "constructed": "constructed objects",
          "malloc+init": "malloc + initialisation"}
@@ -34,13 +34,7 @@ SIZE = 64
 
 
 def build():
-    OUT.mkdir(parents=True, exist_ok=True)
-    library = TOP / "build/lib"
-    if not (library / "libvmag.so").exists():
-        sys.exit("build/lib/libvmag.so is not there: make first")
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fno-builtin", f"-I{TOP}/include",
-                    f"{TOP}/bench/object_caches.c", "-o", PROGRAM, f"-L{library}", "-lvmag", f"-Wl,-rpath,{library}", "-lpthread"],
-                   check=True)
+    compile_with_library("object_caches", "-fno-builtin", "-lpthread")
 
 
 def run(*arguments):

@@ -21,8 +21,8 @@ import sys
 import time
 
 import counts
+from kit import OUT, TOP
 
-OUT = counts.TOP / "build/bench"
 PROCESSORS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 ARENAS_MOST = 240  # src/heap/arena.h
 RUNS = 7
@@ -101,12 +101,12 @@ def measure(scale):
     """Least processor time an operation of each scenario on 1 and 2 threads, counts of 2 threads, and the machine's two times."""
     if len(os.sched_getaffinity(0)) < 2:
         sys.exit("scaling: two processors are needed to measure what passes between them")
-    counting = counts.build(counts.TOP / "build/count")
-    plain = counts.TOP / "build/lib/libvmag.so"
+    counting = counts.build(TOP / "build/count")
+    plain = TOP / "build/lib/libvmag.so"
     if not plain.exists():
         sys.exit("scaling: build/lib/libvmag.so is not there: make first")
     program = OUT / "scaling"
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program, counts.TOP / "bench/scaling.c"], check=True)
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program, TOP / "bench/scaling.c"], check=True)
     machine = [json.loads(subprocess.run([program], capture_output=True, check=True).stdout) for _ in range(3)]
     measured = {"machine": {key: min(one[key] for one in machine) for key in machine[0]}, "scenarios": {}}
     for scenario in SCENARIOS:

@@ -18,8 +18,8 @@ import platform
 import subprocess
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-OUT = TOP / "build/bench"
+from kit import OUT, compile_with_library
+
 PROGRAM = OUT / "vmem_fragmentation"
 ALLOCATORS = ("instant", "best", "next", "quantum", "rmap", "judy")
 MODES = {
@@ -37,12 +37,7 @@ SLOWEST = {"rmap": {"pair": 1000000, "fit": 1000000, "churn": 100000}, "judy": {
 
 
 def build():
-    OUT.mkdir(parents=True, exist_ok=True)
-    library = TOP / "build/lib"
-    if not (library / "libvmag.so").exists():
-        sys.exit("build/lib/libvmag.so is not there: make first")
-    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", f"-I{TOP}/include",
-                    f"{TOP}/bench/vmem_fragmentation.c", "-o", PROGRAM, f"-L{library}", "-lvmag", "-ldl", f"-Wl,-rpath,{library}"], check=True)
+    compile_with_library("vmem_fragmentation", "-ldl")
 
 
 def run(allocator, mode, segments):

@@ -11,7 +11,10 @@ import time
 
 from kit.experiment import PATH, Experiment, Metric, version_of
 from kit.servers import Server
-from redis import DELETE_HALF
+
+DELETE_HALF = """local n = 0
+for i = 0, tonumber(ARGV[1]) - 1, 2 do n = n + redis.call('del', string.format('key:%012d', i)) end
+return n"""
 
 
 class RedisServer(Experiment):

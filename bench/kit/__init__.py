@@ -3,7 +3,9 @@
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import os
 import pathlib
+import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -13,3 +15,13 @@ MIB = 1 << 20
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def compile_with_library(name, *flags):
+    """bench/NAME.c, linked with vmag as it is built, as build/bench/NAME."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    library = TOP / "build/lib"
+    if not (library / "libvmag.so").exists():
+        sys.exit("build/lib/libvmag.so is not there: make first")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", f"-I{TOP}/include", f"{TOP}/bench/{name}.c", "-o", OUT / name,
+                    f"-L{library}", "-lvmag", f"-Wl,-rpath,{library}", *flags], check=True)
