@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
-#include "util/assert.h"
 
 enum {
 	BUFFERS_MOST = 32768,       // in a slab: a bitmap of 4 KiB
@@ -20,6 +19,16 @@ enum {
 };
 
 struct pages cache_pages;
+
+static struct cache_slab *head_of(struct slab *slab)
+{
+	return (struct cache_slab *)(void *)slab - 1;
+}
+
+static struct vmag_cache *cache_of_bin(struct bin *bin)
+{
+	return (struct vmag_cache *)(void *)((char *)bin - offsetof(struct vmag_cache, bin));
+}
 
 static bool from_heap(const struct vmag_cache *cache)
 {
@@ -185,7 +194,7 @@ static struct slab *create(struct bin *bin)
 static void destroy(struct bin *bin, struct slab *slab)
 {
 	struct vmag_cache *cache = cache_of_bin(bin);
-	struct cache_slab *head = cache_slab_head(slab);
+	struct cache_slab *head = head_of(slab);
 	uintptr_t start = head->start;
 
 	if (from_heap(cache))
@@ -197,7 +206,7 @@ static void destroy(struct bin *bin, struct slab *slab)
 static void join(struct bin *bin, struct slab *slab)
 {
 	struct vmag_cache *cache = cache_of_bin(bin);
-	struct cache_slab *head = cache_slab_head(slab);
+	struct cache_slab *head = head_of(slab);
 
 	head->next = cache->slabs;
 	head->back = &cache->slabs;
@@ -212,7 +221,7 @@ static void join(struct bin *bin, struct slab *slab)
 static void leave(struct bin *bin, struct slab *slab)
 {
 	struct vmag_cache *cache = cache_of_bin(bin);
-	struct cache_slab *head = cache_slab_head(slab);
+	struct cache_slab *head = head_of(slab);
 
 	*head->back = head->next;
 	if (head->next != NULL)

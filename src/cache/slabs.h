@@ -27,16 +27,6 @@ static inline struct slab *cache_slab_body(struct cache_slab *head)
 	return (struct slab *)(void *)(head + 1);
 }
 
-static inline struct cache_slab *cache_slab_head(struct slab *slab)
-{
-	return (struct cache_slab *)(void *)slab - 1;
-}
-
-static inline struct vmag_cache *cache_of_bin(struct bin *bin)
-{
-	return (struct vmag_cache *)(void *)((char *)bin - offsetof(struct vmag_cache, bin));
-}
-
 extern const struct slab_source cache_slab_source;
 
 // How slabs are cut: waste at most an eighth. `slab_bytes` 0: chosen. buffers 0: impossible sizes.

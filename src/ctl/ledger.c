@@ -18,7 +18,6 @@
 #include "os/cgroup.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
-#include "util/assert.h"
 #include "util/bits.h"
 #include "util/format.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "ctl/figures.h"
-#include "heap/front.h"
 #include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "heap/size_class.h"
 
 // Bytes, unless the name says otherwise. Exact while no other thread is in the allocator.
 struct stats {

@@ -9,7 +9,6 @@
 #include "guard/fault.h"
 #include "guard/fence.h"
 #include "guard/log.h"
-#include "guard/pattern.h"
 #include "guard/table.h"
 #include "guard/trap.h"
 #include "guard/verify.h"

@@ -10,7 +10,6 @@
 #include "heap/large.h"
 #include "heap/samples.h"
 #include "pages/page_map.h"
-#include "util/assert.h"
 
 enum {
 	GROWTH_SLACK = 512 * 1024,

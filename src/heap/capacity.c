@@ -4,7 +4,6 @@
 
 #include "conf/options.h"
 #include "heap/bound.h"
-#include "heap/heap.h"
 #include "heap/outbound.h"
 
 enum {

@@ -17,23 +17,23 @@ uint8_t heap_debug HIDDEN;
 
 static struct guard_cache caches[CLASSES + 1]; // by class; the last for everything larger
 
-void *debug_source_alloc(void *source, size_t size, size_t align)
+// Memory of the heap as a source of guarded buffers.
+static void *source_alloc(void *source, size_t size, size_t align)
 {
 	(void)source;
 	return align <= LEAST_ALIGN ? heap_plain_malloc(size) : heap_plain_aligned(align, size);
 }
 
-void debug_source_free(void *source, void *block, size_t size)
+static void source_free(void *source, void *block, size_t size)
 {
-	(void)source;
-	(void)size;
+	(void)source, (void)size;
 	heap_plain_free(block, "free");
 }
 
 static void cache_begin(struct guard_cache *cache, const char *name, size_t object_bytes)
 {
-	cache->alloc = debug_source_alloc;
-	cache->free = debug_source_free;
+	cache->alloc = source_alloc;
+	cache->free = source_free;
 	guard_cache_init(cache, name, object_bytes);
 }
 

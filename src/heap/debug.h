@@ -30,7 +30,3 @@ static inline bool debugging(void)
 void *debug_alloc(enum guard_face face, size_t size, size_t align);
 void debug_free(enum guard_face face, void *object, size_t size, const char *call);
 void *debug_realloc(void *object, size_t size, const char *call);
-
-// Memory of the heap as a source of guarded buffers.
-void *debug_source_alloc(void *source, size_t size, size_t align);
-void debug_source_free(void *source, void *block, size_t size);

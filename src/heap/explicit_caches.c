@@ -7,7 +7,6 @@
 #include "heap/capacity.h"
 #include "heap/explicit.h"
 #include "heap/fronts.h"
-#include "heap/heap.h"
 
 // As many as a flag of mallocx can name.
 enum { CACHES_MOST = 4094 };

@@ -12,6 +12,11 @@ enum {
 	LG_KEPT_PROPORTION = 5,  // and of its active bytes
 };
 
+static struct run *next_of(struct run *run)
+{
+	return (struct run *)run->node.next; // its first member
+}
+
 static size_t pages_of(size_t bytes)
 {
 	return (bytes + os_page_size() - 1) / os_page_size();
@@ -55,7 +60,7 @@ static void give(struct arena *arena, struct run *run)
 	struct run *next;
 
 	for (; run != NULL; run = next) {
-		next = kept_next(run);
+		next = next_of(run);
 		kept_count(arena, run->bytes, false);
 		large_release(run);
 	}
@@ -118,7 +123,7 @@ struct run *kept_take(struct arena *arena, size_t bytes)
 
 	if (run == NULL)
 		return NULL;
-	put_back(arena, kept_next(run), slot);
+	put_back(arena, next_of(run), slot);
 	run->bytes = bytes;
 	return run;
 }
@@ -128,7 +133,7 @@ static struct run *part(struct run *first, struct run **rest)
 {
 	struct run *last = NULL;
 
-	for (*rest = first; *rest != NULL && (*rest)->taken; *rest = kept_next(last)) {
+	for (*rest = first; *rest != NULL && (*rest)->taken; *rest = next_of(last)) {
 		last = *rest;
 		last->taken = false;
 	}

@@ -27,11 +27,6 @@ static inline void kept_count(struct arena *arena, size_t bytes, bool more)
 	atomic_fetch_add_explicit(&arena->pages.kept_bytes, more ? bytes : -bytes, memory_order_relaxed);
 }
 
-static inline struct run *kept_next(struct run *run)
-{
-	return (struct run *)run->node.next; // its first member
-}
-
 static inline struct run *kept_take_from(struct arena *arena, struct run *_Atomic *slot)
 {
 	struct run *run = atomic_load_explicit(slot, memory_order_relaxed);

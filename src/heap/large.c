@@ -15,8 +15,7 @@
 #include "os/pages.h"
 #include "os/probe.h"
 #include "pages/page_map.h"
-#include "util/assert.h"
-#include "watch/profile.h"
+#include "watch/tally.h"
 
 // Moving page tables costs about as much as copying this many bytes.
 enum { MOVE_LEAST = 1024 * 1024 };

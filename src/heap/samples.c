@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "guard/report.h"
 #include "os/probe.h"
-#include "watch/profile.h"
+#include "watch/tally.h"
 
 static const uint32_t NO_TALLY = UINT32_MAX;
 static const unsigned char fence[FENCE_BYTES] = {

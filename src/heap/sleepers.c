@@ -133,6 +133,11 @@ static void settle_previous(struct front *front, unsigned class, struct loot *lo
 	front->batch[class] = (uint8_t)front_first_batch(class);
 }
 
+static void leave(struct front *front)
+{
+	atomic_store_explicit(&front->visited, false, memory_order_release);
+}
+
 void sleeper_settle(struct front *front, struct loot *loot, bool fenced)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
@@ -144,12 +149,7 @@ void sleeper_settle(struct front *front, struct loot *loot, bool fenced)
 	}
 	loot->first_outbound[CLASSES] = loot->rounds;
 	own_runs_unload(front, loot->own);
-	sleeper_leave(front);
-}
-
-void sleeper_leave(struct front *front)
-{
-	atomic_store_explicit(&front->visited, false, memory_order_release);
+	leave(front);
 }
 
 void loot_give(struct loot *loot)
@@ -171,7 +171,7 @@ bool sleeper_visit(struct front *front, struct loot *loot)
 		return false;
 	sleeper_close(front, loot);
 	if (!os_fence() || !sleeper_take(front, loot)) {
-		sleeper_leave(front);
+		leave(front);
 		return false;
 	}
 	sleeper_settle(front, loot, os_fence());

@@ -44,11 +44,10 @@ struct loot {
 bool sleepers_step(uint64_t now_ms);
 
 // The steps for one front of another thread; between them, and after the last, a fence. False: the thread is in its slow path, or
-// its door is closed; then sleeper_leave.
+// its door is closed.
 void sleeper_close(struct front *front, struct loot *loot);
 bool sleeper_take(struct front *front, struct loot *loot);
 void sleeper_settle(struct front *front, struct loot *loot, bool fenced);
-void sleeper_leave(struct front *front);
 
 // All three. False: nothing was taken.
 bool sleeper_visit(struct front *front, struct loot *loot);

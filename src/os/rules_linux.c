@@ -9,7 +9,6 @@
 #include <ucontext.h>
 
 #include "os/frame_rule.h"
-#include "os/memory.h"
 #include "os/module.h"
 #include "os/stack_range.h"
 #include "os/walk.h"

@@ -12,7 +12,6 @@
 #include <ucontext.h>
 #include <unwind.h>
 
-#include "os/memory.h"
 #include "os/module.h"
 #include "os/rules.h"
 #include "os/stack_range.h"

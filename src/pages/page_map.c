@@ -12,7 +12,6 @@
 #include "os/mutex.h"
 #include "os/pages.h"
 #include "os/thread.h"
-#include "util/assert.h"
 
 enum {
 	LG_REGION = 40,         // 1 TiB at least, if there is no limit: 512 MiB of map, of which only what is used is memory

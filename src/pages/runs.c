@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "conf/options.h"
-#include "os/clock.h"
 #include "os/pages.h"
 #include "pages/chunks.h"
 #include "pages/huge.h"

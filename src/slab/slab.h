@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util/bits.h"
 #include "util/pairing_heap.h"
 
 struct bin;

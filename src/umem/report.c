@@ -10,7 +10,6 @@
 #include <vmag/report.h>
 
 #include "conf/options.h"
-#include "conf/umem_options.h"
 #include "heap/debug.h"
 #include "os/file.h"
 #include "os/pages.h"

@@ -2,6 +2,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vmem/segment.h"
 
+static void link_after(struct vmem_segment *segment, struct vmem_segment *before)
+{
+	segment->prev = before;
+	segment->next = before->next;
+	before->next->prev = segment;
+	before->next = segment;
+}
+
 struct vmem_segment *vmem_segment_new(struct vmem *arena, uintptr_t start, size_t size, struct vmem_segment *before)
 {
 	struct vmem_segment *segment = tag_take(arena);

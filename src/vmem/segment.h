@@ -179,14 +179,6 @@ void vmem_hash_free(struct vmem *arena);
 
 // segment.c: rings, spans, splitting and joining.
 
-static inline void link_after(struct vmem_segment *segment, struct vmem_segment *before)
-{
-	segment->prev = before;
-	segment->next = before->next;
-	before->next->prev = segment;
-	before->next = segment;
-}
-
 static inline void unlink_segment(struct vmem_segment *segment)
 {
 	segment->prev->next = segment->next;

@@ -245,7 +245,7 @@ static void write_profile(struct writer *out)
 	flush(out);
 }
 
-int dump_into(const char *path)
+static int dump_into(const char *path)
 {
 	struct writer out = { .fd = os_file_create(path) };
 	profile_dumped *dumped;

@@ -22,7 +22,6 @@
 
 // Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap; kind 'f': without that number.
 int dump_named(char kind);
-int dump_into(const char *path);
 
 // Between the two no dump runs. False: this thread is in a dump itself; then there is nothing to end.
 bool dump_begin(void);
