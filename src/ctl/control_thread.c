@@ -102,7 +102,7 @@ int act_thread_tcache_flush(struct control_call *call)
 	(void)call;
 	if (!thread_has_cache())
 		return EFAULT;
-	if (words.front != NULL)
+	if (words.front != NULL && words.front->inside == 0)
 		front_flush(words.front);
 	return 0;
 }
@@ -112,7 +112,7 @@ int act_thread_idle(struct control_call *call)
 	struct front *front = words.front;
 
 	(void)call;
-	if (front == NULL)
+	if (front == NULL || front->inside != 0)
 		return 0;
 	front_flush(front);
 	if (arena_users(front->arena) == 1)

@@ -250,6 +250,8 @@ void front_look(struct front *front)
 {
 	uint64_t now = os_clock_ms();
 
+	if (UNLIKELY(front->inside != 0)) // in a hook of the program, in the middle of a refill
+		return;
 	if ((int64_t)(now - front->tidied_at) >= TIDY_MS) {
 		front->tidied_at = now;
 		front_tidy(front);

@@ -102,7 +102,7 @@ struct front {
 	int thread; // its number (os_thread_is_gone)
 	_Atomic uint8_t door_wanted; // what words.door shall be from the next miss on
 	_Atomic bool visited;  // another thread is at the magazines (heap/sleepers.h); it writes under the lock of the fronts
-	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter)
+	uint32_t inside;       // how deep the thread is in what takes its magazines apart (front_enter); in a hook of the program that is called there nothing else does
 	uint32_t misses;
 	uint16_t own_seen, own_again; // a bit for each class of large runs: an object was freed of late; its objects come and go
 	uint32_t own_bytes, own_room; // of large runs at hand; that may be, counted in the arena's own_room

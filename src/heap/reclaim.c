@@ -247,7 +247,7 @@ bool reclaim_everything(void)
 	bool given = false, had = turn_take(TURN_TRIM_MS);
 	size_t mapped = chunks_mapped_bytes(); // a chunk that has nothing any more goes back whole, wherever that is noticed
 
-	if (words.front != NULL)
+	if (words.front != NULL && words.front->inside == 0)
 		front_flush(words.front);
 	cpu_fronts_flush();
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
