@@ -281,20 +281,14 @@ bool pages_decay_is_due(const struct pages *pages, uint64_t now_ms)
 	return decay_ms >= 0 && (int64_t)past >= (int64_t)step_ms(decay_ms);
 }
 
-// Of the time now, that of a step is read once: it may be set by another thread meanwhile. False: it is not due, or this is the first look, from which steps
-// are counted.
+// Of the time now, that of a step is read once: it may be set by another thread meanwhile. False: it is not due.
 static bool take_step(struct pages *pages, uint64_t now_ms, uint64_t *steps)
 {
 	ssize_t decay_ms = pages_decay_ms(pages);
-	uint64_t at = atomic_load_explicit(&pages->step_at, memory_order_relaxed), past = now_ms - at, step = step_ms(decay_ms);
+	uint64_t past = now_ms - atomic_load_explicit(&pages->step_at, memory_order_relaxed), step = step_ms(decay_ms);
 
 	if (decay_ms < 0 || (int64_t)past < (int64_t)step)
 		return false;
-	if (at == 0) {
-		atomic_store_explicit(&pages->step_at, now_ms, memory_order_relaxed);
-		pages->active_before = pages_active_bytes(pages);
-		return false;
-	}
 	*steps = past / step;
 	atomic_store_explicit(&pages->step_at, now_ms - past % step, memory_order_relaxed); // the rest counts for the next
 	return true;
@@ -322,5 +316,4 @@ void pages_reset(struct pages *pages, struct pages *heir)
 	atomic_store(&pages->has_huge, false);
 	memset(pages->backlog, 0, sizeof pages->backlog);
 	pages->dirty_before = pages->active_before = 0;
-	atomic_store(&pages->step_at, 0);
 }

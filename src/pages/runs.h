@@ -48,7 +48,7 @@ struct pages {
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
 	// Atomic flag: somebody is in pages_decay.
 	_Atomic bool decaying;
-	_Atomic uint64_t step_at; // when the last step was taken, ms, or somebody looked first; 0: nobody did; written by the holder of the flag
+	_Atomic uint64_t step_at; // when the last step was taken, ms; written by the holder of the flag
 	// Of the holder of the flag.
 	size_t dirty_before;             // dirty bytes after the last step
 	size_t active_before;            // active bytes at it

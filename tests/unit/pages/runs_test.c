@@ -247,30 +247,6 @@ static void growth_is_awaited(void) {
     end(&pages);
 }
 
-// The first look begins the count, however long the system has been up: a step later something goes.
-static void decay_begins_with_a_look(void) {
-    enum { STEP = DECAY_MS / DECAY_STEPS };
-    static uintptr_t runs[RUNS];
-    struct pages pages;
-    uint64_t now = 1000000;
-    size_t dirty;
-
-    pages_make(&pages);
-    take_many(&pages, runs);
-    free_every_second(&pages, runs, 0);
-    dirty = pages_dirty_bytes(&pages);
-    options.dirty_decay_ms = DECAY_MS;
-    pages_decay(&pages, now);
-    CHECK_EQ(pages_dirty_bytes(&pages), dirty);
-    pages_decay(&pages, now + STEP - 1);
-    CHECK_EQ(pages_dirty_bytes(&pages), dirty);
-    pages_decay(&pages, now + STEP);
-    CHECK_LT(pages_dirty_bytes(&pages), dirty);
-    CHECK_GT(pages_dirty_bytes(&pages), dirty / 8 * 7);
-    free_every_second(&pages, runs, 1);
-    end(&pages);
-}
-
 // A page that the program locked and freed holds up nothing, and goes back with the others.
 static void locked_pages(void) {
     static uintptr_t runs[RUNS];
@@ -673,7 +649,6 @@ int main(void) {
     decay_of_many_runs(777);
     decay_of_one_run();
     growth_is_awaited();
-    decay_begins_with_a_look();
     locked_pages();
     all_locked();
     large_in_few_calls();
