@@ -208,10 +208,11 @@ bool os_pages_purge(void *address, size_t size)
 // of system calls may end who uses another (docs/decisions/0005).
 size_t os_pages_resident(void *address, size_t size)
 {
+	static char name[] __attribute__((section(".data"))) = "/proc/self/pagemap"; // not among the constants, of which a first look brings along 128 KiB
 	uint64_t pages[PAGES_ASKED], is_present = (uint64_t)1 << 63;
 	size_t page = os_page_size(), count = size / page, resident = 0;
 	uint64_t at = (uintptr_t)address / page;
-	int saved = errno, file = os_file_open("/proc/self/pagemap");
+	int saved = errno, file = os_file_open(name);
 
 	for (size_t done = 0, asked; file >= 0 && done < count; done += asked) {
 		asked = min_size(count - done, PAGES_ASKED);
