@@ -41,7 +41,7 @@ typedef int vmag_constructor_t(void *object, void *argument, int flags);
 typedef void vmag_destructor_t(void *object, void *argument);
 
 // Asked when the cache's source runs low, and by vmag_cache_reap: please free objects that are not strictly needed.
-// It may use any cache, but not destroy this one.
+// It may use any cache, but not destroy this one, and must return (no longjmp, exception or thread's end).
 typedef void vmag_reclaim_t(void *argument);
 
 // A cache of objects of `size` bytes at multiples of `align` (a power of two; 0: 8, or 16 from 16 bytes on). Slabs come from

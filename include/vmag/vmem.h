@@ -97,7 +97,8 @@ void vmag_vmem_xfree(vmag_vmem_t *arena, void *address, size_t size);
 int vmag_vmem_contains(vmag_vmem_t *arena, void *address, size_t size);
 
 // Calls `function` for every segment (and span) of the kinds in the mask: span by span, in address order within each. No lock
-// is held meanwhile: it may use the arena, even free the segment it was told. What others change meanwhile may be seen or not.
+// is held meanwhile: it may use the arena, even free the segment it was told, but it must return (no longjmp, exception or
+// thread's end). What others change meanwhile may be seen or not.
 void vmag_vmem_walk(vmag_vmem_t *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument);
 
 // Bytes allocated (as asked for, before rounding), free, of all spans, or the largest free segment; the sum of what the

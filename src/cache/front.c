@@ -128,12 +128,15 @@ struct magazine *cache_outgrown(const struct vmag_cache *cache, struct magazine 
 	return NULL;
 }
 
-// Objects that need no constructor come in batches.
+// Objects that need no constructor come in batches. The magazine is not in the front while they are fetched: an import may reap the caches, or use this one.
 static bool fill(struct vmag_cache *cache, struct cache_front *front, struct magazine *magazine)
 {
 	size_t wanted = min_size(front->batch, magazine->capacity);
 	size_t got = cache_buffers(cache, magazine->round, wanted);
+	struct magazine *other = unload(cache, front);
 
+	if (other != NULL)
+		cache_leave_magazine(cache, other);
 	memmove(magazine->round, magazine->round + wanted - got, got * sizeof(void *));
 	magazine->rounds = (uint32_t)got;
 	front->batch = (uint16_t)min_size(front->batch * 2u, CACHE_BATCH_MOST);
@@ -165,8 +168,10 @@ static bool refill(struct vmag_cache *cache, struct cache_front *front)
 	}
 	if (loaded == NULL && cache_is_plain(cache))
 		loaded = cache_new_magazine(cache);
+	if (loaded != NULL && cache_is_plain(cache))
+		return fill(cache, front, loaded);
 	load(cache, front, loaded);
-	return loaded != NULL && cache_is_plain(cache) && fill(cache, front, loaded);
+	return false;
 }
 
 bool cache_front_refill(struct vmag_cache *cache)

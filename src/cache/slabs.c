@@ -268,7 +268,13 @@ void cache_slabs_abandon(struct vmag_cache *cache)
 	struct cache_slab *next;
 
 	for (struct cache_slab *head = cache->slabs; head != NULL; head = next) {
+		struct slab *slab = cache_slab_body(head);
+
 		next = head->next;
+		if (slab->run.free_count == slab_buffers(slab, &cache->bin.shape)) { // made by two who grew at once: nobody took of it
+			destroy(&cache->bin, slab);
+			continue;
+		}
 		if (from_heap(cache))
 			page_map_clear(head->start, cache->bin.shape.slab_bytes);
 		base_free(head, head_bytes(&cache->bin));

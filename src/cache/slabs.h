@@ -35,5 +35,5 @@ struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, 
 // The pages of all caches without a source.
 extern struct pages cache_pages;
 
-// The cache is destroyed with live objects: their slabs stay what they are to the program, and nothing to us.
+// The cache is destroyed: slabs with live objects stay what they are to the program, and nothing to us; the others go back.
 void cache_slabs_abandon(struct vmag_cache *cache);

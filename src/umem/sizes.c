@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "cache/front.h"
 #include "conf/umem_options.h"
+#include "guard/report.h"
 #include "heap/fast.h"
 #include "heap/size_class.h"
 #include "util/format.h"
@@ -184,9 +185,12 @@ static void free_slow(void *buffer, size_t bytes)
 void umem_sizes_free(void *buffer, size_t bytes)
 {
 	struct size *size = size_for(bytes);
+	struct vmag_cache *cache = size->added ? cache_of(size) : NULL;
 
 	if (!size->added)
 		fast_free_sized(buffer, bytes_of(size, bytes), free_slow);
-	else if (!cache_front_push(cache_of(size), buffer))
-		vmag_cache_free(cache_of(size), buffer);
+	else if (cache == NULL)
+		guard_report("umem_free", buffer, "freed with size %zu, of which nobody was given a buffer", bytes);
+	else if (!cache_front_push(cache, buffer))
+		vmag_cache_free(cache, buffer);
 }
