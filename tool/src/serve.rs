@@ -3,6 +3,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod answers;
+pub mod http;
 pub mod metrics;
 pub mod targets;
 

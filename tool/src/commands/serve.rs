@@ -4,13 +4,12 @@
 use crate::error::{Result, ToolError};
 use crate::output::say;
 use crate::serve::answers::start_sampling;
+use crate::serve::http::{self, Patience};
 use crate::serve::metrics::Detail;
-use crate::serve::{Question, Service, Targets};
+use crate::serve::{Service, Targets};
 use crate::system::Status;
 use clap::Args;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::net::{SocketAddr, TcpListener};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,9 +27,6 @@ Pyroscope.
 
 The processes are only read, through /proc, when somebody asks. There is neither a password nor encryption: leave it on \
 localhost, or put it behind something that has both; profiles tell names of functions and files.";
-
-/// Questions answered at the same time: one that waits for seconds must not keep the others.
-const THREADS: usize = 8;
 
 /// Serve metrics and heap profiles of running processes over HTTP.
 #[derive(Args)]
@@ -72,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             crate::attach::Process::attach(*pid)?;
         }
     }
-    let server = listen(&arguments.listen)?;
+    let (listener, at) = listen(&arguments.listen)?;
     for problem in arguments
         .profile
         .map_or(Vec::new(), |bytes| start_sampling(&targets, bytes))
@@ -83,53 +79,22 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         arenas: arguments.arenas,
         classes: arguments.classes,
     };
-    let service = Arc::new(Service { targets, detail });
-    say(format_args!("vmag: serving on http://{}/\n", server.server_addr()));
-    let server = Arc::new(server);
-    let helpers: Vec<_> = (1..THREADS)
-        .map(|_| {
-            let (server, service) = (server.clone(), service.clone());
-            std::thread::spawn(move || answer_all(&server, &service))
-        })
-        .collect();
-    answer_all(&server, &service);
-    for helper in helpers {
-        let _ = helper.join();
-    }
-    Ok(Status::Exited(0))
+    let service = Service { targets, detail };
+    say(format_args!("vmag: serving on http://{at}/\n"));
+    http::serve(&listener, Patience::USUAL, move |question| service.answer(question))
 }
 
-fn listen(address: &str) -> Result<Server> {
-    let cannot = |why: String| {
+/// And the address, of which the port may be chosen by the kernel.
+fn listen(address: &str) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).and_then(|listener| {
+        let at = listener.local_addr()?;
+        Ok((listener, at))
+    });
+    listener.map_err(|error| {
         ToolError::new(
             format!("cannot listen on {address}"),
-            why,
+            error,
             "name a free address with --listen, as 127.0.0.1:9470",
         )
-    };
-    let mut addresses = address.to_socket_addrs().map_err(|error| cannot(error.to_string()))?;
-    let first: SocketAddr = addresses.next().ok_or_else(|| cannot("it is no address".to_string()))?;
-    Server::http(first).map_err(|error| cannot(error.to_string()))
-}
-
-fn answer_all(server: &Server, service: &Service) {
-    for request in server.incoming_requests() {
-        respond(service, request);
-    }
-}
-
-/// That the questioner is gone is not our failure.
-fn respond(service: &Service, request: Request) {
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        let _ = request.respond(Response::from_string("only GET is answered\n").with_status_code(405));
-        return;
-    }
-    let accept = request.headers().iter().find(|header| header.field.equiv("Accept"));
-    let question = Question::parse(request.url(), accept.map_or("", |header| header.value.as_str()));
-    let answer = service.answer(&question);
-    let header = Header::from_bytes("Content-Type", answer.content_type).expect("content types are ASCII");
-    let response = Response::from_data(answer.body)
-        .with_status_code(answer.status)
-        .with_header(header);
-    let _ = request.respond(response);
+    })
 }

@@ -9,10 +9,12 @@ use crate::export::pprof;
 use crate::heap_view::HeapView;
 use crate::profile::Profile;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Longer questions would keep a thread from others.
+/// Longer questions would keep a thread from others, and so would more of them at the same time.
 const SECONDS_MAX: u64 = 300;
+const WAITING_MAX: usize = 32;
 
 #[derive(Debug, Default)]
 pub struct Question {
@@ -63,7 +65,7 @@ impl Question {
 }
 
 impl Answer {
-    fn text(status: u16, text: impl Into<String>) -> Answer {
+    pub fn text(status: u16, text: impl Into<String>) -> Answer {
         Answer {
             status,
             content_type: "text/plain; charset=utf-8",
@@ -184,9 +186,17 @@ fn profile(process: &Process) -> std::result::Result<Profile, Answer> {
 
 /// What was allocated in that time; what is alive is that of its end.
 fn over(process: &Process, seconds: u64) -> std::result::Result<Profile, Answer> {
+    static WAITING: AtomicUsize = AtomicUsize::new(0);
     let before = profile(process)?;
-    std::thread::sleep(Duration::from_secs(seconds));
-    Ok(profile(process)?.since(&before))
+    let is_room = WAITING.fetch_add(1, Relaxed) < WAITING_MAX;
+    if is_room {
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+    WAITING.fetch_sub(1, Relaxed);
+    match is_room {
+        true => Ok(profile(process)?.since(&before)),
+        false => Err(Answer::text(503, "too many wait for profiles over time already\n")),
+    }
 }
 
 fn pprof_of(profile: Profile, kind: pprof::Kind) -> Answer {
