@@ -7,7 +7,7 @@
 use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
-use crate::profile::{Estimate, Profile, Sample, arena_or_cache, mapping};
+use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping};
 use crate::source::{spoken, what_it_is};
 use std::collections::HashMap;
 use std::fs;
@@ -19,9 +19,6 @@ const CLASS_BYTES: usize = 9 * 8;
 const CLASSES: usize = 240;
 const COUNTERS_BYTES: usize = 9 * 8 + 8 + CLASSES * CLASS_BYTES;
 const TALLY_BYTES: usize = 40;
-const MOST_DEPTH: usize = 1 << 12;
-/// A count below zero: an object that was freed while the box was made.
-const MOST_COUNT: u64 = 1 << 48;
 
 pub struct BlackBox {
     pub pid: i32,
@@ -165,7 +162,7 @@ impl Head {
 
     fn profile(&self, bytes: &[u8], time: u64) -> Profile {
         let mut profile = Profile {
-            lg_sample: Some(self.lg_sample),
+            lg_sample: Some(self.lg_sample).filter(|lg| *lg < 64),
             lost: self.lost,
             pid: Some(u32_in(bytes, 32).into()),
             time: Some(time as i64),
@@ -178,6 +175,7 @@ impl Head {
         let tallies = bytes[self.tallies..].chunks_exact(TALLY_BYTES).take(self.tallies_most);
         for tally in tallies {
             let (offset, size, lg_sample) = (u64_in(tally, 0), u64_in(tally, 8), tally[22]);
+            // A count below zero: an object that was freed while the box was made.
             let count = |at: usize| Some(u64_in(tally, at)).filter(|count| *count < MOST_COUNT).unwrap_or(0);
             let (live, total) = (count(24), count(32));
             if offset == 0 || lg_sample >= 64 || (live == 0 && total == 0) {

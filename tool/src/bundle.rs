@@ -17,7 +17,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -131,19 +131,27 @@ pub fn open(path: &Path) -> Result<Unpacked> {
 fn unpack(path: &Path) -> io::Result<Unpacked> {
     let manifest = manifest(path)?;
     let folder = tempfile::Builder::new().prefix("vmag-bundle-").tempdir()?;
+    let recording = folder.path().join(RECORDING);
     let mut frames = None;
     let mut archive = archive(path)?;
     for entry in archive.entries()? {
         let mut entry = entry?;
+        // A link would lead to a file of this machine.
+        if !entry.header().entry_type().is_file() {
+            return Err(io::Error::other("it holds what is no file"));
+        }
         match entry.path()?.to_str() {
             Some(NAMES) => frames = Some(serde_json::from_reader(io::BufReader::new(&mut entry))?),
-            Some(RECORDING) => drop(entry.unpack(folder.path().join(RECORDING))?),
+            Some(RECORDING) => drop(io::copy(&mut entry, &mut File::create_new(&recording)?)?),
             _ => {}
         }
     }
     // To the end, where the checksum of all is.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
-    match (frames, folder.path().join(RECORDING).exists()) {
+    if recording.exists() && kind(&recording).is_some() {
+        return Err(io::Error::other("it holds a bundle"));
+    }
+    match (frames, recording.exists()) {
         (Some(frames), true) => Ok(Unpacked {
             folder,
             known: Known {
@@ -165,10 +173,11 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
         ));
     }
     let is_trace = Trace::is_one(recording);
-    let (addresses, mappings) = match is_trace {
-        true => addresses_of_trace(recording)?,
-        false => addresses_of_profile(Profile::read(recording)?),
+    let (stacks, mappings) = match is_trace {
+        true => stacks_of_trace(recording)?,
+        false => stacks_of_profile(Profile::read(recording)?),
     };
+    let addresses: HashSet<u64> = stacks.into_iter().flatten().collect();
     let known = gather(&addresses, mappings);
     let nameless = addresses.len() - known.frames.len();
     let manifest = Manifest {
@@ -200,22 +209,21 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
     })
 }
 
-fn addresses_of_profile(profile: Profile) -> (Vec<u64>, Vec<Mapping>) {
-    (profile.stacks.into_iter().flatten().collect(), profile.mappings)
+fn stacks_of_profile(profile: Profile) -> (Vec<Vec<u64>>, Vec<Mapping>) {
+    (profile.stacks, profile.mappings)
 }
 
-fn addresses_of_trace(path: &Path) -> Result<(Vec<u64>, Vec<Mapping>)> {
+fn stacks_of_trace(path: &Path) -> Result<(Vec<Vec<u64>>, Vec<Mapping>)> {
     let facts = Trace::open(path)?.facts;
-    Ok((facts.stacks.into_iter().flatten().collect(), facts.mappings))
+    Ok((facts.stacks, facts.mappings))
 }
 
-fn gather(addresses: &[u64], mappings: Vec<Mapping>) -> Known {
+fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> Known {
     let profile = Profile {
-        stacks: vec![addresses.to_vec()],
         mappings,
         ..Profile::default()
     };
-    let mut frames = symbols::name_addresses(&profile, addresses.iter().copied().collect());
+    let mut frames = symbols::name_addresses(&profile, addresses.clone());
     frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
     let used = addresses
         .iter()
@@ -235,6 +243,8 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     check_replaceable(to)?;
+    // As of any file that is written, not of a temporary one.
+    let permissions = fs::metadata(recording)?.permissions();
     let new = tempfile::Builder::new().prefix(".vmag-bundle-").tempfile_in(folder)?;
     let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(new.as_file()), Compression::fast()));
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
@@ -243,11 +253,7 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
     archive.append_data(&mut head(file.metadata()?.len()), RECORDING, &mut file)?;
     archive.into_inner()?.finish()?.flush()?;
     new.persist(to).map_err(|error| error.error)?;
-    // As any file that is written, not as a temporary one.
-    fs::set_permissions(
-        to,
-        fs::metadata(recording).map_or(fs::metadata(to)?, |of| of).permissions(),
-    )
+    fs::set_permissions(to, permissions)
 }
 
 fn head(bytes: u64) -> tar::Header {
@@ -265,6 +271,7 @@ fn add(archive: &mut tar::Builder<impl Write>, name: &str, bytes: &[u8]) -> io::
 mod tests {
     use super::*;
     use crate::heap_view::HeapView;
+    use std::os::unix::fs::PermissionsExt;
 
     /// A profile of this very program, as if taken in the function `address`.
     fn recording(folder: &Path) -> PathBuf {
@@ -277,7 +284,7 @@ mod tests {
         let offset = code - segment.address + segment.offset;
         let path = folder.join("p.heap");
         let text = format!(
-            "heap_v2/1\n@ 0x{:x} 0x10\n\nMAPPED_LIBRARIES:\n100000000-200000000 r-xp 0 00:01 1 {}\n\n\
+            "heap_v2/1\n@ 0x{0:x} 0x10\n@ 0x{0:x}\n\nMAPPED_LIBRARIES:\n100000000-200000000 r-xp 0 00:01 1 {1}\n\n\
              VMAG_PROFILE:\nlg_sample=0 pid=7\n1 1 0 64 0 2 2\n",
             0x1_0000_0001u64 + offset,
             program.display()
@@ -302,8 +309,39 @@ mod tests {
         let bundled = HeapView::new(profile);
         assert_eq!(bundled.named.stacks, direct.named.stacks);
         assert!(make(&bundle, &bundle).is_err());
+        fs::set_permissions(&recording, fs::Permissions::from_mode(0o640)).unwrap();
         make(&recording, &recording).unwrap();
         assert_eq!(kind(&recording), Some(false));
+        assert_eq!(fs::metadata(&recording).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    /// A bundle whose recording is what `add` puts in.
+    fn made_up(to: &Path, add_recording: impl FnOnce(&mut tar::Builder<GzEncoder<File>>)) {
+        let mut archive = tar::Builder::new(GzEncoder::new(File::create(to).unwrap(), Compression::fast()));
+        let manifest = r#"{"format":"vmag-bundle-1","made_by":"","name":"","is_trace":false,"addresses":0,"nameless":0,"files":{}}"#;
+        add(&mut archive, MANIFEST, manifest.as_bytes()).unwrap();
+        add(&mut archive, NAMES, b"{}").unwrap();
+        add_recording(&mut archive);
+        archive.into_inner().unwrap().finish().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, outer) = (folder.path().join("inner"), folder.path().join("outer"));
+        let why = |path: &Path| Profile::read(path).unwrap_err().why;
+        made_up(&inner, |archive| {
+            let mut head = head(0);
+            head.set_entry_type(tar::EntryType::Symlink);
+            archive.append_link(&mut head, RECORDING, "/etc/passwd").unwrap();
+        });
+        assert!(why(&inner).contains("no file"));
+        made_up(&inner, |archive| add(archive, RECORDING, b"heap_v2/524288\n").unwrap());
+        assert!(Profile::read(&inner).is_ok());
+        made_up(&outer, |archive| {
+            add(archive, RECORDING, &fs::read(&inner).unwrap()).unwrap()
+        });
+        assert!(why(&outer).contains("holds a bundle"));
     }
 
     #[test]

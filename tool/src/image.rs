@@ -18,7 +18,7 @@ pub struct Image {
 impl Image {
     /// None when the file cannot be read or is not ELF.
     pub fn read(path: &Path) -> Option<Image> {
-        let data = ReadCache::new(File::open(path).ok()?);
+        let data = ReadCache::new(open(path)?);
         match FileKind::parse(&data).ok()? {
             FileKind::Elf32 => Image::parse::<elf::FileHeader32<Endianness>>(&data).ok(),
             FileKind::Elf64 => Image::parse::<elf::FileHeader64<Endianness>>(&data).ok(),
@@ -52,9 +52,14 @@ impl Image {
     }
 }
 
+/// A regular file: to open a pipe might last for ever, and to open a device might do anything.
+pub fn open(path: &Path) -> Option<File> {
+    path.is_file().then(|| File::open(path).ok())?
+}
+
 /// How far a symbol is from the beginning of the file's first segment in memory; None when the file does not define it.
 pub fn symbol(path: &Path, name: &str) -> Option<u64> {
-    let data = ReadCache::new(File::open(path).ok()?);
+    let data = ReadCache::new(open(path)?);
     match FileKind::parse(&data).ok()? {
         FileKind::Elf64 => symbol_in::<elf::FileHeader64<Endianness>>(&data, name).ok()?,
         _ => None,
@@ -79,7 +84,7 @@ fn symbol_in<Header: FileHeader<Endian = Endianness>>(
         });
         if let Some(symbol) = found {
             let value: u64 = symbol.st_value(endian).into();
-            return Ok(Some(value - base));
+            return Ok(Some(value.wrapping_sub(base)));
         }
     }
     Ok(None)
@@ -95,7 +100,7 @@ pub struct Segment {
 
 /// What the dynamic loader maps of a 64-bit file.
 pub fn segments(path: &Path) -> Option<Vec<Segment>> {
-    let data = ReadCache::new(File::open(path).ok()?);
+    let data = ReadCache::new(open(path)?);
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let all = header.program_headers(endian, &data).ok()?;
@@ -138,14 +143,16 @@ impl ObjectFile {
 
     /// The address that the file itself gives to what is at this offset of it.
     pub fn own_address(&self, offset: u64) -> u64 {
-        let holds = |segment: &&Segment| (segment.offset..segment.offset + segment.size).contains(&offset);
+        let holds = |segment: &&Segment| offset.checked_sub(segment.offset).is_some_and(|at| at < segment.size);
         let found = self.segments.iter().find(holds);
-        found.map_or(offset, |segment| offset - segment.offset + segment.address)
+        found.map_or(offset, |segment| {
+            (offset - segment.offset).wrapping_add(segment.address)
+        })
     }
 }
 
 fn debug_info(path: &Path) -> Option<DebugInfo> {
-    let data = ReadCache::new(File::open(path).ok()?);
+    let data = ReadCache::new(open(path)?);
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, &data).ok()?;
@@ -159,7 +166,7 @@ fn debug_info(path: &Path) -> Option<DebugInfo> {
 
 /// The GNU build id in hexadecimal.
 pub fn build_id(path: &Path) -> Option<String> {
-    let data = ReadCache::new(File::open(path).ok()?);
+    let data = ReadCache::new(open(path)?);
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, &data).ok()? {

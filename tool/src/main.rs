@@ -129,7 +129,8 @@ fn in_one_line(rendered: &str) -> String {
         line += part;
     }
     let is_command = |word: &String| CommandLine::command().find_subcommand(word).is_some();
-    let command = std::env::args().nth(1).filter(is_command).unwrap_or_default();
+    let first = std::env::args_os().nth(1).and_then(|word| word.into_string().ok());
+    let command = first.filter(is_command).unwrap_or_default();
     let help = format!("vmag {command} --help").replace("  ", " ");
     let is_word = line.contains("unexpected argument '") && !line.contains("unexpected argument '-");
     let dashes = if is_word && ["run", "compare"].contains(&command.as_str()) {

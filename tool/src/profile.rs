@@ -18,6 +18,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Frames of a stack; those further out are left out, or what is deeper is taken for torn. The library never walks so far.
+pub const MOST_DEPTH: usize = 1 << 10;
+/// Samples of one kind: no process lives long enough for more.
+pub const MOST_COUNT: u64 = 1 << 48;
+/// Bytes between two samples.
+const MOST_PERIOD: f64 = (1u64 << 63) as f64;
+
 /// A piece of the address space that a file was mapped to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -39,9 +46,10 @@ pub struct Estimate {
 impl Estimate {
     pub fn of_samples(count: u64, size: u64, lg_sample: u32) -> Estimate {
         let (n, size) = (count as f64, size as f64);
+        // An object without a byte would never be sampled.
         let p = match lg_sample {
             0 => 1.0,
-            lg => -(-size / 2f64.powi(lg as i32)).exp_m1(),
+            lg => -(-size.max(1.0) / 2f64.powi(lg as i32)).exp_m1(),
         };
         let variance = n * (1.0 - p) / (p * p);
         Estimate {
@@ -54,7 +62,7 @@ impl Estimate {
 
     /// What a jemalloc profile of that period says of one stack; its samples are taken for objects of one size.
     fn of_record(objects: u64, bytes: u64, period: f64) -> Estimate {
-        if objects == 0 {
+        if objects == 0 || bytes == 0 {
             return Estimate::default();
         }
         let size = bytes as f64 / objects as f64;
@@ -202,6 +210,7 @@ impl Profile {
         let period: f64 = head
             .strip_prefix("heap_v2/")
             .and_then(|period| period.trim().parse().ok())
+            .filter(|period: &f64| (1.0..=MOST_PERIOD).contains(period))
             .ok_or("its first line is not heap_v2/<period>")?;
         // The numbers of what is left would be too small. The period of what the library writes is 1, and it tells its mappings.
         if !text.ends_with('\n') || (period == 1.0 && !rest.contains("MAPPED_LIBRARIES:\n")) {
@@ -228,7 +237,8 @@ impl Profile {
     fn read_records(&mut self, text: &str, period: f64, samples: bool) -> std::result::Result<(), String> {
         for line in text.lines() {
             if let Some(addresses) = line.strip_prefix('@') {
-                let stack: Option<Vec<u64>> = addresses.split_whitespace().map(hexadecimal).collect();
+                let frames = addresses.split_whitespace().take(MOST_DEPTH);
+                let stack: Option<Vec<u64>> = frames.map(hexadecimal).collect();
                 self.stacks.push(stack.ok_or_else(|| format!("bad addresses: {line}"))?);
             } else if let Some((thread, counts)) =
                 line.trim_start().strip_prefix('t').and_then(|l| l.split_once(": "))
@@ -282,7 +292,7 @@ impl Profile {
         let mut lines = text.lines();
         for field in lines.next().unwrap_or("").split_whitespace() {
             match field.split_once('=') {
-                Some(("lg_sample", value)) => self.lg_sample = value.parse().ok(),
+                Some(("lg_sample", value)) => self.lg_sample = value.parse().ok().filter(|lg| *lg < 64),
                 Some(("lost", value)) => self.lost = value.parse().unwrap_or(0),
                 Some(("pid", value)) => self.pid = value.parse().ok(),
                 Some(("time", value)) => self.time = value.parse().ok(),
@@ -302,6 +312,9 @@ impl Profile {
                 .checked_sub(1)
                 .filter(|stack| *stack < self.stacks.len())
                 .ok_or_else(|| format!("no such stack: {line}"))?;
+            if lg >= 64 || live.max(total) >= MOST_COUNT {
+                return Err(format!("impossible sample: {line}"));
+            }
             let (arena, cache) = arena_or_cache(arena as u32);
             self.samples.push(Sample {
                 stack,
@@ -462,7 +475,27 @@ mod tests {
         assert!(Profile::parse("hello").is_err());
         assert!(Profile::parse("heap_v2/1\n@ zz\n").is_err());
         assert!(Profile::parse(&OURS.replace("1 1 0 64", "8 1 0 64")).is_err());
+        for impossible in ["1 1 0 64 64 2 5", "1 1 0 64 19 281474976710656 5"] {
+            let text = OURS.replace("1 1 0 64 19 2 5", impossible);
+            assert!(
+                Profile::parse(&text).is_err_and(|why| why.contains("impossible")),
+                "{impossible}"
+            );
+        }
+        for period in ["0", "-5", "NaN", "inf"] {
+            let text = format!("heap_v2/{period}\n@ 0x10\n  t0: 1: 64 [0: 0]\n");
+            assert!(
+                Profile::parse(&text).is_err_and(|why| why.contains("period")),
+                "{period}"
+            );
+        }
         assert!(Profile::parse("").is_err_and(|why| why.contains("empty")));
+    }
+
+    #[test]
+    fn no_stack_is_endless() {
+        let text = OURS.replace("0x1010 0x2010", &"0x10 ".repeat(1 << 20));
+        assert_eq!(Profile::parse(&text).unwrap().stacks[0].len(), MOST_DEPTH);
     }
 
     #[test]

@@ -229,15 +229,19 @@ fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets:
 /// Whether the file is there, and is the one that a bundle tells of.
 fn is_at_hand(profile: &Profile, path: &str) -> bool {
     let bundled = profile.known.as_ref().and_then(|known| known.files.get(path));
-    path.starts_with('/') && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
+    path.starts_with('/')
+        && Path::new(path).is_file()
+        && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
 }
 
 /// Debug information that lies apart: installed, or of a server that may be asked.
 fn debug_file(build_id: &str) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_at_checked(2)?;
+    // A bundle may say anything, and it becomes a path.
+    let is_one = build_id.bytes().all(|letter| letter.is_ascii_hexdigit());
+    let (first, rest) = build_id.split_at_checked(2).filter(|_| is_one)?;
     let installed = PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug"));
     installed
-        .exists()
+        .is_file()
         .then_some(installed)
         .or_else(|| debuginfod::debug_file(build_id))
 }
@@ -296,6 +300,33 @@ mod tests {
         ] {
             assert!(!is_library(function), "{function}");
         }
+    }
+
+    #[test]
+    fn a_build_id_leads_nowhere_else() {
+        assert_eq!(debug_file("ab/../../../../../etc/passwd"), None);
+        assert_eq!(debug_file("é"), None);
+    }
+
+    /// Nobody ever writes into it.
+    #[test]
+    fn a_pipe_is_no_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let mapping = crate::profile::Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            offset: 0,
+            path: path.to_str().unwrap().to_string(),
+        };
+        let profile = Profile {
+            stacks: vec![vec![0x1010]],
+            mappings: vec![mapping],
+            ..Profile::default()
+        };
+        assert!(name_stacks(&profile).stacks[0][0].is_nameless());
     }
 
     #[test]

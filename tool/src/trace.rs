@@ -5,7 +5,7 @@
 
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
-use crate::profile::{Mapping, mapping};
+use crate::profile::{MOST_DEPTH, Mapping, mapping};
 use crate::source::{spoken, what_it_is};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -24,6 +24,8 @@ const HEAD_SUMMED: u16 = 4; // the first version whose checksum is of the head a
 const CHECKSUM: std::ops::Range<usize> = 20..24;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
+/// No processor has addresses beyond.
+const ADDRESS_MOST: u64 = 1 << 57;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -101,6 +103,8 @@ pub struct Facts {
     pub ledger: Option<String>,
     /// From the machine where it was recorded, of a bundle.
     pub known: Option<Arc<Known>>,
+    /// Of all stacks, those that were replaced, too.
+    frames: usize,
 }
 
 pub struct Trace {
@@ -347,6 +351,8 @@ fn unzigzag(value: u64) -> u64 {
 impl Facts {
     fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
         const STACKS_MOST: usize = 1 << 21;
+        // A few bytes name a stack as deep as the one before it: what is made up would be a gigabyte a megabyte.
+        const FRAMES_MOST: usize = 1 << 27;
         let mut from = Reader(payload);
         let mut before = 0;
         while let Some(tag) = from.byte() {
@@ -359,6 +365,10 @@ impl Facts {
                     } else {
                         0
                     };
+                    self.frames += depth.min(MOST_DEPTH);
+                    if depth > MOST_DEPTH || self.frames > FRAMES_MOST {
+                        return None;
+                    }
                     let mut address = 0u64;
                     let mut frames = Vec::new();
                     for _ in 0..depth.checked_sub(shared)? {
@@ -518,6 +528,11 @@ impl<'a> Stream<'a> {
         };
         if kind == Kind::CacheFree {
             size = 0;
+        }
+        // What an arena hands out need not be memory.
+        let is_memory = !matches!(kind, Kind::ArenaAlloc | Kind::ArenaFree);
+        if is_memory && address.checked_add(size).is_none_or(|end| end > ADDRESS_MOST) {
+            return None;
         }
         self.at = self.payload.len() - from.0.len();
         self.ticks += ticks;
@@ -699,6 +714,29 @@ pub mod tests {
             ),
             (Kind::CacheAlloc, 0x7001, 48, 5, 1)
         );
+    }
+
+    /// Each of a few bytes has the frames of the one before, and one more.
+    #[test]
+    fn stacks_that_are_made_up_end() {
+        let mut facts = Vec::new();
+        for depth in 1..5000 {
+            facts.push(1);
+            [1, depth, depth - 1, 2]
+                .into_iter()
+                .for_each(|number| add(&mut facts, number));
+        }
+        let events = chunk(0, 1, &[(10, 0, 0x1000, 64)]);
+        let file = file(&[events, whole_chunk(2, 1, 0, 4, facts)]);
+        let trace = Trace::open(file.path()).unwrap();
+        assert_eq!((trace.facts.stacks[1].len(), trace.damaged), (MOST_DEPTH, 1));
+    }
+
+    #[test]
+    fn what_lies_beyond_all_memory_is_damage() {
+        let file = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64), (20, 0, 0x2000, 1 << 62)])]);
+        let (events, losses) = read(&file);
+        assert_eq!((events.len(), losses.chunks), (1, 1));
     }
 
     #[test]

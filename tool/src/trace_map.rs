@@ -12,6 +12,7 @@ pub const ROWS: usize = 400;
 pub const LG_BLOCK: u32 = 12;
 const LG_CHUNK: u32 = 21;
 const BLOCKS: usize = 1 << (LG_CHUNK - LG_BLOCK);
+const NO_ROW: u16 = u16::MAX;
 /// The number that stands for all sites that are not among the chief ones, and for those that are not known.
 pub const OTHER_SITES: u8 = 254;
 /// Sites that are told of a cell.
@@ -77,23 +78,37 @@ impl Map {
     }
 }
 
-/// The blocks that something ever lay in.
+/// The blocks that something ever lay in; no more than `BLOCKS_MOST`.
 #[derive(Default)]
-pub struct Blocks(FxHashMap<u64, [u64; BLOCKS / 64]>);
+pub struct Blocks {
+    chunks: FxHashMap<u64, [u64; BLOCKS / 64]>,
+    count: u64,
+}
+
+/// Half a terabyte; a program may ask for all the addresses there are.
+const BLOCKS_MOST: u64 = 1 << 27;
 
 impl Blocks {
     pub fn add(&mut self, address: u64, size: u64) {
-        for block in address >> LG_BLOCK..=(address + size.max(1) - 1) >> LG_BLOCK {
-            let bits = self.0.entry(block >> (LG_CHUNK - LG_BLOCK)).or_default();
-            let bit = block as usize % BLOCKS;
-            bits[bit / 64] |= 1 << (bit % 64);
+        let last = address.saturating_add(size.max(1) - 1) >> LG_BLOCK;
+        let mut block = address >> LG_BLOCK;
+        while block <= last && self.count < BLOCKS_MOST {
+            let end = last.min(block | (BLOCKS as u64 - 1));
+            let bits = self.chunks.entry(block >> (LG_CHUNK - LG_BLOCK)).or_default();
+            let (first, behind) = (block as usize % BLOCKS, end as usize % BLOCKS + 1);
+            for (index, word) in bits.iter_mut().enumerate() {
+                let new = ones_below(behind, index) & !ones_below(first, index) & !*word;
+                self.count += u64::from(new.count_ones());
+                *word |= new;
+            }
+            block = end + 1;
         }
     }
 
     /// Their numbers, ascending.
     pub fn all(&self) -> Vec<u64> {
         let mut all = Vec::new();
-        for (chunk, bits) in &self.0 {
+        for (chunk, bits) in &self.chunks {
             all.extend(
                 (0..BLOCKS)
                     .filter(|bit| bits[bit / 64] >> (bit % 64) & 1 != 0)
@@ -102,6 +117,14 @@ impl Blocks {
         }
         all.sort_unstable();
         all
+    }
+}
+
+/// Of one of the words of a chunk, the bits that lie before a place in the chunk.
+fn ones_below(place: usize, word: usize) -> u64 {
+    match place.saturating_sub(word * 64) {
+        bits @ 0..64 => (1 << bits) - 1,
+        _ => u64::MAX,
     }
 }
 
@@ -126,6 +149,8 @@ impl Row {
 pub struct Drawing {
     duration: u64,
     rows: Vec<Row>,
+    /// Behind the last block of each.
+    row_end: Vec<u64>,
     row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>>,
     live: LiveTable,
     heap_caches: HeapCaches,
@@ -144,17 +169,19 @@ impl Drawing {
         let blocks = blocks.all();
         let mut map = Map::of_blocks(&blocks, COLUMNS);
         let blocks_a_row = (map.row_bytes >> LG_BLOCK) as usize;
+        let end_of = |row: &[u64]| row.last().map_or(0, |last| (last + 1) << LG_BLOCK);
         let mut row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>> = FxHashMap::default();
         for (index, block) in blocks.iter().enumerate() {
             let chunk = row_of_block
                 .entry(block / BLOCKS as u64)
-                .or_insert_with(|| Box::new([0; BLOCKS]));
+                .or_insert_with(|| Box::new([NO_ROW; BLOCKS]));
             chunk[*block as usize % BLOCKS] = (index / blocks_a_row) as u16;
         }
         map.add_planes(!site_of_stack.is_empty());
         Drawing {
             duration: trace.duration_ns,
             rows: vec![Row::EMPTY; map.rows],
+            row_end: blocks.chunks(blocks_a_row).map(end_of).collect(),
             row_of_block,
             live: LiveTable::new(trace.duration_ns),
             heap_caches: HeapCaches::new(trace),
@@ -215,12 +242,11 @@ impl Drawing {
         let lg = object.size.max(1).ilog2() as usize;
         let (mut at, end) = (address, address + object.size);
         while at < end {
-            let block = at >> LG_BLOCK;
-            let until = end.min((block + 1) << LG_BLOCK);
-            let Some(chunk) = self.row_of_block.get(&(block / BLOCKS as u64)) else {
+            let Some(row) = self.row_of(at >> LG_BLOCK) else {
                 return;
             };
-            let row = &mut self.rows[usize::from(chunk[block as usize % BLOCKS])];
+            let until = end.min(self.row_end[row]);
+            let row = &mut self.rows[row];
             let bytes = until - at;
             let births = object.born as f64 * bytes as f64;
             change(&mut row.live, bytes);
@@ -229,6 +255,12 @@ impl Drawing {
             row.births += if more { births } else { -births };
             at = until;
         }
+    }
+
+    /// None: not drawn.
+    fn row_of(&self, block: u64) -> Option<usize> {
+        let row = self.row_of_block.get(&(block / BLOCKS as u64))?[block as usize % BLOCKS];
+        (row != NO_ROW).then_some(usize::from(row))
     }
 
     fn draw(&mut self) {
@@ -287,5 +319,24 @@ mod tests {
     fn the_largest_come_first() {
         assert_eq!(chief(&[1, 9, 0, 4, 7]), [(1, 9), (4, 7), (3, 4)]);
         assert_eq!(chief(&[0, 2])[1], (0, 0));
+    }
+
+    #[test]
+    fn blocks_are_those_of_all_bytes() {
+        let mut blocks = Blocks::default();
+        for (address, size) in [(0x1fff, 2), (0x40_0000 - 1, 0x20_0002), (0x1000, 0), (0x1ffe, 1)] {
+            blocks.add(address, size);
+        }
+        let expected: Vec<u64> = (1..=2).chain(0x3ff..=0x600).collect();
+        assert_eq!((blocks.all(), blocks.count), (expected, 2 + 0x202));
+    }
+
+    #[test]
+    fn more_than_half_a_terabyte_is_not_drawn() {
+        let mut blocks = Blocks::default();
+        blocks.add(0x1000, 1 << 56);
+        assert_eq!(blocks.chunks.len() as u64, BLOCKS_MOST / BLOCKS as u64 + 1);
+        blocks.add(1 << 56, 1);
+        assert!(!blocks.chunks.contains_key(&(1 << (56 - LG_CHUNK))));
     }
 }

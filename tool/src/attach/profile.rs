@@ -6,14 +6,12 @@ use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
-use crate::profile::{Estimate, Mapping, Profile, Sample, arena_or_cache};
+use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Mapping, Profile, Sample, arena_or_cache};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// More are taken for a torn or foreign structure.
 const MOST_TALLIES: usize = 1 << 24;
-const MOST_DEPTH: usize = 1 << 12;
-const MOST_COUNT: u64 = 1 << 48;
 const MOST_THREADS: usize = 1 << 20;
 
 /// A tally whose fields are possible ones.
@@ -66,7 +64,11 @@ impl Process {
         let mut tallies = Vec::new();
         let mut profile = Profile {
             mappings: mappings(self.pid),
-            lg_sample: self.memory.bytes(root.lg_sample, 1).map(|byte| byte[0].into()),
+            lg_sample: self
+                .memory
+                .bytes(root.lg_sample, 1)
+                .map(|byte| byte[0].into())
+                .filter(|lg| *lg < 64),
             lost: self.memory.u64(root.lost)?,
             pid: Some(self.pid.into()),
             time: SystemTime::now()

@@ -3,6 +3,7 @@
 
 use super::objects::Loaded;
 use crate::explain::memory::Memory;
+use crate::image;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationTarget, elf};
 use std::collections::HashMap;
@@ -80,7 +81,7 @@ fn number_of(name: &str) -> Option<usize> {
 impl Symbols {
     /// None when the file cannot be read or is no 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Symbols> {
-        let data = ReadCache::new(File::open(path).ok()?);
+        let data = ReadCache::new(image::open(path)?);
         let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
         let mut symbols = Symbols::default();
         symbols.read_dynamic(&file);

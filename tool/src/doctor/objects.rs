@@ -7,13 +7,13 @@
 use super::bindings::Symbols;
 use crate::explain::areas::Area;
 use crate::explain::memory::Memory;
+use crate::image;
 use crate::process;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, elf};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -152,18 +152,20 @@ fn object(pid: i32, areas: &[Area], path: String, place: Place) -> Object {
 
 /// The address in the file of what is mapped from an offset, down to the page.
 fn lowest_address(file: &Path, offset: u64) -> u64 {
-    let segments = crate::image::segments(file).unwrap_or_default();
+    let segments = image::segments(file).unwrap_or_default();
     let page = crate::system::page_bytes();
     let first = segments
         .iter()
-        .find(|segment| offset < segment.offset + segment.size.max(1));
+        .find(|segment| offset < segment.offset.saturating_add(segment.size.max(1)));
     first.map_or(0, |segment| {
-        (segment.address & !(page - 1)) - (segment.offset & !(page - 1)) + offset
+        (segment.address & !(page - 1))
+            .wrapping_sub(segment.offset & !(page - 1))
+            .wrapping_add(offset)
     })
 }
 
 fn interpreter(file: &Path) -> Option<String> {
-    let data = ReadCache::new(File::open(file).ok()?);
+    let data = ReadCache::new(image::open(file)?);
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let headers = header.program_headers(endian, &data).ok()?;
@@ -194,7 +196,7 @@ fn linkers_list(pid: i32, areas: &[Area], memory: &Memory, program: &Path) -> Op
 /// Where the program's dynamic section points to the linker's r_debug.
 fn debug_address(pid: i32, memory: &Memory, program: &Path) -> Option<u64> {
     const ENTRY_BYTES: u64 = 16;
-    let data = ReadCache::new(File::open(program).ok()?);
+    let data = ReadCache::new(image::open(program)?);
     let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
     let endian = file.endian();
     let headers = file.elf_program_headers();
