@@ -116,6 +116,13 @@ impl Launcher {
     }
 }
 
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        self.obey_pending();
+        self.mask_before.become_mask();
+    }
+}
+
 fn asks_to_end(signal: i32) -> bool {
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM].contains(&signal)
 }

@@ -128,15 +128,16 @@ impl Wanted {
         self.folder.disable_cleanup(!written.running.is_empty());
         let entries = fs::read_dir(self.folder.path()).map_err(|error| self.lost(error))?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
+        // The tenth comes behind the ninth.
+        paths.sort_by_cached_key(|path| (number_in(path, 2), path.clone()));
         for path in paths {
-            let Some(of) = process_of(&path) else { continue };
+            let Some(of) = number_in(&path, 1) else { continue };
             let to = if of == pid {
                 self.file.clone()
             } else {
                 numbered(&self.file, of)
             };
-            fs::rename(&path, &to).map_err(|error| self.lost(error))?;
+            fs::rename(&path, &to).map_err(|error| self.left_behind(&path, error))?;
             if of == pid {
                 written.own = Some(to);
             } else if !written.of_children.contains(&to) {
@@ -144,6 +145,17 @@ impl Wanted {
             }
         }
         Ok(written)
+    }
+
+    /// It is kept where it is.
+    fn left_behind(&mut self, path: &Path, error: io::Error) -> ToolError {
+        self.folder.disable_cleanup(true);
+        let next = format!("it is in {}", path.display());
+        ToolError::new(
+            format!("cannot move the {} to {}", self.what, self.file.display()),
+            error,
+            next,
+        )
     }
 
     fn lost(&self, error: io::Error) -> ToolError {
@@ -179,10 +191,10 @@ pub struct TraceLimits {
     pub stacks: Option<Callers>,
 }
 
-/// "of.4711.0.trace" is of process 4711.
-fn process_of(path: &Path) -> Option<i32> {
+/// "of.4711.0.trace" is of process 4711, its first.
+fn number_in(path: &Path, place: usize) -> Option<i32> {
     let rest = path.file_name()?.to_str()?.strip_prefix(NAME)?;
-    rest.split('.').nth(1)?.parse().ok()
+    rest.split('.').nth(place)?.parse().ok()
 }
 
 /// What is made beside a file and renamed then would take the place of a device or a pipe, for everybody where root does it.
@@ -234,12 +246,21 @@ mod tests {
         )
         .unwrap();
         assert!(asked.options.contains(&"lg_prof_sample:19".to_string()));
-        fs::write(wanted.folder.path().join("of.7.0.f.heap"), "seven").unwrap();
+        for (name, text) in [("2.i2", "2"), ("9.i9", "9"), ("10.f", "seven")] {
+            fs::write(wanted.folder.path().join(format!("of.7.{name}.heap")), text).unwrap();
+        }
         fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();
         let written = wanted.collect(7).unwrap();
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);
         assert!(wanted.collect(9).unwrap().own.is_none());
+        // What cannot be moved is not thrown away.
+        fs::write(wanted.folder.path().join("of.9.0.f.heap"), "nine").unwrap();
+        fs::create_dir(folder.path().join("x.9.heap")).unwrap();
+        let error = wanted.collect(7).err().unwrap();
+        drop(wanted);
+        let kept = error.next.strip_prefix("it is in ").unwrap();
+        assert_eq!(fs::read_to_string(kept).unwrap(), "nine");
     }
 
     #[test]

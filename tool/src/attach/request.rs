@@ -45,9 +45,10 @@ impl Process {
     /// Asks, and waits that long for the answer.
     pub fn ask(&self, ask: &Ask, patience: Duration) -> Result<Answer> {
         let address = self.profile_root()?.request;
+        // Opened before the process is read once more: its number may be that of another one by now, which must not be written into.
+        let memory = Memory::open_for_writing(self.pid).map_err(|error| cannot_ask(self.pid, error.to_string()))?;
         let answered = self.memory.u32(address + 4).ok_or_else(|| self.ended())?;
         let number = answered.wrapping_add(1);
-        let memory = Memory::open_for_writing(self.pid).map_err(|error| cannot_ask(self.pid, error.to_string()))?;
         let written = memory
             .write(address + HEAD_BYTES as u64, &bytes_of(ask)?)
             .and_then(|()| memory.write(address, &number.to_ne_bytes()));

@@ -134,10 +134,8 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         None => None,
     };
     let mut shown = Shown::open(arguments)?;
-    let mut launcher = Launcher::new()?;
     run_once(
         &subject,
-        &mut launcher,
         &mut shown,
         Leavings {
             profile,
@@ -154,9 +152,19 @@ struct Leavings {
     bundle: bool,
 }
 
+type Name = (&'static str, &'static str);
+
 impl Leavings {
+    /// What there is of each, with its name and the command that shows it.
+    fn collect(&mut self, pid: i32) -> Vec<(Name, Result<Written>)> {
+        let profile = self.profile.as_mut().map(|wanted| (("profile", "heap"), wanted));
+        let trace = self.trace.as_mut().map(|wanted| (("trace", "trace"), wanted));
+        let wanted = profile.into_iter().chain(trace);
+        wanted.map(|(name, wanted)| (name, wanted.collect(pid))).collect()
+    }
+
     /// Puts it where it was wanted, as it was wanted.
-    fn finish(&self, written: Written, name: (&str, &str), shown: &Shown) -> Result<()> {
+    fn finish(&self, written: Written, name: Name, shown: &Shown) -> Result<()> {
         tell_written(&written, name, shown);
         if self.bundle {
             for path in written.own.iter().chain(&written.of_children) {
@@ -169,7 +177,7 @@ impl Leavings {
 }
 
 /// `name`: of the thing, and the command that shows it.
-fn tell_written(written: &Written, (name, command): (&str, &str), shown: &Shown) {
+fn tell_written(written: &Written, (name, command): Name, shown: &Shown) {
     // What a full disk cut short is not recommended.
     let is_profile = |_: &&PathBuf| name == "profile";
     let unreadable = written
@@ -208,24 +216,28 @@ fn tell_written(written: &Written, (name, command): (&str, &str), shown: &Shown)
     }
 }
 
-fn run_once(subject: &Subject, launcher: &mut Launcher, shown: &mut Shown, mut wanted: Leavings) -> Result<Status> {
-    let measured = subject.run_on_vmag(launcher)?;
+fn run_once(subject: &Subject, shown: &mut Shown, mut wanted: Leavings) -> Result<Status> {
+    let mut launcher = Launcher::new()?;
+    let measured = subject.run_on_vmag(&mut launcher)?;
     let status = measured.ended.status;
-    shown.json(|| json::of_run(subject, &measured))?;
+    // Before anything can fail, for a run may have taken hours; and before we may be interrupted again.
+    let left = wanted.collect(measured.ended.pid);
+    drop(launcher);
+    let told = shown.json(|| json::of_run(subject, &measured));
     if !measured.served.by_vmag {
         say(format_args!("{}\n", subject.not_served()));
         return Ok(not_success(status));
     }
     shown.text(|| text::of_run(&measured));
-    if let Some(profile) = &mut wanted.profile {
-        let written = profile.collect(measured.ended.pid)?;
-        wanted.finish(written, ("profile", "heap"), shown)?;
+    let finished = left
+        .into_iter()
+        .map(|(name, written)| written.and_then(|written| wanted.finish(written, name, shown)));
+    let failures: Vec<ToolError> = [told].into_iter().chain(finished).filter_map(Result::err).collect();
+    failures.iter().for_each(|failure| say(format_args!("{failure}\n")));
+    match failures.is_empty() {
+        true => Ok(status),
+        false => Ok(not_success(status)),
     }
-    if let Some(trace) = &mut wanted.trace {
-        let written = trace.collect(measured.ended.pid)?;
-        wanted.finish(written, ("trace", "trace"), shown)?;
-    }
-    Ok(status)
 }
 
 /// The program's own status, except that its success must not hide our failure.

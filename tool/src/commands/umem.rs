@@ -16,10 +16,12 @@ use crate::system::{self, Status};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -220,21 +222,17 @@ fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Stat
     } else {
         PathBuf::from(format!("{root}/tmp"))
     };
-    let folder = tempfile::Builder::new()
-        .prefix("vmag-umem-")
-        .tempdir_in(temporary)
-        .map_err(no_folder)?;
-    let path = folder.path().join("report");
-    fs::write(&path, "").map_err(no_folder)?;
-    give_to_owner(pid, &[folder.path(), &path]).map_err(no_folder)?;
+    let (folder, mut file) = report_of(pid, &temporary).map_err(no_folder)?;
     let format = if arguments.json.is_some() { ",json" } else { "" };
-    let path_there = path.display().to_string().split_off(root.len());
+    let path_there = folder.path().join(REPORT).display().to_string().split_off(root.len());
     let text = format!("{}{format},{path_there}", asked.text());
     let answer = process.ask(&Ask::Report { text }, Duration::from_secs(arguments.wait))?;
     if answer == Answer::Waiting {
         return Err(not_seen(pid));
     }
-    let report = fs::read_to_string(&path).map_err(no_folder)?;
+    let mut report = Vec::new();
+    file.read_to_end(&mut report).map_err(no_folder)?;
+    let report = String::from_utf8_lossy(&report);
     match &arguments.json {
         None => deliver(report.as_bytes(), None)?,
         Some(file) => deliver(pretty(&report)?.as_bytes(), file.as_deref())?,
@@ -242,15 +240,21 @@ fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Stat
     Ok(Status::Exited(0))
 }
 
-/// Where we are root and the process is not.
-fn give_to_owner(pid: i32, paths: &[&Path]) -> std::io::Result<()> {
+const REPORT: &str = "report";
+
+/// A file that the process may write to, in a folder that stays ours: what it put there in the file's place would be followed with our
+/// rights.
+fn report_of(pid: i32, temporary: &Path) -> io::Result<(TempDir, File)> {
     let owner = fs::metadata(format!("/proc/{pid}"))?;
-    if owner.uid() == system::user_id() {
-        return Ok(());
+    let folder = tempfile::Builder::new().prefix("vmag-umem-").tempdir_in(temporary)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = file.open(folder.path().join(REPORT))?;
+    if owner.uid() != system::user_id() {
+        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
     }
-    paths
-        .iter()
-        .try_for_each(|path| chown(path, Some(owner.uid()), Some(owner.gid())))
+    Ok((folder, file))
 }
 
 /// The command inherits what it is asked for.
