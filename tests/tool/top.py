@@ -2,9 +2,12 @@
 # `top.py VMAG LIBRARY HOLDER`
 # SPDX-License-Identifier: BSD-2-Clause
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -118,6 +121,23 @@ def check_live(vmag, holder):
     assert terminal.wait_for_end() == 0
 
 
+def check_signals(vmag, holder):
+    """Who ends it finds the terminal as it was."""
+    master, slave = os.openpty()
+    usual = termios.tcgetattr(slave)
+    os.close(master)
+    os.close(slave)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        terminal = Terminal(vmag, "top", "--interval=10", holder.pid)
+        terminal.wait_for("q leave")
+        assert termios.tcgetattr(terminal.descriptor) != usual
+        os.kill(terminal.pid, number)
+        while terminal.take(0.1):
+            pass
+        assert termios.tcgetattr(terminal.descriptor) == usual, number
+        assert terminal.wait_for_end() == -number, number
+
+
 def check_without_profile(vmag, library, program):
     with Holder(library, program, "prof:false") as holder:
         holder.tell("hold", 1)
@@ -155,6 +175,7 @@ def main(vmag, library, program):
         check_once(vmag, holder)
         check_narrow(vmag, holder)
         check_live(vmag, holder)
+        check_signals(vmag, holder)
     check_without_profile(vmag, library, program)
 
 

@@ -124,7 +124,7 @@ impl Drop for Launcher {
 }
 
 fn asks_to_end(signal: i32) -> bool {
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM].contains(&signal)
+    system::ENDING.contains(&signal)
 }
 
 /// SIGSTOP is followed only under a terminal's eyes: a debugger that stops and continues the child alone would

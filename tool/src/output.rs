@@ -16,3 +16,18 @@ use std::io::{self, Write};
 pub fn say(text: impl std::fmt::Display) {
     let _ = write!(io::stderr(), "{text}");
 }
+
+/// Names come from files and processes that may be anybody's: they tell the terminal nothing.
+pub fn plain(text: &str) -> String {
+    text.replace(|letter: char| letter.is_control() && !"\n\t".contains(letter), "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_terminal_nothing() {
+        assert_eq!(plain("a\x1b[2J\u{9b}b\tc\nd"), "a?[2J?b\tc\nd");
+    }
+}

@@ -8,6 +8,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 /// A function on a stack.
@@ -192,21 +193,16 @@ fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets:
     let module = Path::new(path)
         .file_name()
         .map_or(path.into(), |name| name.to_string_lossy());
-    let symbolize = |file: &Path, input| {
-        symbolizer
-            .symbolize(&Source::Elf(Elf::new(file)), input)
-            .unwrap_or_default()
-    };
     let found = match is_at_hand(profile, path) {
-        true => symbolize(Path::new(path), Input::FileOffset(offsets)),
+        true => symbolize(symbolizer, Path::new(path), &module, Input::FileOffset(offsets)),
         false => Vec::new(),
     };
+    let mut found = found.into_iter();
     let mut frames: Vec<Vec<Frame>> = offsets
         .iter()
-        .enumerate()
-        .map(|(index, offset)| match found.get(index) {
-            Some(Symbolized::Sym(symbol)) => frames_of(symbol, &module),
-            _ => vec![unknown(&module, &format!("{module}+0x{offset:x}"))],
+        .map(|offset| {
+            let named = found.next().flatten();
+            named.unwrap_or_else(|| vec![unknown(&module, &format!("{module}+0x{offset:x}"))])
         })
         .collect();
     if frames.iter().flatten().all(|frame| frame.line.is_some()) {
@@ -217,13 +213,47 @@ fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets:
     };
     if let Some(debug) = file.build_id.as_deref().and_then(debug_file) {
         let addresses: Vec<u64> = offsets.iter().map(|offset| file.own_address(*offset)).collect();
-        for (frames, better) in frames.iter_mut().zip(symbolize(&debug, Input::VirtOffset(&addresses))) {
-            if let Symbolized::Sym(symbol) = better {
-                *frames = frames_of(&symbol, &module);
+        for (frames, better) in
+            frames
+                .iter_mut()
+                .zip(symbolize(symbolizer, &debug, &module, Input::VirtOffset(&addresses)))
+        {
+            if let Some(better) = better {
+                *frames = better;
             }
         }
     }
     frames
+}
+
+/// What a file says, as far as it can be read: damaged debug information has made its reader panic, and then the table of symbols has to do.
+fn symbolize(symbolizer: &Symbolizer, file: &Path, module: &str, input: Input<&[u64]>) -> Vec<Option<Vec<Frame>>> {
+    let read = |debug_syms| {
+        let elf = Elf {
+            debug_syms,
+            ..Elf::new(file)
+        };
+        let fresh = Symbolizer::new();
+        let symbolizer = if debug_syms { symbolizer } else { &fresh };
+        let found = symbolizer.symbolize(&Source::Elf(elf), input).unwrap_or_default();
+        let frames = |symbolized: &Symbolized| match symbolized {
+            Symbolized::Sym(symbol) => Some(frames_of(symbol, module)),
+            Symbolized::Unknown(_) => None,
+        };
+        found.iter().map(frames).collect()
+    };
+    quietly(|| read(true))
+        .or_else(|| quietly(|| read(false)))
+        .unwrap_or_default()
+}
+
+/// None: it panicked, of which nothing is said.
+fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    panic::set_hook(hook);
+    done.ok()
 }
 
 /// Whether the file is there, and is the one that a bundle tells of.
@@ -327,6 +357,12 @@ mod tests {
             ..Profile::default()
         };
         assert!(name_stacks(&profile).stacks[0][0].is_nameless());
+    }
+
+    #[test]
+    fn a_reader_that_panics_says_nothing() {
+        assert_eq!(quietly(|| 7), Some(7));
+        assert_eq!(quietly(|| panic!("not seen")), None::<u32>);
     }
 
     #[test]

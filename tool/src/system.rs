@@ -12,7 +12,7 @@ pub use processes::{
     Change, Status, Usage, fork_idle, in_foreground, keep_children_until_waited, kill_and_reap, page_bytes,
     pin_child, poll_child, prepare_child, process_group_of,
 };
-pub use signals::{Arrival, Signals, die_of, send, signal_name, suffer};
+pub use signals::{Arrival, ENDING, Signals, die_of, send, signal_name, suffer};
 
 /// Sets a variable of the environment that commands inherit. To be called before anything else runs in this process.
 pub fn set_variable(name: &str, value: &std::ffi::OsStr) {

@@ -4,14 +4,14 @@
 use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::heap as text;
+use crate::output::{heap as text, plain};
 use crate::profile::Estimate;
 use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -166,6 +166,10 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
 /// To the file, or to standard output; that nobody reads that any more is no failure.
 pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
     let Some(path) = output else {
+        let for_people = io::stdout()
+            .is_terminal()
+            .then(|| plain(&String::from_utf8_lossy(bytes)));
+        let bytes = for_people.as_ref().map_or(bytes, String::as_bytes);
         return match io::stdout().write_all(bytes) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write("standard output", error)),
             _ => Ok(()),

@@ -13,6 +13,7 @@ use crate::symbols::functions;
 use crate::system::Status;
 use clap::Args;
 use serde_json::json;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -146,22 +147,19 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
         .windows(2)
         .map(|two| heap_diff::compare(&two[0], &two[1], MEASURE))
         .collect();
-    let grew_in = |step: &heap_diff::Difference, functions: &[&str]| {
-        let same = step.changes.iter().find(|change| {
-            change
-                .frames
-                .iter()
-                .map(|frame| frame.function.as_str())
-                .eq(functions.iter().copied())
-        });
-        same.is_some_and(|change| change.change > 0.0)
-    };
+    // A profile may have many thousands of sites.
+    let grown: Vec<HashSet<Vec<&str>>> = steps
+        .iter()
+        .map(|step| {
+            let changes = step.changes.iter().filter(|change| change.change > 0.0);
+            changes.map(|change| functions(&change.frames)).collect()
+        })
+        .collect();
     all.changes.retain(|change| {
-        let functions: Vec<&str> = change.frames.iter().map(|frame| frame.function.as_str()).collect();
         change.is_real
             && change.change > 0.0
             && change.after >= arguments.least as f64
-            && steps.iter().all(|step| grew_in(step, &functions))
+            && grown.iter().all(|grown| grown.contains(&functions(&change.frames)))
     });
     if arguments.json {
         let rows: Vec<_> = all

@@ -6,7 +6,7 @@ use crate::error::{Result, ToolError};
 use crate::export::png::Picture;
 use crate::live_map::{self, Watched};
 use crate::output::heap::place;
-use crate::output::say;
+use crate::output::{plain, say};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::symbols::Frame;
@@ -148,7 +148,7 @@ fn legend(sites: &[Vec<Frame>]) -> String {
         "purple",
         "brown",
     ];
-    let line = |(name, site): (&&str, &Vec<Frame>)| format!("{name:>9}  {}\n", place(site));
+    let line = |(name, site): (&&str, &Vec<Frame>)| format!("{name:>9}  {}\n", plain(&place(site)));
     let others = if sites.len() > NAMES.len() {
         "     grey  others\n"
     } else {

@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::figures::bytes;
 use crate::serve::targets::all_pids;
-use crate::system::Status;
+use crate::system::{self, Signals, Status};
 use crate::top::state::Request;
 use crate::top::{Grouping, Order, Row, State, Watch, rows, screen};
 use clap::Args;
@@ -87,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         return Ok(Status::Exited(0));
     }
     let state = State::new(grouping(arguments, &watch), arguments.sort, interval);
+    restore_when_ended();
     let mut terminal = ratatui::try_init().map_err(no_terminal)?;
     let result = live(&mut terminal, &mut watch, state);
     ratatui::restore();
@@ -122,6 +123,18 @@ fn only_process() -> Result<i32> {
             ))
         }
     }
+}
+
+/// Who ends us finds the terminal as it was.
+fn restore_when_ended() {
+    let signals = Signals::that_end();
+    signals.block();
+    std::thread::spawn(move || {
+        if let Ok(arrival) = signals.wait() {
+            let _ = ratatui::try_restore();
+            system::die_of(arrival.signal);
+        }
+    });
 }
 
 fn no_terminal(error: io::Error) -> ToolError {

@@ -5,6 +5,7 @@
 use super::areas::Area;
 use super::memory::{Memory, u32_in, u64_in};
 use crate::image;
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
@@ -209,14 +210,18 @@ pub fn find(pid: i32, areas: &[Area]) -> Found {
 
 /// The same, with the file that has the symbol, as it can be opened from here. Never `Found::Nothing`.
 pub fn find_with_file(pid: i32, areas: &[Area]) -> Option<(PathBuf, Found)> {
-    let mut firsts: Vec<&Area> = Vec::new();
+    let executed: HashSet<&str> = areas
+        .iter()
+        .filter(|area| area.executable)
+        .map(|area| area.path.as_str())
+        .collect();
+    let (mut seen, mut firsts) = (HashSet::new(), Vec::new());
     for area in areas {
-        let is_file = area.path.starts_with('/') && !area.path.starts_with("/dev/");
-        if is_file && !firsts.iter().any(|first| first.path == area.path) {
+        let path = area.path.as_str();
+        if path.starts_with('/') && !path.starts_with("/dev/") && executed.contains(path) && seen.insert(path) {
             firsts.push(area);
         }
     }
-    firsts.retain(|first| areas.iter().any(|area| area.path == first.path && area.executable));
     firsts.sort_by_key(|area| !area.path.contains("vmag"));
     for area in firsts {
         // Through the process's own root, for it may live in a container.

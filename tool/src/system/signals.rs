@@ -16,6 +16,9 @@ pub struct Arrival {
     pub sender: i32,
 }
 
+/// Ask a process to end.
+pub const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
 /// A set of signals.
 #[derive(Clone, Copy)]
 pub struct Signals(libc::sigset_t);
@@ -42,13 +45,20 @@ impl Signals {
         }
     }
 
-    fn only(signal: i32) -> Signals {
+    /// Those that ask a process to end.
+    pub fn that_end() -> Signals {
+        Signals::of(&ENDING)
+    }
+
+    fn of(signals: &[i32]) -> Signals {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the whole set.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             let mut set = set.assume_init();
-            libc::sigaddset(&mut set, signal);
+            for signal in signals {
+                libc::sigaddset(&mut set, *signal);
+            }
             Signals(set)
         }
     }
@@ -128,7 +138,7 @@ pub fn send(pid: i32, signal: i32) {
 pub fn suffer(signal: i32) {
     // SAFETY: no memory is involved.
     unsafe { libc::raise(signal) };
-    let before = Signals::only(signal).change_mask(libc::SIG_UNBLOCK);
+    let before = Signals::of(&[signal]).change_mask(libc::SIG_UNBLOCK);
     before.become_mask();
 }
 

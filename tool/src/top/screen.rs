@@ -198,7 +198,7 @@ fn table_row(row: &Row, is_wide: bool) -> TableRow<'_> {
         String::new()
     };
     let growth = right(signed(row.growth_bytes));
-    let growth = match (row.has_grown(), row.growth_bytes < -2.0 * row.growth_error) {
+    let growth = match (row.has_grown(), row.has_shrunk()) {
         (true, _) => growth.style(Style::new().fg(Color::Red)),
         (_, true) => growth.style(Style::new().fg(Color::Green)),
         _ => growth.style(dim()),
@@ -247,7 +247,7 @@ fn draw_help(frame: &mut Frame) {
         .map(|(key, what)| Line::from(vec![Span::styled(format!("{key:<16}"), bold()), Span::raw(*what)]))
         .chain([
             Line::raw(""),
-            Line::raw("growth and rate in red: more than chance explains. Call sites and threads are estimates"),
+            Line::raw("growth in red: more than chance explains. Call sites and threads are estimates"),
             Line::raw("from samples, the others are counted."),
         ])
         .collect();
