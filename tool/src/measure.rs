@@ -7,7 +7,7 @@ use crate::output::say;
 use crate::report::{ExitFigures, Report};
 use crate::{library, program};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,7 @@ impl Subject {
             .prefix("vmag-report-")
             .tempfile()
             .map_err(no_report)?;
+        check_room(report_file.as_file()).map_err(no_report)?;
         let mut command = self.command_on_vmag();
         command.env(REPORT_VARIABLE, report_file.path());
         let ended = launcher.run_and_look(&mut command, look)?;
@@ -142,6 +143,12 @@ impl Served {
     }
 }
 
+/// On a full disk a program that runs on vmag could not say so.
+fn check_room(mut file: &File) -> io::Result<()> {
+    file.write_all(&[0; 4096])?;
+    file.set_len(0)
+}
+
 /// Whoever started us with a report of their own still gets every line; that they miss it must not fail the run.
 fn pass_on(lines: &[u8], outer_report: Option<&OsStr>) {
     let Some(path) = outer_report.filter(|path| !path.is_empty()) else {
@@ -166,4 +173,16 @@ fn no_report(error: io::Error) -> ToolError {
         error,
         "make room in the temporary directory, or set TMPDIR",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_before_the_run() {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        assert_eq!(check_room(&full).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+        assert!(check_room(&tempfile::tempfile().unwrap()).is_ok());
+    }
 }

@@ -112,7 +112,7 @@ pub fn render(view: &HeapView, format: Format, measure: Measure, title: &str) ->
 fn as_text(arguments: &Arguments, view: &HeapView) -> String {
     if let (Source::Process(pid), true) = (&arguments.profile, view.profile.samples.is_empty()) {
         return format!(
-            "nothing was sampled in process {pid} yet; `vmag attach --profile 512k {pid}` switches its profile on\n"
+            "nothing was sampled in process {pid} yet; unless its profile is on, `vmag attach --profile 512k {pid}` switches it on\n"
         );
     }
     let mut out = text::head(view, arguments.measure);
