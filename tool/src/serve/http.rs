@@ -108,10 +108,13 @@ fn read_head(stream: &mut TcpStream, until: Instant) -> io::Result<Option<Vec<u8
     let (mut head, mut piece) = (Vec::new(), [0; 4096]);
     while head.len() <= HEAD_BYTES_MOST {
         stream.set_read_timeout(Some(left(until)?))?;
-        let got = stream.read(&mut piece)?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        let got = match stream.read(&mut piece) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => got,
+            // The service was stopped and continued.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
         // The end may be in two pieces.
         let from = head.len().saturating_sub(3);
         head.extend(&piece[..got]);
