@@ -7,7 +7,7 @@
 use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
-use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping};
+use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping, possible_count};
 use crate::source::{spoken, what_it_is};
 use std::collections::HashMap;
 use std::fs;
@@ -175,9 +175,7 @@ impl Head {
         let tallies = bytes[self.tallies..].chunks_exact(TALLY_BYTES).take(self.tallies_most);
         for tally in tallies {
             let (offset, size, lg_sample) = (u64_in(tally, 0), u64_in(tally, 8), tally[22]);
-            // A count below zero: an object that was freed while the box was made.
-            let count = |at: usize| Some(u64_in(tally, at)).filter(|count| *count < MOST_COUNT).unwrap_or(0);
-            let (live, total) = (count(24), count(32));
+            let (live, total) = (possible_count(u64_in(tally, 24)), possible_count(u64_in(tally, 32)));
             if offset == 0 || lg_sample >= 64 || (live == 0 && total == 0) {
                 continue;
             }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A function on a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -247,8 +248,10 @@ fn symbolize(symbolizer: &Symbolizer, file: &Path, module: &str, input: Input<&[
         .unwrap_or_default()
 }
 
-/// None: it panicked, of which nothing is said.
+/// None: it panicked, of which nothing is said. One at a time, for what is said of panics is set for all threads.
 fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let done = panic::catch_unwind(AssertUnwindSafe(work));
