@@ -146,6 +146,7 @@ def check_unreachable(setting):
             target.do("large", 3)
             sites = setting.json("leaks", "--json", "--unreachable", target.pid)
             assert sites["kind"] == "unreachable", sites
+            assert setting.json("leaks", "--json", "--looks", "1", target.pid)["kind"] == "alive now"
             lost = sum(site["objects"] for site in sites["sites"] if "site_lost" in site["functions"])
             held = sum(site["objects"] for site in sites["sites"] if "site_lost" not in site["functions"])
             exact = conf.startswith(EVERY_ONE)

@@ -45,7 +45,8 @@ READER = """<script>
   key('flame', 'Escape'); seen.back = print('flame') === flame;
   document.getElementById('measure').value = '1'; document.getElementById('measure').dispatchEvent(new Event('change'));
   mouse('flame', 'mousemove', .3, .1); seen.objects = text('flame-told');
-  const light = print('timeline'); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true })); seen.dark = print('timeline') !== light;
+  const light = print('timeline'); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', ctrlKey: true, bubbles: true }));
+  seen.bookmark = print('timeline') === light; document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true })); seen.dark = print('timeline') !== light;
   const bar = document.getElementById('ledger'); seen.ledger = bar ? bar.children.length : 0;
   const result = document.createElement('pre'); result.id = 'seen'; result.textContent = JSON.stringify(seen); document.body.append(result);
 })();
@@ -88,7 +89,7 @@ def check_seen(seen):
     assert seen["trouble"] == ""
     assert re.search(r"s: \d.* live, \d", seen["time"])
     assert "% in use" in seen["place"] and "mostly objects of" in seen["place"]
-    assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"]
+    assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"] and seen["bookmark"]
     assert seen["all"].startswith("all") or "% of all" in seen["all"]
     assert float(seen["found"].split(" ")[0]) > 70
     assert seen["ledger"] >= 2

@@ -93,6 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let views: Vec<HeapView> = profiles.into_iter().map(HeapView::new).collect();
     let out = match &views[..] {
+        [one] if matches!(arguments.profiles[..], [Source::Process(_)]) => alive(arguments, one, "alive now"),
         [one] => alive(arguments, one, "alive at exit"),
         several => growing(arguments, several),
     };
@@ -118,6 +119,7 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
     }
     let what = match kind {
         "unreachable" => "nothing in the process leads to:",
+        "alive now" => "alive now;",
         _ => "alive when the profile was written;",
     };
     let mut out = format!("{what} {}", text::head(view, MEASURE));
