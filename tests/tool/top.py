@@ -79,7 +79,9 @@ def check_once(vmag, holder):
 def check_narrow(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid, columns=40)
     terminal.wait_for(["filled (", "growth"], patience=30)
-    terminal.press("q")
+    terminal.press("h")
+    terminal.wait_for(["the others", "counted."])  # its last words
+    terminal.press("hq")
     assert terminal.wait_for_end() == 0
 
 

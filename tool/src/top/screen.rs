@@ -241,6 +241,8 @@ fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Line::styled(text, dim()), area);
 }
 
+const HELP_WIDTH: u16 = 92;
+
 fn draw_help(frame: &mut Frame) {
     let lines: Vec<Line> = KEYS
         .iter()
@@ -252,8 +254,13 @@ fn draw_help(frame: &mut Frame) {
         ])
         .collect();
     let whole = frame.area();
-    let (width, height) = (92.min(whole.width), (lines.len() as u16 + 2).min(whole.height));
+    // Where lines are broken, all the height is theirs.
+    let (width, height) = match whole.width < HELP_WIDTH {
+        true => (whole.width, whole.height),
+        false => (HELP_WIDTH, (lines.len() as u16 + 2).min(whole.height)),
+    };
     let area = Rect::new((whole.width - width) / 2, (whole.height - height) / 2, width, height);
     frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title("vmag top")), area);
+    let help = Paragraph::new(lines).wrap(Wrap { trim: true });
+    frame.render_widget(help.block(Block::bordered().title("vmag top")), area);
 }
