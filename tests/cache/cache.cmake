@@ -16,6 +16,7 @@ vmag_cache_test(forks 60)
 vmag_cache_test(shortage 30)
 vmag_cache_test(resources 60)
 vmag_cache_test(import 30)
+vmag_cache_test(back 60)
 vmag_cache_test(move 60)
 vmag_cache_test(fork_in_reclaim 60)
 
