@@ -80,7 +80,7 @@ def check_narrow(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid, columns=40)
     terminal.wait_for(["filled (", "growth"], patience=30)
     terminal.press("h")
-    terminal.wait_for(["the others", "counted."])  # its last words
+    terminal.wait_for(["explains.", "estimates"])  # the ends of a long line
     terminal.press("hq")
     assert terminal.wait_for_end() == 0
 
