@@ -27,6 +27,7 @@ static struct {
 	struct arena_figures sums, destroyed;
 	// Under lock.
 	struct arena_figures scratch;
+	struct arena_figures roomless; // of an arena for whose figures there is no memory: the sums hold them all the same
 	size_t cached[ARENAS_MOST][2]; // bytes in magazines of fronts: of small and of large objects
 } snapshot = { .lock = MUTEX_INIT(RANK_CONTROLS) };
 
@@ -75,12 +76,11 @@ static void take_arenas(unsigned arenas)
 	for (unsigned id = 0; id < arenas; id++) {
 		struct arena_figures *figures = atomic_load(&snapshot.by_id[id]);
 
-		if (figures == NULL)
-			continue;
 		if (arena_is_live(id)) {
+			figures = figures != NULL ? figures : &snapshot.roomless;
 			figures_take(arena_of(id), made, snapshot.cached[id], figures);
 			figures_add(&snapshot.scratch, figures);
-		} else
+		} else if (figures != NULL)
 			figures->live = false;
 	}
 	figures_add(&snapshot.scratch, &snapshot.destroyed);
