@@ -25,6 +25,7 @@ import subprocess
 import sys
 
 from kit import OUT, compile_with_library
+from kit.process import environment
 
 PROGRAM = OUT / "object_caches"
 KINDS = {"cache": "magazine layer", "slabs": "slab layer alone", "malloc": "malloc + free", "constructed": "constructed objects",
@@ -37,8 +38,9 @@ def build():
     compile_with_library("object_caches", "-fno-builtin", "-lpthread")
 
 
-def run(*arguments):
-    line = subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
+def run(*arguments, library=None):
+    """`library`: another vmag than the one that the program was linked with."""
+    line = subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True, timeout=300, env=environment(library)).stdout
     return json.loads(line)
 
 

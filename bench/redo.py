@@ -259,7 +259,7 @@ def measure_all(arguments):
     wanted = arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)
     allocators = {name: there[name] for name in wanted if name in there}
     everything, path, changed = begin(arguments, allocators)
-    bench = Bench(allocators, arguments.quick, arguments.folder)
+    bench = Bench(allocators, arguments.quick, arguments.folder, there.get("vmag", {}).get("library"))
     names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]
     minutes = arguments.minutes or (QUICK_MINUTES if arguments.quick else 15.0 * len(names))
     if everything["machine"]["load_at_start"] > 0.5:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 from kit import OUT, compile_with_library
+from kit.process import environment
 
 PROGRAM = OUT / "vmem_fragmentation"
 ALLOCATORS = ("instant", "best", "next", "quantum", "rmap", "judy")
@@ -40,8 +41,9 @@ def build():
     compile_with_library("vmem_fragmentation", "-ldl")
 
 
-def run(allocator, mode, segments):
-    result = subprocess.run([PROGRAM, allocator, mode, str(segments)], stdout=subprocess.PIPE, text=True, timeout=120)
+def run(allocator, mode, segments, library=None):
+    """`library`: another vmag than the one that the program was linked with."""
+    result = subprocess.run([PROGRAM, allocator, mode, str(segments)], stdout=subprocess.PIPE, text=True, timeout=120, env=environment(library))
     if result.returncode == 77:
         return None
     result.check_returncode()

@@ -33,6 +33,8 @@ class MemoryMap(Experiment):
     def prepare(self, bench):
         if not TOOL.exists():
             raise Skipped("build/bin/vmag is not there: make tool")
+        if not bench.vmag:
+            raise Skipped("no libvmag.so: make")
         self.picture = bench.folder / "memory_map.png"
         self.expressions = bench.input("expressions.txt", inputs.expressions)
 
@@ -40,7 +42,7 @@ class MemoryMap(Experiment):
         with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
             trace = os.path.join(folder, "trace")
             variables = {"PATH": PATH, "LC_ALL": "C"}
-            subprocess.run([TOOL, "run", f"--trace={trace}", "--", "lua5.4", PROGRAMS / "optimise.lua", self.expressions, "1"], check=True, env=variables,
+            subprocess.run([TOOL, "run", "--lib", bench.vmag, f"--trace={trace}", "--", "lua5.4", PROGRAMS / "optimise.lua", self.expressions, "1"], check=True, env=variables,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             subprocess.run([TOOL, "map", trace, "-o", self.picture], check=True, env=variables, stderr=subprocess.PIPE)
             return {"trace_bytes": os.path.getsize(trace)}

@@ -30,7 +30,7 @@ class VmemLatency(Experiment):
     def measure(self, bench, side, point):
         if side == "rmap" and point > (10000 if bench.quick else 100000):
             return {}  # milliseconds a call
-        ns = vmem_fragmentation.run(side, "pair", point)
+        ns = vmem_fragmentation.run(side, "pair", point, library=bench.vmag)
         return {} if ns is None else {"ns": ns}
 
 

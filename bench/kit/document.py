@@ -51,6 +51,10 @@ def bars(everything):
         values = {f"{name}, {point}": ratio for name, metric in THROUGHPUT.items() for point, ratio in ratios(everything, name, metric, which).items()}
         rows += bar(f"threads: best peer's throughput / vmag's, {which} rounds", values, limit)
     rows += bar("fragmentation: resident bytes a live byte / best peer's", ratios(everything, "fragmentation", "resident_per_live", "best"), 1.00)
+    if "fragmentation" in everything["experiments"]:
+        cells = Cells(everything["experiments"]["fragmentation"])
+        drift = {point: value for point in cells.points if (value := cells.value("vmag", point, "drift_per_hour")) is not None}
+        rows += bar("its drift an hour", drift, 0.00)
     peak = everything["experiments"].get("after_peak")
     if peak:
         cells = Cells(peak)
@@ -119,6 +123,8 @@ def section(name, record):
     lines = [f"### {record['title']} ({record['paper']})", "", record["about"], "", f"`bench/redo.py --only {name}` — {state_of(record)}.", ""]
     if record["versions"]:
         lines += [versions_line(record) + ".", ""]
+    for picture in record["pictures"].values():
+        lines += [f"The picture: `build/bench/experiments/{picture}`, and in the page.", ""]
     for metric in counted(record):
         lines += table(record, metric) + [""]
     return lines

@@ -85,8 +85,9 @@ class Experiment:
 class Bench:
     """What an experiment has at hand: the allocators, programs compiled, commands run on an allocator."""
 
-    def __init__(self, allocators, quick, folder=OUT):
+    def __init__(self, allocators, quick, folder=OUT, vmag=None):
         self.allocators, self.quick, self.folder = allocators, quick, pathlib.Path(folder)
+        self.vmag = vmag  # the library, though vmag may not be among the allocators
         self.budget = None  # seconds for the experiment, where they are few
         self.inputs = self.folder / "inputs"
         self.inputs.mkdir(parents=True, exist_ok=True)

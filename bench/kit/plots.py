@@ -25,8 +25,8 @@ def label(about):
     return f"{about['label']}, {about['unit']}" if about["unit"] else about["label"]
 
 
-def lines(record, axes, metric):
-    """Median by the axis, whiskers to the extremes."""
+def lines(record, axes, metric, cpus):
+    """Median by the axis, whiskers to the extremes; grey where there are more threads than processors."""
     cells, about = Cells(record), record["metrics"][metric]
     for side in cells.sides:
         rows = [cells.cells[side, point, metric] for point in cells.points if (side, point, metric) in cells.cells]
@@ -39,6 +39,9 @@ def lines(record, axes, metric):
     axes.set_xscale("log", base=2)
     axes.set_xticks(cells.points, [f"{point:,}" for point in cells.points], rotation=45 if max(cells.points) > 10000 else 0)
     axes.minorticks_off()
+    if record["axis"] in ("threads", "clients") and max(cells.points) > cpus:
+        axes.axvspan(cpus * 2 ** 0.05, max(cells.points) * 2 ** 0.3, color="#888888", alpha=0.12, linewidth=0)
+        axes.text(0.99, 0.02, f"more {record['axis']} than processors", transform=axes.transAxes, ha="right", fontsize=7, color="#666666")
     if about["better"] == "lower" and any(row["median"] for row in record["summary"]):
         values = [row["median"] for row in record["summary"] if row["metric"] == metric and row["median"] > 0]
         if values and max(values) > 30 * min(values):
@@ -48,7 +51,7 @@ def lines(record, axes, metric):
     axes.set(xlabel=record["axis"], ylabel=label(about))
 
 
-def bars(record, axes, metric):
+def bars(record, axes, metric, _cpus):
     """Each point scaled so that its largest is 1, as in 2006, Figure 8."""
     cells = Cells(record)
     width = 0.8 / len(cells.sides)
@@ -66,7 +69,7 @@ def bars(record, axes, metric):
     axes.grid(axis="x", visible=False)
 
 
-def series(record, axes, point):
+def series(record, axes, point, _cpus):
     """Resident memory as time passes, in the first round; what is live is dashed."""
     shown_live = False
     for run in record["runs"]:
@@ -82,14 +85,14 @@ def series(record, axes, point):
     axes.set_ylim(bottom=0)
 
 
-def draw(record):
+def draw(record, cpus):
     """A figure with a panel for each metric that is shown, or each point of a series; None when there is nothing to draw."""
     if not record["summary"] or record["plot"] == "picture":
         return None
     panels = record["points"] if record["plot"] == "series" else record["shown"]
     figure, places = pyplot.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), squeeze=False)
     for axes, panel in zip(places[0], panels):
-        {"lines": lines, "bars": bars, "series": series}[record["plot"]](record, axes, panel)
+        {"lines": lines, "bars": bars, "series": series}[record["plot"]](record, axes, panel, cpus)
     handles, labels = places[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=min(len(labels), 10), frameon=False)
     figure.suptitle(f"{record['title']} ({record['paper']})")
@@ -99,7 +102,7 @@ def draw(record):
 def draw_all(everything, folder):
     """NAME.svg and NAME.png for each experiment."""
     for name, record in everything["experiments"].items():
-        figure = draw(record)
+        figure = draw(record, everything["machine"]["cpus"])
         if figure:
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
             figure.savefig(folder / f"{name}.png", dpi=110, bbox_inches="tight")
