@@ -184,13 +184,14 @@ void front_flush(struct front *front)
 {
 	front_enter(front);
 	for (unsigned class = 1; class < CLASSES; class++) {
+		struct arena *arena = front_arena(front, class);
 		struct magazine *previous = front->previous[class];
 
 		if (!front_holds(front, class))
 			continue;
 		front_keep_previous(front, class, NULL);
-		front_put_away(front_arena(front, class), class, front_unload_all(front, class));
-		front_put_away(front_arena(front, class), class, previous);
+		front_hand_down(arena, class, front_unload_all(front, class));
+		front_put_away(arena, class, previous);
 	}
 	outbound_flush(front);
 	own_runs_give(front, true);

@@ -478,3 +478,15 @@ void front_put_away(struct arena *arena, unsigned class, struct magazine *magazi
 		magazine_destroy(magazine);
 	}
 }
+
+void front_hand_down(struct arena *arena, unsigned class, struct magazine *magazine)
+{
+	bool grown = magazine != NULL && magazine->capacity > FIRST_CAPACITY && magazine->rounds > 0;
+
+	if (grown && !arena_depot_is_full(arena, class, magazine->rounds, false)) {
+		verify(arena, class, magazine);
+		if (depot_put_first(&arena->depots[class], magazine, &arena->depot_rounds[class]))
+			return;
+	}
+	front_put_away(arena, class, magazine);
+}

@@ -11,6 +11,9 @@ void front_give_loaded(struct front *front, unsigned class);
 // The rounds to where they belong; the magazine stays as it is.
 void front_drain_magazine(struct arena *arena, unsigned class, struct magazine *magazine);
 
+// What a thread that ends had loaded: where the depot has no rounds it is left to the next thread, however many it has; else put away, see below.
+void front_hand_down(struct arena *arena, unsigned class, struct magazine *magazine);
+
 // A full magazine, for fronts of processors too: whether its objects lie scattered, asking for the lines of those that nobody has touched lately, before
 // the program writes to them, and to the depot or the slabs (NULL: nothing to do).
 bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);

@@ -104,6 +104,18 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full, _A
 	return empty;
 }
 
+bool depot_put_first(struct depot *depot, struct magazine *magazine, _Atomic size_t *told)
+{
+	bool is_first;
+
+	lock(depot);
+	is_first = depot->full.length == 0;
+	if (is_first)
+		put(depot, magazine);
+	unlock(depot, told);
+	return is_first;
+}
+
 void depot_put(struct depot *depot, struct magazine *magazine, _Atomic size_t *told)
 {
 	note_passing(magazine);

@@ -41,6 +41,9 @@ struct magazine *depot_take_empty(struct depot *depot, struct magazine *full, _A
 // Leaves magazines without taking any.
 void depot_put(struct depot *depot, struct magazine *magazine, _Atomic size_t *told);
 
+// Leaves a magazine, however many rounds it has, where there is none with rounds. False: there is one.
+bool depot_put_first(struct depot *depot, struct magazine *magazine, _Atomic size_t *told);
+
 // Takes out all magazines, or only those that the last interval did not need; chained by `next`, full ones and empty ones
 // alike, to be drained and destroyed. Begins a new interval.
 struct magazine *depot_reap(struct depot *depot, bool everything, _Atomic size_t *told);

@@ -51,6 +51,9 @@ static void exchange(void) {
     CHECK(depot_take_full(&depot, NULL, NULL) == part && depot_take_full(&depot, NULL, NULL) == full);
     CHECK(depot_take_full(&depot, NULL, NULL) == NULL);
     CHECK_EQ(depot.rounds, 0);
+    CHECK(depot_put_first(&depot, part, NULL)); // where there is none with rounds
+    CHECK(!depot_put_first(&depot, full, NULL) && depot.full.length == 1 && depot.rounds == 5);
+    CHECK(depot_take_full(&depot, NULL, NULL) == part && depot.rounds == 0);
     depot_put(&depot, empty, NULL); // empty ones go to the empty list
     CHECK(depot.empty.length == 1 && depot.full.length == 0);
     CHECK(depot_reap(&depot, true, NULL) == empty);

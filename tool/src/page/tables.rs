@@ -13,8 +13,17 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// Rows of a table, at most.
-const SITES: usize = 40;
+const ROWS: usize = 40;
 const SITES_HEAD: &str = "<section><h2>Call sites</h2><div class=\"wide\"><table><thead>";
+
+/// Of a table with room for some of `rows` rows.
+fn end(out: &mut String, rows: usize) {
+    out.push_str("</table></div>");
+    if rows > ROWS {
+        let _ = write!(out, "<p>and {} more</p>", count((rows - ROWS) as u64));
+    }
+    out.push_str("</section>");
+}
 
 pub fn all(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     let mut out = String::new();
@@ -43,7 +52,7 @@ fn sources_table(out: &mut String, trace: &TraceView) {
             "<section><h2>{title}</h2><div class=\"wide\"><table class=\"names\"><thead><tr><th>name<th>allocated<th>freed\
              <th>{unit} alive at the end<th>most alive</tr></thead>"
         );
-        for source in sources.iter().take(SITES) {
+        for source in sources.iter().take(ROWS) {
             let _ = write!(
                 out,
                 "<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
@@ -54,7 +63,7 @@ fn sources_table(out: &mut String, trace: &TraceView) {
                 count(source.peak_live.max(0) as u64)
             );
         }
-        out.push_str("</table></div></section>");
+        end(out, sources.len());
     };
     table("Object caches", "objects", &trace.summary.caches);
     table("Resource arenas", "units", &trace.summary.arenas);
@@ -96,7 +105,8 @@ fn sites_table(out: &mut String, heap: &HeapView) {
         out,
         "{SITES_HEAD}<tr><th>{title}<th>±<th>share<th>objects<th>where</tr></thead>"
     );
-    for site in heap.sites(measure).iter().take(SITES) {
+    let sites = heap.sites(measure);
+    for site in sites.iter().take(ROWS) {
         let (held, share) = (&site.estimate, 100.0 * site.estimate.bytes / all);
         let _ = write!(
             out,
@@ -107,7 +117,7 @@ fn sites_table(out: &mut String, heap: &HeapView) {
             escaped(&place(site.frames))
         );
     }
-    out.push_str("</table></div></section>");
+    end(out, sites.len());
 }
 
 /// What is exact: who held how much when most was alive, and at the end.
@@ -130,7 +140,7 @@ fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
         out,
         "{SITES_HEAD}<tr><th>at the peak<th>share<th>at the end<th>allocated<th>objects<th>where</tr></thead>"
     );
-    for (frames, [peak, end, allocated, objects]) in sites.iter().take(SITES) {
+    for (frames, [peak, end, allocated, objects]) in sites.iter().take(ROWS) {
         let _ = write!(
             out,
             "<tr><td>{}<td>{:.1} %<td>{}<td>{}<td>{}<td>{}</tr>",
@@ -142,7 +152,7 @@ fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
             escaped(&place(frames))
         );
     }
-    out.push_str("</table></div></section>");
+    end(out, sites.len());
 }
 
 fn sizes_table(out: &mut String, trace: &TraceView) {
@@ -156,7 +166,7 @@ fn sizes_table(out: &mut String, trace: &TraceView) {
         .first()
         .map_or(1, |class| class.allocations * class.bytes)
         .max(1);
-    for class in classes.iter().take(SITES) {
+    for class in classes.iter().take(ROWS) {
         let all = class.allocations * class.bytes;
         let _ = write!(
             out,
@@ -170,5 +180,21 @@ fn sizes_table(out: &mut String, trace: &TraceView) {
             bytes(all)
         );
     }
-    out.push_str("</table></div></section>");
+    end(out, classes.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_cut_says_so() {
+        let ended = |rows| {
+            let mut out = String::new();
+            end(&mut out, rows);
+            out
+        };
+        assert_eq!(ended(ROWS), "</table></div></section>");
+        assert_eq!(ended(ROWS + 1234), "</table></div><p>and 1,234 more</p></section>");
+    }
 }
