@@ -21,7 +21,7 @@ import time
 import traceback
 
 import experiments
-from kit import OUT, TOP, results, say
+from kit import OUT, TOP, TWIN, results, say
 from kit.allocators import VMAG, choose, fetch_peers
 from kit.experiment import Bench, Skipped, find
 from kit.machine import machine
@@ -53,6 +53,7 @@ def read_arguments():
     parser.add_argument("--rounds", type=rounds, default=None, metavar="LEAST:MOST", help="of each experiment (default 5:30; with --quick 1:3)")
     parser.add_argument("--width", type=float, default=0.02, help="an interval is narrow when it reaches no farther from the median than this part of it (default 0.02)")
     parser.add_argument("--allocators", type=lambda text: text.split(","), metavar="LIST", help="only these, separated by commas")
+    parser.add_argument("--twin", action="store_true", help="a second copy of vmag takes part: what it and vmag differ by is not the allocator")
     parser.add_argument("--library", type=pathlib.Path, default=VMAG, help="vmag (default build/lib/libvmag.so)")
     parser.add_argument("--again", action="store_true", help="measure anew what is there already")
     parser.add_argument("--no-fetch", action="store_true", help="do not get missing peers and packages")
@@ -255,8 +256,8 @@ def measure_all(arguments):
         subprocess.run([TOP / "scripts/setup.sh", "experiments"], check=False)
         fetch_peers()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    there = choose(arguments.allocators, "redo", arguments.library, arguments.folder)
-    wanted = arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)
+    wanted = [*(arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)), *([TWIN] if arguments.twin else [])]
+    there = choose(wanted if arguments.allocators or arguments.twin else None, "redo", arguments.library, arguments.folder)
     allocators = {name: there[name] for name in wanted if name in there}
     everything, path, changed = begin(arguments, allocators)
     bench = Bench(allocators, arguments.quick, arguments.folder, there.get("vmag", {}).get("library"))

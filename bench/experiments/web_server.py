@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 
+from kit import TWIN
 from kit.experiment import PATH, PROGRAMS, RESIDENT, Experiment, Metric, find, version_of
 from kit.servers import Server
 
@@ -31,7 +32,7 @@ class WebServer(Experiment):
         return ["10 connections"]
 
     def sides(self, bench):
-        return [name for name in SIX if name in bench.allocators]
+        return [name for name in (*SIX, TWIN) if name in bench.allocators]
 
     def measure(self, bench, side, point):
         connections = int(point.split()[0])

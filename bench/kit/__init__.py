@@ -10,6 +10,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = TOP / "build/bench"
+TWIN = "twin"  # a second copy of vmag: what its figures and vmag's differ by is not the allocator
 MIB = 1 << 20
 
 

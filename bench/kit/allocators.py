@@ -12,7 +12,7 @@ import sys
 
 import pathlib
 
-from kit import OUT, TOP, say
+from kit import OUT, TOP, TWIN, say
 
 VMAG = TOP / "build/lib/libvmag.so"
 VERSIONS = TOP / "build/peers/versions.txt"
@@ -31,6 +31,8 @@ def known(who, library, folder):
     if library.exists():
         # A copy, so that a build meanwhile does not change what is measured.
         found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": str(shutil.copy(library, folder))}
+        (folder / TWIN).mkdir(parents=True, exist_ok=True)
+        found[TWIN] = dict(found["vmag"], library=str(shutil.copy(library, folder / TWIN)))
     else:
         say(f"{who}: {library} is not there; going on without vmag")
     found["glibc"] = {"version": platform.libc_ver()[1], "origin": "the system", "library": None}
@@ -46,8 +48,8 @@ def choose(wanted, who, library=VMAG, folder=OUT):
     """Those of the list `wanted` that are there, or all (None)."""
     there = known(who, library, folder)
     if wanted is None:
-        return there
-    missing = [name for name in wanted if name not in there and name != "vmag"]
+        return {name: there[name] for name in there if name != TWIN}
+    missing = [name for name in wanted if name not in there and name not in ("vmag", TWIN)]
     if missing:
         sys.exit(f"{who}: no such allocator: {', '.join(missing)}; there are: {', '.join(there)}")
     return {name: there[name] for name in wanted if name in there}

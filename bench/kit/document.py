@@ -3,7 +3,7 @@
 SPDX-License-Identifier: BSD-2-Clause
 """
 
-from kit import TOP
+from kit import TOP, TWIN
 from kit.figures import geometric_mean
 from kit.results import Cells, counted
 
@@ -22,45 +22,59 @@ def number(value, scale=1.0):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def ratios(everything, name, metric, which):
-    """vmag against the best peer at each point of an experiment that has been measured; `which` of Cells: best, value, worst."""
+def ratios(everything, name, metric, which, side="vmag"):
+    """vmag, or its twin, against the best peer at each point of an experiment that has been measured; `which` of Cells: best, value, worst."""
     record = everything["experiments"].get(name)
     if not record:
         return {}
     cells = Cells(record)
-    found = {point: cells.behind(point, metric, getattr(cells, which)) for point in record["points"]}
+    found = {point: cells.behind(point, metric, getattr(cells, which), side) for point in record["points"]}
     return {point: ratio for point, behind in found.items() if behind for _, ratio in [behind]}
 
 
-def bar(text, values, limit):
-    """A row of the bars: the worst of the values against the limit."""
+def of_side(everything, name, metric, which, side):
+    """The figure itself, where the bar is not a peer."""
+    record = everything["experiments"].get(name)
+    if not record:
+        return {}
+    cells = Cells(record)
+    return {point: value for point in cells.points if (value := getattr(cells, which)(side, point, metric)) is not None}
+
+
+def values_of_bars(everything, side):
+    """Of each bar: its text, its limit, and what that side, vmag or its twin, has at each point."""
+    time, memory = (ratios(everything, "programs", metric, "best", side) for metric in ("cpu_seconds", "peak_bytes"))
+    threads = {which: {f"{name}, {point}": ratio for name, metric in THROUGHPUT.items() for point, ratio in ratios(everything, name, metric, which, side).items()}
+               for which in ("best", "worst")}
+    return [
+        ("each single-threaded program: time / best peer", 1.00, time),
+        ("each: peak memory / most frugal peer", 1.05, memory),
+        ("geometric mean of them, time", 0.97, {"mean": geometric_mean(time.values())} if time else {}),
+        ("geometric mean, memory", 1.00, {"mean": geometric_mean(memory.values())} if memory else {}),
+        ("threads: best peer's throughput / vmag's, best rounds", 1.00, threads["best"]),
+        ("threads: best peer's throughput / vmag's, worst rounds", 1.00, threads["worst"]),
+        ("fragmentation: resident bytes a live byte / best peer's", 1.00, ratios(everything, "fragmentation", "resident_per_live", "best", side)),
+        ("its drift an hour", 0.00, of_side(everything, "fragmentation", "drift_per_hour", "value", side)),
+        ("after the peak: resident / (1.10 × live + 4 MiB)", 1.00, of_side(everything, "after_peak", "over_the_bar", "best", side)),
+    ]
+
+
+def cell_of_bar(values, limit):
+    """The worst of the values, and how many hold."""
     if not values:
-        return []
+        return "– | –"
     worst = max(values, key=values.get)
-    return [f"| {text} | {limit:.2f} | {values[worst]:.2f} ({worst}) | {sum(value <= limit for value in values.values())} of {len(values)} |"]
+    return f"{values[worst]:.2f} ({worst}) | {sum(value <= limit for value in values.values())} of {len(values)}"
 
 
 def bars(everything):
-    """What vmag wants to reach, and what it does."""
-    time, memory = ratios(everything, "programs", "cpu_seconds", "best"), ratios(everything, "programs", "peak_bytes", "best")
-    rows = bar("each single-threaded program: time / best peer", time, 1.00) + bar("each: peak memory / most frugal peer", memory, 1.05)
-    if time:
-        rows += bar("geometric mean of them, time", {"mean": geometric_mean(time.values())}, 0.97)
-        rows += bar("geometric mean, memory", {"mean": geometric_mean(memory.values())}, 1.00)
-    for which, limit in (("best", 1.00), ("worst", 1.00)):
-        values = {f"{name}, {point}": ratio for name, metric in THROUGHPUT.items() for point, ratio in ratios(everything, name, metric, which).items()}
-        rows += bar(f"threads: best peer's throughput / vmag's, {which} rounds", values, limit)
-    rows += bar("fragmentation: resident bytes a live byte / best peer's", ratios(everything, "fragmentation", "resident_per_live", "best"), 1.00)
-    if "fragmentation" in everything["experiments"]:
-        cells = Cells(everything["experiments"]["fragmentation"])
-        drift = {point: value for point in cells.points if (value := cells.value("vmag", point, "drift_per_hour")) is not None}
-        rows += bar("its drift an hour", drift, 0.00)
-    peak = everything["experiments"].get("after_peak")
-    if peak:
-        cells = Cells(peak)
-        ours = {point: value for point in cells.points if (value := cells.best("vmag", point, "over_the_bar")) is not None}
-        rows += bar("after the peak: resident / (1.10 × live + 4 MiB)", ours, 1.00)
-    return ["| bar | limit | worst | held |", "|---|---|---|---|", *rows] if rows else []
+    """What vmag wants to reach, and what it does; what its twin does beside it shows what of that is the machine's."""
+    sides = [side for side in ("vmag", TWIN) if any(side in record["sides"] for record in everything["experiments"].values())]
+    found = {side: values_of_bars(everything, side) for side in sides}
+    rows = [f"| {text} | {limit:.2f} | " + " | ".join(cell_of_bar(found[side][number][2], limit) for side in sides) + " |"
+            for number, (text, limit, values) in enumerate(found.get("vmag", [])) if values]
+    twin = " the same of its twin | held |" if TWIN in sides else ""
+    return [f"| bar | limit | worst | held |{twin}", "|---|---|---|---|" + "---|---|" * bool(twin), *rows] if rows else []
 
 
 def standing(everything):

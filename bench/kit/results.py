@@ -8,6 +8,7 @@ import os
 import pathlib
 import statistics
 
+from kit import TWIN
 from kit.figures import interval_of_median
 
 FORMAT = "vmag-experiments/1"
@@ -81,13 +82,13 @@ class Cells:
     def is_lower_better(self, metric):
         return self.experiment["metrics"][metric]["better"] == "lower"
 
-    def behind(self, point, metric, value):
-        """vmag against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst."""
+    def behind(self, point, metric, value, side="vmag"):
+        """vmag, or its twin, against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst."""
         if not self.experiment["metrics"][metric]["compared"]:
             return None
-        ours = value("vmag", point, metric)
+        ours = value(side, point, metric)
         lower = self.is_lower_better(metric)
-        peers = {side: found for side in self.sides if side != "vmag" and (found := value(side, point, metric))}
+        peers = {peer: found for peer in self.sides if peer not in ("vmag", TWIN) and (found := value(peer, point, metric))}
         if not ours or not peers:
             return None
         best = (min if lower else max)(peers, key=peers.get)

@@ -42,3 +42,14 @@ standing = document.standing({"experiments": {"x": record}})
 assert len(standing) == 4 and all("| 1.25 (" in line or "| 1.26 (" in line for line in standing[2:]), standing
 table = document.table(record, "ns")
 assert len({line.count("|") for line in table[2:]}) == 1 and "±" in table[-1], table
+
+# A twin is nobody's peer, and has a column of its own beside the bars.
+runs += [run("twin", i, 4 + i / 100) for i in range(1, 6)]
+shown = {"cpu_seconds": "ns", "peak_bytes": "ns"}
+rows = [dict(row, metric=metric) for row in results.summarize(runs, METRICS, 0.02) if row["metric"] == "ns" for metric in shown]
+record = record | {"summary": rows, "metrics": {metric: METRICS["ns"] for metric in shown}, "shown": list(shown), "sides": [*record["sides"], "twin"]}
+assert results.Cells(record).behind("a", "cpu_seconds", results.Cells(record).best)[0] == "other"
+bars = document.bars({"experiments": {"programs": record}})
+assert "1.25 (a) | 0 of 1 | 0.50 (a) | 1 of 1 |" in bars[2], bars
+del record["sides"][-1]
+assert "twin" not in "".join(document.bars({"experiments": {"programs": record}}))
