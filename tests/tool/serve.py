@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -55,10 +56,19 @@ def value(text, name, **labels):
     raise AssertionError((name, labels, text[:2000]))
 
 
+def check_document(text):
+    """docs/fleet.md names each metric, or the beginning of its kind."""
+    document = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/fleet.md").read_text()
+    for name in {re.split("[{ ]", line)[0] for line in text.splitlines() if line and not line.startswith("#")}:
+        kind = re.match("vmag_(cache|arena|class)_", name)
+        assert f"`{name}" in document or kind and f"`{kind[0]}…" in document, name
+
+
 def check_metrics(server, holder):
     kind, body = server.get("/metrics")
     text = body.decode()
     assert kind.startswith("text/plain; version=0.0.4"), kind
+    check_document(text)
     allocated = value(text, "vmag_allocated_bytes", pid=holder.pid)
     assert HELD * MIB <= allocated < (HELD + 8) * MIB, allocated
     assert value(text, "vmag_active_bytes", pid=holder.pid) >= allocated
