@@ -22,7 +22,7 @@ import traceback
 
 import experiments
 from kit import OUT, TOP, TWIN, results, say
-from kit.allocators import VMAG, choose, fetch_peers
+from kit.allocators import VMAG, choose, fetch_peers, twin_of
 from kit.experiment import Bench, Skipped, find
 from kit.machine import machine
 from kit.progress import Progress
@@ -256,9 +256,11 @@ def measure_all(arguments):
         subprocess.run([TOP / "scripts/setup.sh", "experiments"], check=False)
         fetch_peers()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    wanted = [*(arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)), *([TWIN] if arguments.twin else [])]
-    there = choose(wanted if arguments.allocators or arguments.twin else None, "redo", arguments.library, arguments.folder)
+    there = choose(arguments.allocators, "redo", arguments.library, arguments.folder)
+    wanted = arguments.allocators or (QUICK_ALLOCATORS if arguments.quick else ALLOCATORS)
     allocators = {name: there[name] for name in wanted if name in there}
+    if arguments.twin and "vmag" in allocators:
+        allocators[TWIN] = twin_of(allocators["vmag"], arguments.folder)
     everything, path, changed = begin(arguments, allocators)
     bench = Bench(allocators, arguments.quick, arguments.folder, there.get("vmag", {}).get("library"))
     names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]

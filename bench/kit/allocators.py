@@ -31,8 +31,6 @@ def known(who, library, folder):
     if library.exists():
         # A copy, so that a build meanwhile does not change what is measured.
         found["vmag"] = {"version": "this tree", "origin": "build/lib", "library": str(shutil.copy(library, folder))}
-        (folder / TWIN).mkdir(parents=True, exist_ok=True)
-        found[TWIN] = dict(found["vmag"], library=str(shutil.copy(library, folder / TWIN)))
     else:
         say(f"{who}: {library} is not there; going on without vmag")
     found["glibc"] = {"version": platform.libc_ver()[1], "origin": "the system", "library": None}
@@ -44,12 +42,18 @@ def known(who, library, folder):
     return found
 
 
+def twin_of(vmag, folder):
+    """The same file under another name."""
+    (folder / TWIN).mkdir(exist_ok=True)
+    return dict(vmag, library=str(shutil.copy(vmag["library"], folder / TWIN)))
+
+
 def choose(wanted, who, library=VMAG, folder=OUT):
     """Those of the list `wanted` that are there, or all (None)."""
     there = known(who, library, folder)
     if wanted is None:
-        return {name: there[name] for name in there if name != TWIN}
-    missing = [name for name in wanted if name not in there and name not in ("vmag", TWIN)]
+        return there
+    missing = [name for name in wanted if name not in there and name != "vmag"]
     if missing:
         sys.exit(f"{who}: no such allocator: {', '.join(missing)}; there are: {', '.join(there)}")
     return {name: there[name] for name in wanted if name in there}
