@@ -70,9 +70,11 @@ def cell_of_bar(values, limit):
 def bars(everything):
     """What vmag wants to reach, and what it does; what its twin does beside it shows what of that is the machine's."""
     sides = [side for side in ("vmag", TWIN) if any(side in record["sides"] for record in everything["experiments"].values())]
-    found = {side: values_of_bars(everything, side) for side in sides}
-    rows = [f"| {text} | {limit:.2f} | " + " | ".join(cell_of_bar(found[side][number][2], limit) for side in sides) + " |"
-            for number, (text, limit, values) in enumerate(found.get("vmag", [])) if values]
+    rows = []
+    for same in zip(*(values_of_bars(everything, side) for side in sides)):
+        text, limit, values = same[0]
+        if values:
+            rows.append(f"| {text} | {limit:.2f} | " + " | ".join(cell_of_bar(values, limit) for _, _, values in same) + " |")
     twin = " the same of its twin | held |" if TWIN in sides else ""
     return [f"| bar | limit | worst | held |{twin}", "|---|---|---|---|" + "---|---|" * bool(twin), *rows] if rows else []
 
