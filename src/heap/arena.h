@@ -102,6 +102,10 @@ static inline unsigned arena_users(const struct arena *arena)
 	return atomic_load_explicit(&arena->threads, memory_order_relaxed) + atomic_load_explicit(&arena->guests, memory_order_relaxed);
 }
 
+// Where a page run comes from that the thread would have from `own`: before that takes a chunk another one's dirty pages serve, if they are more than
+// `own` may keep (docs/decisions/0058).
+struct arena *arena_for_run(struct arena *own, size_t size);
+
 // The arena of that number, NULL when there never was one.
 struct arena *arena_of(unsigned id);
 

@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "os/mutex_figures.h"
+#include "os/pages.h"
 #include "pages/sources.h"
 #include "vmag/format.h"
 
@@ -206,6 +207,25 @@ COLD struct arena *arena_for_thread(void)
 		arena = choose(&threads);
 	while (arena != NULL && !atomic_compare_exchange_strong(&arena->threads, &threads, threads + 1));
 	return arena;
+}
+
+// Not where the program gave hooks: what lies there is what it asked for there.
+static bool may_lend(const struct arena *arena)
+{
+	return is_automatic(arena) && extents_are_ours(&arena->pages.extents);
+}
+
+// Figures before locks: hardly ever does another one have so much.
+struct arena *arena_for_run(struct arena *own, size_t size)
+{
+	size_t most = pages_allowed_dirty(&own->pages) + size;
+
+	if (!may_lend(own) || pages_dirty_bytes(&own->pages) >= most)
+		return own;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		if (may_lend(arena) && pages_dirty_bytes(&arena->pages) >= most)
+			return pages_have_room(&own->pages, round_up(size, os_page_size())) ? own : arena;
+	return own;
 }
 
 bool arenas_apart(void)

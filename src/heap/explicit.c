@@ -267,11 +267,13 @@ struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_
 // From now on the thread has one arena, which the program knows.
 static bool keep_arena(struct front *front, struct arena *arena)
 {
-	if (front->arena == arena && front->common == arena)
-		return true;
-	if (!arena_bind(arena))
+	bool has = front->arena == arena && front->common == arena;
+
+	if (!has && !arena_bind(arena))
 		return false;
-	front_keep_to(front, arena);
+	if (!has)
+		front_keep_to(front, arena);
+	front->keeps = true;
 	return true;
 }
 

@@ -129,6 +129,7 @@ struct front {
 	bool wanted[CLASSES];       // the thread came to the depot to allocate: else it only frees what others allocated
 	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
 	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
+	bool keeps; // to its arena, which the program asked for or was told (thread_arena)
 	bool takes_back; // it may hand out what it freed of other arenas
 	uint64_t homes[2][(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number; of smaller classes than a line
 	struct outbound outbound[CLASSES];

@@ -155,11 +155,16 @@ struct arena *heap_own_arena(void)
 struct arena *heap_run_arena(size_t size)
 {
 	struct front *front = front_outside_hooks();
+	struct arena *arena;
 
-	if (front == NULL || size <= KEPT_MOST)
+	if (front == NULL || front->keeps || size <= MAGAZINE_MOST)
 		return heap_own_arena();
-	arenas_look();
-	return arenas_apart() ? front->arena : front->common;
+	arena = front->arena;
+	if (size > KEPT_MOST) {
+		arenas_look();
+		arena = arenas_apart() ? front->arena : front->common;
+	}
+	return arena_for_run(arena, size);
 }
 
 static void *alloc_one(unsigned class)

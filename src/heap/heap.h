@@ -38,7 +38,7 @@ struct arena;
 struct arena *heap_own_arena(void);
 
 // The one from which it has page runs of that many bytes: those that are not kept at hand when they are freed (heap/kept.h), and so cost page
-// faults and not locks, are in common with other threads.
+// faults and not locks, are in common with other threads; and before that one grows another may serve (arena_for_run).
 struct arena *heap_run_arena(size_t size);
 
 // Whether the sampling profiler wants an allocation of this thread of that many bytes, on its class's line or that one (watch/profile.h); and such

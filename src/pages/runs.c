@@ -199,6 +199,11 @@ bool pages_are_fresh(struct pages *pages, size_t size)
 	return pages_dirty_bytes(pages) < size || vmem_expect_dirty(&pages->runs, size) < size;
 }
 
+bool pages_have_room(struct pages *pages, size_t size)
+{
+	return vmem_has_room(&pages->runs, size);
+}
+
 void pages_free(struct pages *pages, uintptr_t start, size_t size)
 {
 	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);

@@ -74,6 +74,9 @@ void pages_free(struct pages *pages, uintptr_t start, size_t size);
 // Whether a run of that size would take pages that nobody used before, or that went back to the system.
 bool pages_are_fresh(struct pages *pages, size_t size);
 
+// Whether a run of that size has a place without another chunk; an estimate.
+bool pages_have_room(struct pages *pages, size_t size);
+
 // In place; false: not possible. `*zeroed`: what was added is zero.
 bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed);
 bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size);

@@ -101,6 +101,16 @@ size_t vmem_expect_dirty(struct vmem *arena, size_t size)
 	return dirty;
 }
 
+bool vmem_has_room(struct vmem *arena, size_t size)
+{
+	bool has;
+
+	mutex_lock(&arena->lock);
+	has = vmem_fit(arena, VMEM_DIRTY, size, arena->policy, false) != NULL || vmem_fit(arena, VMEM_CLEAN, size, arena->policy, false) != NULL;
+	mutex_unlock(&arena->lock);
+	return has;
+}
+
 static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				       enum vmem_policy policy)
 {

@@ -128,6 +128,9 @@ struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsi
 // How many bytes of what it would return were used before, by the estimate; 0: it would import.
 size_t vmem_expect_dirty(struct vmem *arena, size_t size);
 
+// Whether a request of that size would find a place without an import. An estimate while others run.
+bool vmem_has_room(struct vmem *arena, size_t size);
+
 // `constraint` may be NULL. `flags` go to import.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags);
