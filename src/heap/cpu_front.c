@@ -184,8 +184,6 @@ static struct magazine *fetch_full(struct arena *arena, unsigned class, struct m
 	full = arena_exchange_empty(arena, class, empty);
 	if (full == NULL)
 		full = fill(arena, class, empty, wanted);
-	if (full != NULL)
-		front_prefetch(arena, class, full);
 	return full;
 }
 

@@ -146,7 +146,6 @@ static bool refill(struct front *front, unsigned class)
 	if (full != NULL) {
 		front_keep_previous(front, class, alone ? NULL : loaded);
 		front_load_cold(front, class, full);
-		front_prefetch(front_arena(front, class), class, full);
 		return true;
 	}
 	return refill_from_slabs(front, class, loaded);
@@ -285,15 +284,6 @@ bool front_is_scattered(const struct arena *arena, unsigned class, const struct 
 		apart += (one > other ? one - other : other - one) >= arena->bins[class].shape.slab_bytes;
 	}
 	return apart > looks / 2;
-}
-
-// Where they lie side by side the processor fetches them as they are used, and asking for all of them at once takes longer than that.
-void front_prefetch(const struct arena *arena, unsigned class, const struct magazine *full)
-{
-	if (class < SLAB_CLASSES && !front_is_scattered(arena, class, full))
-		return;
-	for (uint32_t i = full->rounds; i-- > 0;)
-		__builtin_prefetch(full->round[i], 1);
 }
 
 // Without memory for another magazine the full one is drained and goes on.

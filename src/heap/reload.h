@@ -14,8 +14,6 @@ void front_drain_magazine(struct arena *arena, unsigned class, struct magazine *
 // What a thread that ends had loaded: where the depot has no rounds it is left to the next thread, however many it has; else put away, see below.
 void front_hand_down(struct arena *arena, unsigned class, struct magazine *magazine);
 
-// A full magazine, for fronts of processors too: whether its objects lie scattered, asking for the lines of those that nobody has touched lately, before
-// the program writes to them, and to the depot or the slabs (NULL: nothing to do).
+// A full magazine, for fronts of processors too: whether its objects lie scattered, and to the depot or the slabs (NULL: nothing to do).
 bool front_is_scattered(const struct arena *arena, unsigned class, const struct magazine *full);
-void front_prefetch(const struct arena *arena, unsigned class, const struct magazine *full);
 void front_put_away(struct arena *arena, unsigned class, struct magazine *magazine);
