@@ -220,7 +220,7 @@ struct arena *arena_for_run(struct arena *own, size_t size)
 {
 	size_t most = pages_allowed_dirty(&own->pages) + size;
 
-	if (!may_lend(own) || pages_dirty_bytes(&own->pages) >= most)
+	if (arenas_automatic_made() < 2 || !may_lend(own) || pages_dirty_bytes(&own->pages) >= most)
 		return own;
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
 		if (may_lend(arena) && pages_dirty_bytes(&arena->pages) >= most)
