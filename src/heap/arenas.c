@@ -215,16 +215,16 @@ static bool may_lend(const struct arena *arena)
 	return is_automatic(arena) && extents_are_ours(&arena->pages.extents);
 }
 
-// Figures before locks: hardly ever does another one have so much.
+// Figures before locks: hardly ever does another one have so much. One whose dirty pages are in small pieces would take a chunk itself.
 struct arena *arena_for_run(struct arena *own, size_t size)
 {
-	size_t most = pages_allowed_dirty(&own->pages) + size;
+	size_t most = pages_allowed_dirty(&own->pages) + size, bytes = round_up(size, os_page_size());
 
 	if (arenas_automatic_made() < 2 || !may_lend(own) || pages_dirty_bytes(&own->pages) >= most)
 		return own;
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
-		if (may_lend(arena) && pages_dirty_bytes(&arena->pages) >= most)
-			return pages_have_room(&own->pages, round_up(size, os_page_size())) ? own : arena;
+		if (may_lend(arena) && pages_dirty_bytes(&arena->pages) >= most && pages_have_room(&arena->pages, bytes))
+			return pages_have_room(&own->pages, bytes) ? own : arena;
 	return own;
 }
 

@@ -201,22 +201,27 @@ static void *alloc_class(unsigned class)
 	return object;
 }
 
-static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+static void *run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	void *object;
-
 	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
 		return NULL;
 	sampling_look();
-	object = large_alloc(arena, size, align, class, zeroed);
-	if (object == NULL && heap_trim())
-		object = large_alloc(arena, size, align, class, zeroed);
-	return object;
+	return large_alloc(arena, size, align, class, zeroed);
 }
 
+static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
+{
+	void *object = run_in(arena, size, align, class, zeroed);
+
+	return object == NULL && heap_trim() ? run_in(arena, size, align, class, zeroed) : object;
+}
+
+// When everything was given back nobody has pages to lend, and the own arena is asked.
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	return alloc_run_in(heap_run_arena(size), size, align, class, zeroed);
+	void *object = run_in(heap_run_arena(size), size, align, class, zeroed);
+
+	return object == NULL && heap_trim() ? run_in(heap_run_arena(size), size, align, class, zeroed) : object;
 }
 
 static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)
