@@ -103,7 +103,7 @@ static inline unsigned arena_users(const struct arena *arena)
 }
 
 // Where a page run comes from that the thread would have from `own`: before that takes a chunk another one's dirty pages serve, if they are more than
-// `own` may keep (docs/decisions/0058).
+// `own` may keep and there is a place for it (docs/decisions/0058).
 struct arena *arena_for_run(struct arena *own, size_t size);
 
 // The arena of that number, NULL when there never was one.
