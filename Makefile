@@ -10,7 +10,7 @@ all: library tool ## the library and the vmag command
 
 library:
 	@scripts/setup.sh build
-	@cmake -S . -B $(BUILD) -DVMAG_TESTS=OFF >/dev/null
+	@cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DVMAG_TESTS=OFF) >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target vmag vmag_static
 
 tool: library # status 3: no cargo here; the library needs none

@@ -1,6 +1,7 @@
 // How soon an object that was freed is given out again, and what that costs a program: an allocator to preload that does nothing else.
 //
-//   cc -O2 -fPIC -shared -fno-builtin -DAFTER=64 -o after64.so bench/reuse.c      -DAFTER=0: at once, first freed first; -DLAST_FREED: last freed first
+//   cc -O2 -fPIC -shared -fno-builtin -DAFTER=64 -o after64.so bench/reuse.c      -DAFTER=0: at once, first freed first; -DLAST_FREED: last freed first;
+//                                                                             -DAPART=4: each object takes four times as much as it has
 //   LD_PRELOAD=./after64.so build/bench/experiments/bin/factor 210000000008919800000010725657 130
 //
 // A size class has an array of objects that are free, a ring of which AFTER stay behind. With each AFTER the instructions are the same. For programs
@@ -10,9 +11,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { QUANTUM = 16, CLASSES = 17, CLASS_BYTES = 1 << 22, RING = 4096, LARGE_BYTES = 256 << 20 };
+enum { QUANTUM = 16, CLASSES = 17, CLASS_BYTES = 1 << 24, RING = 4096, LARGE_BYTES = 256 << 20 };
 #ifndef AFTER
 #define AFTER 0
+#endif
+#ifndef APART
+#define APART 1
 #endif
 
 static char objects[CLASSES][CLASS_BYTES] __attribute__((aligned(CLASS_BYTES))), large[LARGE_BYTES] __attribute__((aligned(QUANTUM)));
@@ -22,7 +26,7 @@ static size_t used[CLASSES], large_used;
 
 static void *fresh(size_t class) {
     void *const object = objects[class] + used[class];
-    used[class] += class * QUANTUM;
+    used[class] += class * QUANTUM * APART;
     return used[class] > CLASS_BYTES ? NULL : object;
 }
 

@@ -14,6 +14,7 @@ enum {
 	LG_SLABS_A_DOUBLING = 5, // a slab is at most a 32nd of what its bin has, or as small as can be
 	NEIGHBOURS = 8,          // buffers that fill a cache line at least, whose bits are a byte of the bitmap
 	STRETCH = 8,             // buffers side by side that are taken as one
+	FEW = 64,                // buffers that are taken apart from one another
 };
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
@@ -66,12 +67,15 @@ static inline bool lies_in(const struct slab *slab, const struct slab_shape *sha
 	return (uintptr_t)address - run_start(&slab->run) < slab_bytes(slab, shape);
 }
 
-// Buffers between two addresses come into use: their pages will be resident again.
-static __attribute__((noinline)) void pages_come_back(struct slab *slab, uintptr_t first, uintptr_t end)
+// Buffers come into use: their pages will be resident again.
+static __attribute__((noinline)) void pages_come_back(struct slab *slab, size_t size, void *const *buffers, size_t count)
 {
-	size_t from = (first - run_start(&slab->run)) / os_page_size(), to = (end - 1 - run_start(&slab->run)) / os_page_size();
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t offset = (uintptr_t)buffers[i] - run_start(&slab->run);
+		size_t from = offset / os_page_size(), to = (offset + size - 1) / os_page_size();
 
-	slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
+		slab->run.given &= ~(uint32_t)((2ull << to) - (1ull << from));
+	}
 }
 
 // Takes up to `count` of the buffers of one word of the bitmap, those of the bits from `from` to `to`, which are all it has. The first of the word lies at `first`.
@@ -107,8 +111,28 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 	return got;
 }
 
-// Takes up to `count` buffers in address order, written downwards from `end`. Returns how many.
-static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
+// The same, but of each cache line one buffer before the next of that line. Where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read
+// of the 32 bytes that it could have written, the next buffer of 16 among them, must wait for it (docs/decisions/0059).
+static __attribute__((noinline)) size_t take_apart(uint64_t *word, uintptr_t first, size_t size, void **end, size_t count)
+{
+	uint64_t bits = *word, one_a_line = UINT64_MAX / ((1ull << CACHE_LINE / (unsigned)size) - 1);
+	size_t got = 0;
+
+	while (bits != 0 && got < count) {
+		uint64_t next = bits & one_a_line;
+
+		if (next != 0) {
+			end[-++got] = (void *)(first + first_bit(next) * size);
+			bits ^= next & -next;
+		} else
+			one_a_line <<= 1;
+	}
+	*word = bits;
+	return got;
+}
+
+// Takes up to `count` buffers, written downwards from `end`: in address order, or apart, of the lowest words of the bitmap. Returns how many.
+static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count, bool apart)
 {
 	size_t word = slab->run.first_word, left = min_size(count, slab->run.free_count);
 
@@ -116,14 +140,16 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 	slab->run.free_count -= (uint32_t)left;
 	slab->run.taken = true;
 	for (count = left; left > 0; word++) {
-		size_t got = take_of_word(&slab->bitmap[word], run_start(&slab->run) + word * 64 * shape->size, shape->size, end, left);
+		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
+		size_t got = apart ? take_apart(&slab->bitmap[word], first, shape->size, end, left) :
+				     take_of_word(&slab->bitmap[word], first, shape->size, end, left);
 
 		end -= got;
 		left -= got;
 		slab->run.first_word = (uint32_t)word;
 	}
 	if (UNLIKELY(slab->run.given != 0))
-		pages_come_back(slab, (uintptr_t)end[count - 1], (uintptr_t)end[0] + shape->size);
+		pages_come_back(slab, shape->size, end, count);
 	return count;
 }
 
@@ -156,6 +182,7 @@ static void note_filled(struct bin *bin, size_t got)
 
 size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 {
+	bool apart = bin->shape.size <= CACHE_LINE / 2 && count <= FEW && bin->source == NULL; // what a cache has may be no memory
 	size_t got = 0;
 
 	mutex_lock(&bin->lock);
@@ -165,7 +192,7 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 
 		if (slab == NULL)
 			break;
-		got += slab_take(slab, &bin->shape, rounds + count - got, count - got);
+		got += slab_take(slab, &bin->shape, rounds + count - got, count - got, apart);
 		note_taken(bin, slab);
 	}
 	note_filled(bin, got);
@@ -221,7 +248,7 @@ void *bin_take(struct bin *bin, const void *near)
 		slab->run.free_count--;
 		slab->run.taken = true;
 		if (UNLIKELY(slab->run.given != 0))
-			pages_come_back(slab, (uintptr_t)buffer, (uintptr_t)buffer + bin->shape.size);
+			pages_come_back(slab, bin->shape.size, &buffer, 1);
 		note_taken(bin, slab);
 		note_filled(bin, 1);
 	}

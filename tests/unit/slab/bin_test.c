@@ -67,11 +67,25 @@ static struct model_slab *model_next(const struct bin *bin) {
     return best != NULL ? best : empty;
 }
 
-static uintptr_t model_take(struct model_slab *slab) {
-    size_t i = 0;
+// The number of the next buffer of `buffers`, one of which is free, to come with `count` of `size` bytes: the lowest, or where few are taken of less than a
+// cache line, of each line of the lowest 64 that have one the first, then the second of each, and so on.
+static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t count) {
+    size_t lowest = 0, of_line = CACHE_LINE / size;
 
-    while (slab->used[i])
-        i++;
+    while (used[lowest])
+        lowest++;
+    if (of_line < 2 || count > 64)
+        return lowest;
+    for (size_t word = lowest / 64 * 64, lane = 0; lane < of_line; lane++)
+        for (size_t i = word + lane; i < word + 64 && i < buffers; i += of_line)
+            if (!used[i])
+                return i;
+    abort();
+}
+
+static uintptr_t model_take(struct model_slab *slab, size_t count) {
+    size_t i = next_buffer(slab->used, model.shape.buffers, model.shape.size, count);
+
     slab->used[i] = true;
     slab->free--;
     return slab->start + i * model.shape.size;
@@ -109,7 +123,7 @@ static void grow(struct bin *bin) {
         CHECK_EQ(page_map_word((void *)(run_start(&slab->run) + offset)), bin->word);
 }
 
-// Every round is the one that the model names next: lowest slab first, lowest buffer first, written from the end.
+// Every round is the one that the model names next: lowest slab first, written from the end.
 static void fill(struct bin *bin, size_t count) {
     void *rounds[BATCH_MOST];
     struct model_slab *slab;
@@ -118,7 +132,7 @@ static void fill(struct bin *bin, size_t count) {
 
     while (expected < count && (slab = model_next(bin)) != NULL)
         while (expected < count && slab->free > 0)
-            order[expected++] = model_take(slab);
+            order[expected++] = model_take(slab, count);
     size_t got = bin_fill(bin, rounds, count);
     CHECK_EQ(got, expected);
     for (size_t i = 0; i < got; i++) {
@@ -382,7 +396,7 @@ static void findings(unsigned class) {
 }
 
 // Rounds in stretches of neighbours, upwards and downwards, some of them free already and some behind the last buffer: just those before the
-// first bad one are put back, and what is taken again are the lowest.
+// first bad one are put back, and what is taken again is what the model names.
 static void stretches(unsigned class) {
     static struct fixture fixture;
     static bool used[BUFFERS_MOST];
@@ -398,16 +412,13 @@ static void stretches(unsigned class) {
     buffers = bin->shape.buffers;
     places = (bin->shape.slab_bytes + bin->shape.size - 1) / bin->shape.size;
     for (int turn = 0; turn < 4000; turn++) {
-        size_t wanted = 1 + random_below(&random_source, turn % 100 == 0 ? BATCH_MOST : 20), got, filled = 0, good = 0;
+        size_t wanted = 1 + random_below(&random_source, turn % 100 == 0 ? BATCH_MOST : 20), filled = 0, good = 0;
 
-        for (got = bin_fill(bin, rounds, wanted); got > 0; got--) {
-            size_t lowest = 0;
+        for (size_t got = bin_fill(bin, rounds, wanted), i = 1; i <= got; i++) {
+            size_t at = next_buffer(used, buffers, bin->shape.size, wanted);
 
-            while (used[lowest])
-                lowest++;
-            CHECK_EQ((uintptr_t)rounds[wanted - 1], start + lowest * bin->shape.size);
-            used[lowest] = true;
-            wanted--;
+            CHECK_EQ((uintptr_t)rounds[wanted - i], start + at * bin->shape.size);
+            used[at] = true;
         }
         while (filled < BATCH_MOST && random_below(&random_source, 4) != 0) {
             size_t at = random_below(&random_source, places), length = random_below(&random_source, 40);
@@ -488,7 +499,9 @@ int main(void) {
     for (unsigned class = 1; class < SLAB_CLASSES; class += 5)
         random_run(class);
     random_run(SLAB_CLASSES - 1);
+    stretches(size_class(8));
     stretches(size_class(16));
+    stretches(size_class(32));
     stretches(size_class(48));
     stretches(size_class(112));
     stretches(size_class(640));
