@@ -136,6 +136,7 @@ void arena_give_idle(struct arena *arena)
 
 size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t count)
 {
+	bool alone = arenas_automatic_made() == 1 && arena_users(arena) == 1, reaped = false;
 	struct bin *bin;
 	size_t got;
 
@@ -144,15 +145,13 @@ size_t arena_fill(struct arena *arena, unsigned class, void **rounds, size_t cou
 		return rounds[count - 1] != NULL;
 	}
 	bin = &arena->bins[class];
-	got = bin_fill(bin, rounds, count);
-	if (got == 0) {
-		arena_reap_before_growth(arena, bin->shape.slab_bytes);
-		got = bin_fill(bin, rounds, count);
-	}
-	while (got == 0) {
-		if (!bin_grow(bin))
+	// Between objects that lie apart others find place: a second thread's would share the lines.
+	while ((got = alone ? bin_fill_apart(bin, rounds, count) : bin_fill(bin, rounds, count)) == 0) {
+		if (reaped && !bin_grow(bin))
 			return 0;
-		got = bin_fill(bin, rounds, count);
+		if (!reaped)
+			arena_reap_before_growth(arena, bin->shape.slab_bytes);
+		reaped = true;
 	}
 	return got;
 }

@@ -180,9 +180,8 @@ static void note_filled(struct bin *bin, size_t got)
 	bin->fills += got > 0;
 }
 
-size_t bin_fill(struct bin *bin, void **rounds, size_t count)
+static __attribute__((noinline)) size_t fill(struct bin *bin, void **rounds, size_t count, bool apart)
 {
-	bool apart = bin->shape.size <= CACHE_LINE / 2 && count <= FEW && bin->source == NULL; // what a cache has may be no memory
 	size_t got = 0;
 
 	mutex_lock(&bin->lock);
@@ -198,6 +197,16 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 	note_filled(bin, got);
 	mutex_unlock(&bin->lock);
 	return got;
+}
+
+size_t bin_fill(struct bin *bin, void **rounds, size_t count)
+{
+	return fill(bin, rounds, count, false);
+}
+
+size_t bin_fill_apart(struct bin *bin, void **rounds, size_t count)
+{
+	return fill(bin, rounds, count, bin->shape.size <= CACHE_LINE / 2 && count <= FEW);
 }
 
 // The bits of the neighbours of a buffer, itself among them. 0: it is not one of the slab's.

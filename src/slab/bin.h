@@ -1,7 +1,7 @@
 // Bin: the slabs of one size of one arena; buffers come and go in batches.
 //
 // The partial slab with the lowest address serves first (2011, "prefer low addresses during re-use"), its buffers in
-// address order, or nearly so. One empty slab is kept, so that a single malloc and free cannot create and destroy slabs (2006, hysteresis).
+// address order. One empty slab is kept, so that a single malloc and free cannot create and destroy slabs (2006, hysteresis).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -60,8 +60,11 @@ void bin_init_from(struct bin *bin, struct slab_shape shape, const struct slab_s
 void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_times);
 
 // Takes up to `count` free buffers out of the slabs there are; they lie at rounds[count − got … count − 1], the lowest
-// address last: but few of less than a cache line lie apart from one another. Returns got.
+// address last. Returns got.
 size_t bin_fill(struct bin *bin, void **rounds, size_t count);
+
+// The same for who has the bin alone: if the buffers are few and several fit into a cache line, they lie in different lines.
+size_t bin_fill_apart(struct bin *bin, void **rounds, size_t count);
 
 // Takes one, for a thread whose objects come one by one: beside the last one that it got, `near`, or where all eight neighbours are
 // free, so that two threads' objects seldom share a cache line. NULL: there is none.

@@ -67,14 +67,14 @@ static struct model_slab *model_next(const struct bin *bin) {
     return best != NULL ? best : empty;
 }
 
-// The number of the next buffer of `buffers`, one of which is free, to come with `count` of `size` bytes: the lowest, or where few are taken of less than a
-// cache line, of each line of the lowest 64 that have one the first, then the second of each, and so on.
-static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t count) {
+// The number of the next buffer of `buffers`, one of which is free, to come with `count` of `size` bytes: the lowest, or where few are taken apart that are
+// less than a cache line, of each line of the lowest 64 that have one the first, then the second of each, and so on.
+static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t count, bool apart) {
     size_t lowest = 0, of_line = CACHE_LINE / size;
 
     while (used[lowest])
         lowest++;
-    if (of_line < 2 || count > 64)
+    if (!apart || of_line < 2 || count > 64)
         return lowest;
     for (size_t word = lowest / 64 * 64, lane = 0; lane < of_line; lane++)
         for (size_t i = word + lane; i < word + 64 && i < buffers; i += of_line)
@@ -83,8 +83,8 @@ static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t 
     abort();
 }
 
-static uintptr_t model_take(struct model_slab *slab, size_t count) {
-    size_t i = next_buffer(slab->used, model.shape.buffers, model.shape.size, count);
+static uintptr_t model_take(struct model_slab *slab, size_t count, bool apart) {
+    size_t i = next_buffer(slab->used, model.shape.buffers, model.shape.size, count, apart);
 
     slab->used[i] = true;
     slab->free--;
@@ -125,6 +125,7 @@ static void grow(struct bin *bin) {
 
 // Every round is the one that the model names next: lowest slab first, written from the end.
 static void fill(struct bin *bin, size_t count) {
+    bool apart = random_below(&random_source, 2) == 0;
     void *rounds[BATCH_MOST];
     struct model_slab *slab;
     size_t expected = 0;
@@ -132,8 +133,8 @@ static void fill(struct bin *bin, size_t count) {
 
     while (expected < count && (slab = model_next(bin)) != NULL)
         while (expected < count && slab->free > 0)
-            order[expected++] = model_take(slab, count);
-    size_t got = bin_fill(bin, rounds, count);
+            order[expected++] = model_take(slab, count, apart);
+    size_t got = (apart ? bin_fill_apart : bin_fill)(bin, rounds, count);
     CHECK_EQ(got, expected);
     for (size_t i = 0; i < got; i++) {
         CHECK_EQ((uintptr_t)rounds[count - 1 - i], order[i]);
@@ -414,8 +415,10 @@ static void stretches(unsigned class) {
     for (int turn = 0; turn < 4000; turn++) {
         size_t wanted = 1 + random_below(&random_source, turn % 100 == 0 ? BATCH_MOST : 20), filled = 0, good = 0;
 
-        for (size_t got = bin_fill(bin, rounds, wanted), i = 1; i <= got; i++) {
-            size_t at = next_buffer(used, buffers, bin->shape.size, wanted);
+        bool apart = random_below(&random_source, 2) == 0;
+
+        for (size_t got = (apart ? bin_fill_apart : bin_fill)(bin, rounds, wanted), i = 1; i <= got; i++) {
+            size_t at = next_buffer(used, buffers, bin->shape.size, wanted, apart);
 
             CHECK_EQ((uintptr_t)rounds[wanted - i], start + at * bin->shape.size);
             used[at] = true;
