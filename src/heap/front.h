@@ -113,7 +113,7 @@ struct front {
 	bool tells;                    // prints statistics just now
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
-	uint32_t gave_at;      // `misses` when it gave all magazines away
+	uint32_t gave_at, gave_rounds; // `misses` when it gave all magazines away, and what was in them
 	bool emptied; // another thread has taken what there was since the words changed last (heap/sleepers.h): this, and when it looked (ms), since
 	uint64_t looked_at, still_since, still_sum; // when the words are as they are, and a sum of them, it writes under the lock of the fronts
 	struct magazine *loaded[CLASSES];

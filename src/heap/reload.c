@@ -13,7 +13,9 @@
 
 enum {
 	SAMPLES = 8,        // rounds looked at of a full magazine
-	MISSES_A_GIFT = 48, // at least between two times that a front gives all away: each class in use has then come back for what it needs
+	// Between two times that a front gives all away there are as many misses at least as
+	MISSES_A_GIFT = 48, // it has classes, so that each in use has come back for what it needs, and as
+	LG_ROUNDS_A_MISS = 4, // what it gave before has rounds, an eighth of them: most of these come back
 	// A heap that is being taken down.
 	FREES_OF_A_RUN = 3,         // visits to the depot to free, none to allocate, that tell
 	LEAST_TAKEN_DOWN = 4 << 20, // bytes of a heap of which it matters
@@ -40,12 +42,22 @@ void front_give_loaded(struct front *front, unsigned class)
 // Everything goes, of whatever class, before the heap takes fresh pages: what is in use comes back from the slabs that it went to.
 static void give_all(struct front *front)
 {
+	size_t rounds = 0;
+
 	for (unsigned class = 1; class < CLASSES; class++)
 		if (front->loaded[class] != NULL) {
+			rounds += front_rounds(front, class) + (front->previous[class] != NULL ? front->previous[class]->rounds : 0);
 			front_give_previous(front, class);
 			front_give_loaded(front, class);
 		}
 	own_runs_give(front, true);
+	front->gave_at = front->misses;
+	front->gave_rounds = (uint32_t)rounds;
+}
+
+static bool may_give_all(const struct front *front)
+{
+	return front->misses - front->gave_at >= max_size(MISSES_A_GIFT, front->gave_rounds >> LG_ROUNDS_A_MISS);
 }
 
 static bool fill(struct front *front, unsigned class, struct magazine *magazine)
@@ -54,8 +66,7 @@ static bool fill(struct front *front, unsigned class, struct magazine *magazine)
 	size_t wanted = min_size(front->batch[class], room);
 	size_t got;
 
-	if (UNLIKELY(arena_grows(front_arena(front, class), class)) && front->misses - front->gave_at >= MISSES_A_GIFT) {
-		front->gave_at = front->misses;
+	if (UNLIKELY(arena_grows(front_arena(front, class), class)) && may_give_all(front)) {
 		give_all(front);
 		arena_give_idle(front_arena(front, class));
 	}
