@@ -127,6 +127,7 @@ unsigned arenas_numbers(void);
 unsigned arenas_automatic_most(void);
 unsigned arenas_automatic_made(void);
 unsigned arenas_sharing(void);
+unsigned arenas_processors(void); // that are available, one at least
 
 // Makes the automatic arena of that number if it is not there; makes an explicit one, or one anew of a number whose arena was
 // destroyed. NULL: no memory, or no number left.

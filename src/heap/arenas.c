@@ -257,6 +257,11 @@ struct arena *arena_of(unsigned id)
 	return id < ARENAS_MOST ? atomic_load_explicit(&arenas.by_id[id], memory_order_acquire) : NULL;
 }
 
+unsigned arenas_processors(void)
+{
+	return (unsigned)max_size(atomic_load_explicit(&arenas.cpus, memory_order_relaxed), 1);
+}
+
 unsigned arenas_automatic_made(void)
 {
 	return (unsigned)max_size(atomic_load_explicit(&arenas.automatic, memory_order_relaxed), 1);

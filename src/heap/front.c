@@ -125,11 +125,23 @@ static bool may_have_ended(void)
 	return words.ended || (words.caller != NULL && front_may_be_c_library(words.caller));
 }
 
+bool front_is_apart(const struct front *front)
+{
+	return front->keeps || cpu_nowhere != NULL || arenas_apart() || (!front->streams && fronts_are_few());
+}
+
+static struct arena *common_at_first(struct arena *arena)
+{
+	struct arena *common = arena_common(arena);
+
+	return common == arena || cpu_nowhere != NULL || fronts_are_few() ? arena : common;
+}
+
 // Without a hook at the thread's end there is no front: its words would be written to when the thread is long gone.
 static COLD struct front *front_create(void)
 {
 	struct arena *arena = heap_ready() && !may_have_ended() ? arena_for_front() : NULL;
-	struct front *front = arena == NULL ? NULL : front_create_for(arena, cpu_nowhere == NULL ? arena_common(arena) : arena, &words);
+	struct front *front = arena == NULL ? NULL : front_create_for(arena, common_at_first(arena), &words);
 
 	if (front == NULL) {
 		if (arena != NULL)
@@ -258,6 +270,8 @@ void front_look(struct front *front)
 		front_tidy(front);
 	}
 	arenas_look();
+	if (front->common != front->arena && fronts_look(now))
+		atomic_store_explicit(&front->moves, !front->streams, memory_order_relaxed);
 	reclaim_look(front->arena, now);
 	if (front->common != front->arena)
 		reclaim_look(front->common, now);

@@ -111,6 +111,8 @@ struct front {
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
 	bool tells;                    // prints statistics just now
+	bool streams;                  // frees what others allocate, again and again
+	_Atomic bool moves;            // asks at the next miss of malloc where its common objects shall come from
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t gave_at, gave_rounds; // `misses` when it gave all magazines away, and what was in them
@@ -204,6 +206,9 @@ static inline uintptr_t front_word(const struct front *front, unsigned class)
 
 // Gives an empty front other arenas.
 void front_move(struct front *front, struct arena *arena, struct arena *common);
+
+// Whether a thread's front shall have all from its own arena, and nothing from one in common.
+bool front_is_apart(const struct front *front);
 
 // Gives a thread's front that arena, in which it is counted, for all classes.
 void front_keep_to(struct front *front, struct arena *arena);

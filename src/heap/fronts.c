@@ -9,11 +9,19 @@
 #include "heap/cpu_front.h"
 #include "heap/front.h"
 #include "heap/loaded.h"
+#include "os/clock.h"
 #include "os/mutex.h"
 #include "os/thread.h"
 #include "util/thread.h"
 #include "vmag/format.h"
 #include "watch/profile.h"
+
+enum {
+	FEW_A_PROCESSOR = 2, // threads, beside the first: one that ends and the one that follows it
+	FEW_AFTER_MS = 10,   // the second thread's first allocation: a few turns on the processors
+};
+
+enum { THREADS_UNKNOWN, THREADS_FEW, THREADS_MANY }; // few: never more than FEW_A_PROCESSOR
 
 static struct {
 	struct mutex lock;
@@ -22,7 +30,36 @@ static struct {
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
 	bool serves_short, leaves_delete;
+	_Atomic unsigned threads;
+	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
+
+bool fronts_are_few(void)
+{
+	return atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_FEW;
+}
+
+// A program that starts many threads has them soon.
+bool fronts_look(uint64_t now)
+{
+	unsigned unknown = THREADS_UNKNOWN;
+	uint64_t second = atomic_load_explicit(&fronts.second_at, memory_order_relaxed);
+
+	if (UNLIKELY(atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_UNKNOWN) && second != 0 && now - second >= FEW_AFTER_MS)
+		atomic_compare_exchange_strong(&fronts.threads, &unknown, THREADS_FEW);
+	return fronts_are_few();
+}
+
+// Under the lock.
+static COLD __attribute__((noinline)) void count_threads(void)
+{
+	if (fronts.count == 2 && atomic_load_explicit(&fronts.second_at, memory_order_relaxed) == 0)
+		atomic_store_explicit(&fronts.second_at, os_clock_ms(), memory_order_relaxed);
+	if (fronts.count <= FEW_A_PROCESSOR * arenas_processors() + 1 || atomic_exchange(&fronts.threads, THREADS_MANY) == THREADS_MANY)
+		return;
+	for (struct front *front = fronts.first; front != NULL; front = front->next)
+		atomic_store_explicit(&front->moves, true, memory_order_relaxed);
+}
 
 COLD void fronts_join(struct front *front)
 {
@@ -34,6 +71,8 @@ COLD void fronts_join(struct front *front)
 	fronts.first = front;
 	fronts.count++;
 	front->door_wanted = fronts.door;
+	if (fronts.count > 1)
+		count_threads();
 	mutex_unlock(&fronts.lock);
 }
 

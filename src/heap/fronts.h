@@ -14,6 +14,10 @@ struct vmag_root;
 
 // A front begins, its door as all doors are; and ends.
 void fronts_join(struct front *front);
+
+// Whether the program has few threads, so that each may have an arena of its own; for good not when there were more once. Who looks tells the time, ms.
+bool fronts_are_few(void);
+bool fronts_look(uint64_t now);
 void fronts_leave(struct front *front);
 
 // Takes out those whose threads are gone and never came by front_end: a list by `next`. The caller is then in the arena of each (arena_leave), so that

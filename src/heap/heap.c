@@ -162,7 +162,7 @@ struct arena *heap_run_arena(size_t size)
 	arena = front->arena;
 	if (size > KEPT_MOST) {
 		arenas_look();
-		arena = arenas_apart() ? front->arena : front->common;
+		arena = arena_common(front->arena);
 	}
 	return arena_for_run(arena, size);
 }

@@ -168,6 +168,10 @@ bool outbound_make_room(struct front *front, unsigned class)
 	magazine = unload(outbound);
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
+		if (UNLIKELY(is_stream(front, class)) && !front->streams) {
+			front->streams = true;
+			atomic_store_explicit(&front->moves, true, memory_order_relaxed);
+		}
 		magazine = becomes_previous(front, class, magazine) ? exchange_previous(front, class, magazine) :
 								      outbound_send_home(front_arena(front, class), class, magazine);
 	}

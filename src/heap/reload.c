@@ -23,36 +23,40 @@ enum {
 	LG_LEFT_PROPORTION = 3,     // and as many as this part of the objects that are left
 };
 
-void front_give_previous(struct front *front, unsigned class)
+// Returns how many rounds it has.
+static uint32_t give(struct front *front, unsigned class, struct magazine *magazine)
+{
+	uint32_t rounds = magazine != NULL ? magazine->rounds : 0;
+
+	front_put_away(front_arena(front, class), class, magazine);
+	return rounds;
+}
+
+__attribute__((noinline)) uint32_t front_give_previous(struct front *front, unsigned class)
 {
 	struct magazine *previous = front->previous[class];
 
 	front_keep_previous(front, class, NULL);
-	front_put_away(front_arena(front, class), class, previous);
+	return give(front, class, previous);
 }
 
-void front_give_loaded(struct front *front, unsigned class)
+__attribute__((noinline)) uint32_t front_give_loaded(struct front *front, unsigned class)
 {
 	struct magazine *loaded = front_unload_all(front, class);
 
 	front->batch[class] = (uint8_t)front_first_batch(class);
-	front_put_away(front_arena(front, class), class, loaded);
+	return give(front, class, loaded);
 }
 
 // Everything goes, of whatever class, before the heap takes fresh pages: what is in use comes back from the slabs that it went to.
-static void give_all(struct front *front)
+static __attribute__((noinline)) void give_all(struct front *front)
 {
-	size_t rounds = 0;
-
-	for (unsigned class = 1; class < CLASSES; class++)
-		if (front->loaded[class] != NULL) {
-			rounds += front_rounds(front, class) + (front->previous[class] != NULL ? front->previous[class]->rounds : 0);
-			front_give_previous(front, class);
-			front_give_loaded(front, class);
-		}
-	own_runs_give(front, true);
 	front->gave_at = front->misses;
-	front->gave_rounds = (uint32_t)rounds;
+	front->gave_rounds = 0;
+	for (unsigned class = 1; class < CLASSES; class++)
+		if (front->loaded[class] != NULL)
+			front->gave_rounds += front_give_previous(front, class) + front_give_loaded(front, class);
+	own_runs_give(front, true);
 }
 
 static bool may_give_all(const struct front *front)
@@ -162,11 +166,21 @@ static bool refill(struct front *front, unsigned class)
 	return refill_from_slabs(front, class, loaded);
 }
 
-// The thread has nothing in its hands here, and what follows begins with the front's arenas. It is bound to its own already.
-static void leave_common(struct front *front)
+// The thread has nothing in its hands here, and what follows begins with the front's arenas.
+static __attribute__((noinline)) void move(struct front *front)
 {
-	if (arena_bind(front->arena))
-		front_keep_to(front, front->arena);
+	struct arena *common = front_is_apart(front) ? front->arena : arena_common(front->arena);
+
+	atomic_store_explicit(&front->moves, false, memory_order_relaxed);
+	if (common == front->common)
+		return;
+	front_flush(front);
+	front_move(front, front->arena, common);
+}
+
+static bool is_to_move(const struct front *front)
+{
+	return UNLIKELY(atomic_load_explicit(&front->moves, memory_order_relaxed)) || (UNLIKELY(front->common != front->arena) && arenas_apart());
 }
 
 // The thread's words are open, nobody empties its magazines, and no look at the clock is due.
@@ -239,8 +253,8 @@ bool front_refill(struct front *front, unsigned class)
 	bool done;
 
 	front_note_miss(front);
-	if (UNLIKELY(front->common != front->arena) && arenas_apart())
-		leave_common(front);
+	if (is_to_move(front))
+		move(front);
 	if (UNLIKELY(class > size_class(options.tcache_max)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);

@@ -1,0 +1,167 @@
+// Tests heap/fronts.c and what fronts do by it: while a program has few threads each has all from its own arena, but not one that frees what others
+// allocate; when it has many, objects of a cache line and more come from one arena again. What there was goes home.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <pthread.h>
+#include <unistd.h>
+
+#include "heap/arena.h"
+#include "heap/front.h"
+#include "heap/fronts.h"
+#include "heap/reclaim.h"
+#include "pages/page_map.h"
+#include "unit.h"
+
+enum { SIZE = 500, OBJECTS = 4000, KEPT = 100, TRIES = 1000, MANY = 2 * ARENAS_MOST };
+
+static unsigned char *kept[KEPT], *of_main[OBJECTS];
+static pthread_barrier_t all_here, all_done;
+
+static unsigned arena_of_object(const void *object) {
+    return (unsigned)(page_map_word(object) >> 8) - 1;
+}
+
+static void use_many(void) {
+    static _Thread_local void *objects[OBJECTS];
+
+    for (unsigned i = 0; i < OBJECTS; i++)
+        objects[i] = memset(malloc(SIZE), 1, SIZE);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+}
+
+static void keep(unsigned char **objects, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        objects[i] = memset(malloc(SIZE), (int)(i % 251), SIZE);
+}
+
+static void check_kept(unsigned char **objects, unsigned count, bool frees) {
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned byte = 0; byte < SIZE; byte++)
+            CHECK_EQ(objects[i][byte], i % 251);
+        if (frees)
+            free(objects[i]);
+    }
+}
+
+static unsigned arena_of_next(void) {
+    void *object = malloc(SIZE);
+    unsigned id = arena_of_object(object);
+
+    free(object);
+    return id;
+}
+
+// The second one: nobody knows yet how many will come.
+static void *become_few(void *unused) {
+    const struct front *front;
+
+    (void)unused;
+    keep(kept, KEPT);
+    front = words.front;
+    CHECK(front->common == arena_of(0) && front->common != front->arena && !fronts_are_few());
+    CHECK_EQ(arena_of_object(kept[0]), 0);
+    usleep(20000);
+    for (unsigned i = 0; i < TRIES && front->common != front->arena; i++)
+        use_many();
+    CHECK(front->common == front->arena && fronts_are_few());
+    CHECK_EQ(arena_of_next(), front->arena->id);
+    check_kept(kept, KEPT, true); // another arena's now
+    return NULL;
+}
+
+static void *be_apart(void *unused) {
+    (void)unused;
+    keep(kept, KEPT);
+    CHECK(words.front->common == words.front->arena && words.front->arena != arena_of(0));
+    for (unsigned i = 0; i < KEPT; i++)
+        CHECK_EQ(arena_of_object(kept[i]), words.front->arena->id);
+    for (unsigned i = 0; i < TRIES; i++)
+        free(malloc(SIZE));
+    check_kept(kept, KEPT, true);
+    CHECK(words.front->common == words.front->arena);
+    return NULL;
+}
+
+// A steady stream of the main thread's objects: the next ones come from where those came from, and nothing changes that.
+static void *free_those_of_main(void *unused) {
+    (void)unused;
+    keep(kept, KEPT);
+    CHECK(words.front->common == words.front->arena);
+    check_kept(of_main, OBJECTS, true);
+    use_many();
+    CHECK(words.front->common == arena_of(0) && words.front->streams);
+    CHECK_EQ(arena_of_next(), 0);
+    check_kept(kept, KEPT, true);
+    for (unsigned i = 0; i < TRIES / 10; i++)
+        use_many();
+    CHECK(words.front->common == arena_of(0) && fronts_are_few());
+    return NULL;
+}
+
+static void *be_many(void *unused) {
+    unsigned char *own[KEPT];
+
+    (void)unused;
+    keep(own, KEPT);
+    pthread_barrier_wait(&all_here);
+    CHECK(!fronts_are_few());
+    use_many();
+    CHECK(words.front->common == arena_of(0));
+    CHECK_EQ(arena_of_next(), 0);
+    check_kept(own, KEPT, true);
+    pthread_barrier_wait(&all_done);
+    return NULL;
+}
+
+static void *be_one_of_many(void *unused) {
+    (void)unused;
+    free(malloc(SIZE));
+    CHECK(words.front->common == arena_of(0) && words.front->arena != arena_of(0));
+    return NULL;
+}
+
+static void run(void *(*begin)(void *)) {
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, begin, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void run_many(unsigned count) {
+    static pthread_t threads[MANY];
+
+    CHECK(count <= MANY);
+    pthread_barrier_init(&all_here, NULL, count);
+    pthread_barrier_init(&all_done, NULL, count);
+    for (unsigned i = 0; i < count; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, be_many, NULL), 0);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void check_all_home(void) {
+    reclaim_everything();
+    for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+        const struct bin *bin = &arena->bins[size_class(SIZE)];
+
+        CHECK_EQ(arena->guests, 0);
+        CHECK_EQ(arena->threads, arena->id == 0);
+        CHECK_EQ(bin->filled, bin->drained);
+    }
+}
+
+int main(void) {
+    free(malloc(SIZE));
+    if (arenas_automatic_most() == 1)
+        return 0; // one processor: there is one arena
+    run(become_few);
+    run(be_apart);
+    keep(of_main, OBJECTS);
+    run(free_those_of_main);
+    CHECK(fronts_are_few());
+    run_many(2 * arenas_processors() + 1); // and the main thread
+    CHECK(!fronts_are_few());
+    run(be_one_of_many);
+    check_all_home();
+    return 0;
+}
