@@ -15,7 +15,8 @@ struct vmag_root;
 // A front begins, its door as all doors are; and ends.
 void fronts_join(struct front *front);
 
-// Whether the program has few threads, so that each may have an arena of its own; for good not when there were more once. Who looks tells the time, ms.
+// Whether the program has few threads, so that each may have an arena of its own; for good not when there were more once, or much in common. Who looks
+// tells the time, ms.
 bool fronts_are_few(void);
 bool fronts_look(uint64_t now);
 void fronts_leave(struct front *front);

@@ -11,6 +11,7 @@
 #include "heap/loaded.h"
 #include "magazine/magazine.h"
 #include "slab/bin.h"
+#include "many.h"
 #include "unit.h"
 
 enum { SLOTS = 200, MOST = 512, STEPS = 200000, HALF = FIRST_CAPACITY / 2, DEEP = 64, THREADS = 8, PASSES = 200 };
@@ -174,6 +175,7 @@ int main(void) {
 
     CHECK(heap_ready());
     options.background_thread = false;
+    have_many_threads();
     CHECK(front_get() != NULL);
     crowded = words.front->common;
     in_thread(replace_alone, NULL);

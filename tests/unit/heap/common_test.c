@@ -12,10 +12,10 @@
 #include "heap/explicit.h"
 #include "heap/extended.h"
 #include "heap/front.h"
-#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
 #include "os/mutex_figures.h"
+#include "many.h"
 #include "pages/page_map.h"
 #include "unit.h"
 
@@ -178,26 +178,6 @@ static void *wait_now_and_then(void *argument) {
     return NULL;
 }
 
-// From now on the program has many threads (unit.heap.few).
-static void *be_many(void *unused) {
-    (void)unused;
-    free(malloc(LINE));
-    pthread_barrier_wait(&turn);
-    return NULL;
-}
-
-static void run_many(unsigned count) {
-    pthread_t threads[count];
-
-    pthread_barrier_init(&turn, NULL, count);
-    for (unsigned i = 0; i < count; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, be_many, NULL), 0);
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&turn);
-    CHECK(!fronts_are_few());
-}
-
 // A look counts that comes soon after the one before: on a busy machine not each does.
 static void wait_for_locks(void) {
     static struct mutex mutex;
@@ -275,7 +255,7 @@ int main(void) {
     free(malloc(1));
     if (arenas_automatic_most() == 1)
         return 0; // one processor: there is one arena
-    run_many(2 * arenas_processors() + 1);
+    have_many_threads(); // unit.heap.few has few
     options.dirty_decay_ms = 0; // no arena has pages to lend (unit.heap.borrowed)
     run(ask_for_arena, NULL);
     CHECK_EQ(arena_set_dirty_decay_ms(arena_of(0), -1), 0); // nobody has it in hand in order to give it back
