@@ -5,7 +5,7 @@
 //   LD_PRELOAD=./after64.so build/bench/experiments/bin/factor 210000000008919800000010725657 130
 //
 // A size class has an array of objects that are free, a ring of which AFTER stay behind. With each AFTER the instructions are the same. For programs
-// of one thread with small objects: what is larger than 256 bytes is never used again. Results: docs/experiments.md.
+// of one thread with small objects: what is larger than 256 bytes is never used again. Results: docs/decisions/0059.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <stddef.h>
 #include <stdint.h>

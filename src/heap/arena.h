@@ -92,7 +92,8 @@ static inline unsigned word_class(uintptr_t word)
 struct arena *arena_for_thread(void);
 
 // Where a thread whose own arena that is has its common objects from, those of a cache line and more that magazines keep and page runs
-// beyond KEPT_MOST: all threads from one, until they wait for its locks again and again (arenas_look); from then on they are apart.
+// beyond KEPT_MOST: all threads from one, until they wait for its locks again and again (arenas_look); from then on they are apart. While they are few they
+// are apart in all but page runs (front_is_apart).
 struct arena *arena_common(struct arena *own);
 bool arenas_apart(void);
 void arenas_look(void);
