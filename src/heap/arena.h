@@ -37,6 +37,7 @@ struct arena {
 	// Atomic.
 	_Atomic unsigned threads; // whose own it is
 	_Atomic unsigned guests;  // other threads whose common objects come from it
+	_Atomic bool streams;     // others free its objects, again and again
 	_Atomic uint8_t state;      // changed under the lock of the table of arenas
 	_Atomic uint32_t visitors;  // threads that are giving back memory of it
 	_Atomic ssize_t muzzy_decay_ms; // kept and told, without effect
@@ -97,6 +98,14 @@ struct arena *arena_for_thread(void);
 struct arena *arena_common(struct arena *own);
 bool arenas_apart(void);
 void arenas_look(void);
+
+// What a thread may leave behind, resident, in an arena that it has no more objects from: nobody else may come for them.
+enum { LEFT_BEHIND_MOST = 2 * 1024 * 1024 };
+
+static inline size_t arena_resident_bytes(const struct arena *arena)
+{
+	return pages_active_bytes(&arena->pages) + pages_dirty_bytes(&arena->pages);
+}
 
 static inline unsigned arena_users(const struct arena *arena)
 {

@@ -259,6 +259,16 @@ void front_note_miss(struct front *front)
 		front_look(front);
 }
 
+static void look_at_common(struct front *front, uint64_t now)
+{
+	bool is_apart = front->common == front->arena;
+
+	if (is_apart && !front->streams && atomic_load_explicit(&front->arena->streams, memory_order_relaxed))
+		front->moves = front->streams = true;
+	else if (!is_apart && !front->streams && fronts_look(now))
+		front->moves = true;
+}
+
 void front_look(struct front *front)
 {
 	uint64_t now = os_clock_ms();
@@ -270,8 +280,7 @@ void front_look(struct front *front)
 		front_tidy(front);
 	}
 	arenas_look();
-	if (front->common != front->arena && fronts_look(now))
-		atomic_store_explicit(&front->moves, !front->streams, memory_order_relaxed);
+	look_at_common(front, now);
 	reclaim_look(front->arena, now);
 	if (front->common != front->arena)
 		reclaim_look(front->common, now);

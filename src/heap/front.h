@@ -111,8 +111,8 @@ struct front {
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
 	bool tells;                    // prints statistics just now
-	bool streams;                  // frees what others allocate, again and again
-	_Atomic bool moves;            // asks at the next miss of malloc where its common objects shall come from
+	bool streams; // it frees what others allocate, or they what it does, again and again
+	bool moves;   // asks at the next miss of malloc where its common objects shall come from
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too
 	uint64_t tidied_at;        // ms
 	uint32_t gave_at, gave_rounds; // `misses` when it gave all magazines away, and what was in them

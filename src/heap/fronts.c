@@ -19,10 +19,9 @@
 enum {
 	FEW_A_PROCESSOR = 2, // threads, beside the first: one that ends and the one that follows it
 	FEW_AFTER_MS = 10,   // the second thread's first allocation: a few turns on the processors
-	COMMON_MOST = 2 * 1024 * 1024, // bytes that came into use meanwhile: what threads have left behind that are apart serves the first one only
 };
 
-enum { THREADS_UNKNOWN, THREADS_FEW, THREADS_MANY }; // many: once more than FEW_A_PROCESSOR, or with more than COMMON_MOST
+enum { THREADS_UNKNOWN, THREADS_FEW, THREADS_MANY }; // many: once more than FEW_A_PROCESSOR for each and the first, or when much came to be in common first
 
 static struct {
 	struct mutex lock;
@@ -33,17 +32,12 @@ static struct {
 	bool serves_short, leaves_delete;
 	_Atomic unsigned threads;
 	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never
-	size_t bytes_then;          // in the common arena
+	size_t bytes_then;          // resident in the common arena
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 bool fronts_are_few(void)
 {
 	return atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_FEW;
-}
-
-static size_t bytes_in_common(void)
-{
-	return pages_active_bytes(&arena_of(0)->pages);
 }
 
 // A program that starts many threads has them soon.
@@ -53,21 +47,20 @@ bool fronts_look(uint64_t now)
 	uint64_t second = atomic_load_explicit(&fronts.second_at, memory_order_acquire);
 
 	if (UNLIKELY(atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_UNKNOWN) && second != 0 && now - second >= FEW_AFTER_MS)
-		atomic_compare_exchange_strong(&fronts.threads, &unknown, bytes_in_common() <= fronts.bytes_then + COMMON_MOST ? THREADS_FEW : THREADS_MANY);
+		atomic_compare_exchange_strong(&fronts.threads, &unknown,
+					       arena_resident_bytes(arena_of(0)) <= fronts.bytes_then + LEFT_BEHIND_MOST ? THREADS_FEW : THREADS_MANY);
 	return fronts_are_few();
 }
 
-// Under the lock.
+// Under the lock. Those that are apart stay so: their memory is theirs.
 static COLD __attribute__((noinline)) void count_threads(void)
 {
 	if (fronts.count == 2 && atomic_load_explicit(&fronts.second_at, memory_order_relaxed) == 0) {
-		fronts.bytes_then = bytes_in_common();
+		fronts.bytes_then = arena_resident_bytes(arena_of(0));
 		atomic_store_explicit(&fronts.second_at, os_clock_ms(), memory_order_release);
 	}
-	if (fronts.count <= FEW_A_PROCESSOR * arenas_processors() + 1 || atomic_exchange(&fronts.threads, THREADS_MANY) == THREADS_MANY)
-		return;
-	for (struct front *front = fronts.first; front != NULL; front = front->next)
-		atomic_store_explicit(&front->moves, true, memory_order_relaxed);
+	if (fronts.count > FEW_A_PROCESSOR * arenas_processors() + 1)
+		atomic_store_explicit(&fronts.threads, THREADS_MANY, memory_order_relaxed);
 }
 
 COLD void fronts_join(struct front *front)

@@ -137,6 +137,17 @@ static bool is_stream(const struct front *front, unsigned class)
 	return front->outbound_sent[class] >= STREAM && front->takes_back && class_size(class) >= CACHE_LINE;
 }
 
+// Who exchanges objects with others shall have them in common with these (front_is_apart).
+static void note_stream(struct front *front, const struct magazine *full)
+{
+	struct arena *owner = arena_of_word(page_map_word(full->round[0]));
+
+	if (owner != NULL && !atomic_load_explicit(&owner->streams, memory_order_relaxed))
+		atomic_store_explicit(&owner->streams, true, memory_order_relaxed);
+	front->moves |= !front->streams;
+	front->streams = true;
+}
+
 // Whether a full one is the thread's next magazine: else it would soon ask its own arena for another, and in a steady stream each arena would come to hold
 // what all of them have live.
 static bool becomes_previous(const struct front *front, unsigned class, const struct magazine *full)
@@ -168,10 +179,8 @@ bool outbound_make_room(struct front *front, unsigned class)
 	magazine = unload(outbound);
 	if (magazine != NULL) {
 		note_full(front, class, magazine->rounds);
-		if (UNLIKELY(is_stream(front, class)) && !front->streams) {
-			front->streams = true;
-			atomic_store_explicit(&front->moves, true, memory_order_relaxed);
-		}
+		if (UNLIKELY(is_stream(front, class)))
+			note_stream(front, magazine);
 		magazine = becomes_previous(front, class, magazine) ? exchange_previous(front, class, magazine) :
 								      outbound_send_home(front_arena(front, class), class, magazine);
 	}

@@ -15,7 +15,7 @@ enum {
 	SAMPLES = 8,        // rounds looked at of a full magazine
 	// Between two times that a front gives all away there are as many misses at least as
 	MISSES_A_GIFT = 48, // it has classes, so that each in use has come back for what it needs, and as
-	LG_ROUNDS_A_MISS = 4, // what it gave before has rounds, an eighth of them: most of these come back
+	LG_ROUNDS_A_MISS = 4, // what it gave before has rounds, a sixteenth of them: most of these come back
 	// A heap that is being taken down.
 	FREES_OF_A_RUN = 3,         // visits to the depot to free, none to allocate, that tell
 	LEAST_TAKEN_DOWN = 4 << 20, // bytes of a heap of which it matters
@@ -171,8 +171,8 @@ static __attribute__((noinline)) void move(struct front *front)
 {
 	struct arena *common = front_is_apart(front) ? front->arena : arena_common(front->arena);
 
-	atomic_store_explicit(&front->moves, false, memory_order_relaxed);
-	if (common == front->common)
+	front->moves = false;
+	if (common == front->common || (!arenas_apart() && front->common == front->arena && arena_resident_bytes(front->arena) > LEFT_BEHIND_MOST))
 		return;
 	front_flush(front);
 	front_move(front, front->arena, common);
@@ -180,7 +180,7 @@ static __attribute__((noinline)) void move(struct front *front)
 
 static bool is_to_move(const struct front *front)
 {
-	return UNLIKELY(atomic_load_explicit(&front->moves, memory_order_relaxed)) || (UNLIKELY(front->common != front->arena) && arenas_apart());
+	return UNLIKELY(front->moves) || (UNLIKELY(front->common != front->arena) && arenas_apart());
 }
 
 // The thread's words are open, nobody empties its magazines, and no look at the clock is due.

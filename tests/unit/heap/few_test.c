@@ -1,5 +1,5 @@
 // Tests heap/fronts.c and what fronts do by it: while a program has few threads each has all from its own arena, but not one that frees what others
-// allocate; when it has many, objects of a cache line and more come from one arena again. What there was goes home.
+// allocate, or whose objects others free; of many, those that come have objects of a cache line and more from one arena. What there was goes home.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
 #include <unistd.h>
@@ -11,21 +11,21 @@
 #include "pages/page_map.h"
 #include "unit.h"
 
-enum { SIZE = 500, OBJECTS = 4000, KEPT = 100, TRIES = 1000, MANY = 2 * ARENAS_MOST };
+enum { SIZE = 500, OBJECTS = 1000, SOME = 500, MUCH = 8000, KEPT = 100, TRIES = 1000, MANY = 2 * ARENAS_MOST };
 
-static unsigned char *kept[KEPT], *of_main[OBJECTS];
-static pthread_barrier_t all_here, all_done;
+static unsigned char *kept[KEPT], *handed[OBJECTS], *much[MUCH];
+static pthread_barrier_t turn;
 
 static unsigned arena_of_object(const void *object) {
     return (unsigned)(page_map_word(object) >> 8) - 1;
 }
 
 static void use_many(void) {
-    static _Thread_local void *objects[OBJECTS];
+    void *objects[SOME];
 
-    for (unsigned i = 0; i < OBJECTS; i++)
+    for (unsigned i = 0; i < SOME; i++)
         objects[i] = memset(malloc(SIZE), 1, SIZE);
-    for (unsigned i = 0; i < OBJECTS; i++)
+    for (unsigned i = 0; i < SOME; i++)
         free(objects[i]);
 }
 
@@ -87,7 +87,7 @@ static void *free_those_of_main(void *unused) {
     (void)unused;
     keep(kept, KEPT);
     CHECK(words.front->common == words.front->arena);
-    check_kept(of_main, OBJECTS, true);
+    check_kept(handed, OBJECTS, true);
     use_many();
     CHECK(words.front->common == arena_of(0) && words.front->streams);
     CHECK_EQ(arena_of_next(), 0);
@@ -98,18 +98,42 @@ static void *free_those_of_main(void *unused) {
     return NULL;
 }
 
+// It has more than it may leave behind.
+static void *keep_much_and_free_those_of_main(void *unused) {
+    (void)unused;
+    keep(much, MUCH);
+    check_kept(handed, OBJECTS, true);
+    use_many();
+    CHECK(words.front->common == words.front->arena && words.front->streams);
+    CHECK_EQ(arena_of_next(), words.front->arena->id);
+    check_kept(much, MUCH, true);
+    return NULL;
+}
+
+// The main thread frees them.
+static void *produce(void *unused) {
+    (void)unused;
+    keep(handed, OBJECTS);
+    CHECK(words.front->common == words.front->arena && words.front->arena != arena_of(0));
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    for (unsigned i = 0; i < TRIES && words.front->common == words.front->arena; i++)
+        use_many();
+    CHECK(words.front->common == arena_of(0));
+    CHECK_EQ(arena_of_next(), 0);
+    return NULL;
+}
+
 static void *be_many(void *unused) {
     unsigned char *own[KEPT];
 
     (void)unused;
     keep(own, KEPT);
-    pthread_barrier_wait(&all_here);
+    pthread_barrier_wait(&turn);
     CHECK(!fronts_are_few());
     use_many();
-    CHECK(words.front->common == arena_of(0));
-    CHECK_EQ(arena_of_next(), 0);
     check_kept(own, KEPT, true);
-    pthread_barrier_wait(&all_done);
+    pthread_barrier_wait(&turn);
     return NULL;
 }
 
@@ -131,12 +155,22 @@ static void run_many(unsigned count) {
     static pthread_t threads[MANY];
 
     CHECK(count <= MANY);
-    pthread_barrier_init(&all_here, NULL, count);
-    pthread_barrier_init(&all_done, NULL, count);
+    pthread_barrier_init(&turn, NULL, count);
     for (unsigned i = 0; i < count; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, be_many, NULL), 0);
     for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
+}
+
+static void consume(void) {
+    pthread_t thread;
+
+    pthread_barrier_init(&turn, NULL, 2);
+    CHECK_EQ(pthread_create(&thread, NULL, produce, NULL), 0);
+    pthread_barrier_wait(&turn);
+    check_kept(handed, OBJECTS, true);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
 }
 
 static void check_all_home(void) {
@@ -156,7 +190,11 @@ int main(void) {
         return 0; // one processor: there is one arena
     run(become_few);
     run(be_apart);
-    keep(of_main, OBJECTS);
+    keep(handed, OBJECTS);
+    run(keep_much_and_free_those_of_main);
+    reclaim_everything(); // what it had
+    consume();
+    keep(handed, OBJECTS);
     run(free_those_of_main);
     CHECK(fronts_are_few());
     run_many(2 * arenas_processors() + 1); // and the main thread
