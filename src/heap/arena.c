@@ -225,7 +225,7 @@ static size_t depot_rounds(const struct arena *arena)
 	return rounds;
 }
 
-// Of what the depots of all arenas may hold. Half of it is the common arena's.
+// Of what the depots of all arenas may hold. Half of it is the common arena's, of which few threads that are apart take nothing.
 static size_t depot_share(const struct arena *arena)
 {
 	unsigned made = arenas_automatic_made();

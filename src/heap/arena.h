@@ -133,7 +133,7 @@ unsigned arenas_live(void);
 unsigned arenas_numbers(void);
 
 // Of automatic ones: how many threads are given at most, for which processors are counted when it is asked first; how many were made, one at least; and
-// from how many of these threads have common objects.
+// from how many of these threads have common objects, but for few (front_is_apart).
 unsigned arenas_automatic_most(void);
 unsigned arenas_automatic_made(void);
 unsigned arenas_sharing(void);

@@ -207,7 +207,7 @@ static inline uintptr_t front_word(const struct front *front, unsigned class)
 // Gives an empty front other arenas.
 void front_move(struct front *front, struct arena *arena, struct arena *common);
 
-// Whether a thread's front shall have all from its own arena, and nothing from one in common.
+// Whether a thread's front shall have all that magazines keep from its own arena, and nothing from one in common (docs/decisions/0060).
 bool front_is_apart(const struct front *front);
 
 // Gives a thread's front that arena, in which it is counted, for all classes.

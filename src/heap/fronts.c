@@ -30,7 +30,7 @@ static struct {
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
 	bool serves_short, leaves_delete;
-	_Atomic unsigned threads;
+	_Atomic unsigned threads; // of the above
 	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never
 	size_t bytes_then;          // resident in the common arena
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
