@@ -11,7 +11,7 @@
 #include "pages/page_map.h"
 #include "unit.h"
 
-enum { SIZE = 500, OBJECTS = 1000, SOME = 500, MUCH = 8000, KEPT = 100, TRIES = 1000, MANY = 2 * ARENAS_MOST };
+enum { SIZE = 500, OBJECTS = 1000, SOME = 500, MUCH = 8000, KEPT = 100, FEW = 10, TRIES = 1000, MANY = 2 * ARENAS_MOST };
 
 static unsigned char *kept[KEPT], *handed[OBJECTS], *much[MUCH];
 static pthread_barrier_t turn;
@@ -56,7 +56,7 @@ static void *become_few(void *unused) {
     const struct front *front;
 
     (void)unused;
-    keep(kept, KEPT);
+    keep(kept, FEW); // so few that nobody looks yet
     front = words.front;
     CHECK(front->common == arena_of(0) && front->common != front->arena && !fronts_are_few());
     CHECK_EQ(arena_of_object(kept[0]), 0);
@@ -65,7 +65,7 @@ static void *become_few(void *unused) {
         use_many();
     CHECK(front->common == front->arena && fronts_are_few());
     CHECK_EQ(arena_of_next(), front->arena->id);
-    check_kept(kept, KEPT, true); // another arena's now
+    check_kept(kept, FEW, true); // another arena's now
     return NULL;
 }
 
