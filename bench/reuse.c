@@ -1,4 +1,4 @@
-// How soon an object that was freed is given out again, and what that costs a program: an allocator to preload that does nothing else.
+// How soon an object that was freed is given out again, how near the next one lies, and what that costs a program: an allocator to preload that does nothing else.
 //
 //   cc -O2 -fPIC -shared -fno-builtin -DAFTER=64 -o after64.so bench/reuse.c      -DAFTER=0: at once, first freed first; -DLAST_FREED: last freed first;
 //                                                                             -DAPART=4: each object takes four times as much as it has

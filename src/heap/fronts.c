@@ -21,7 +21,8 @@ enum {
 	FEW_AFTER_MS = 10,   // the second thread's first allocation: a few turns on the processors
 };
 
-enum { THREADS_UNKNOWN, THREADS_FEW, THREADS_MANY }; // many: once more than FEW_A_PROCESSOR for each and the first, or when much came to be in common first
+// Many: there were once more than FEW_A_PROCESSOR for each processor and the first, or much came to be in common before it was known.
+enum { THREADS_UNKNOWN, THREADS_FEW, THREADS_MANY };
 
 static struct {
 	struct mutex lock;
@@ -30,9 +31,10 @@ static struct {
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
 	bool serves_short, leaves_delete;
-	_Atomic unsigned threads; // of the above
-	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never
-	size_t bytes_then;          // resident in the common arena
+	// Read by anyone.
+	_Atomic unsigned threads;   // unknown, few or many
+	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never. Written after
+	size_t bytes_then;          // resident in the common arena at that time
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 bool fronts_are_few(void)

@@ -14,7 +14,7 @@ enum {
 	LG_SLABS_A_DOUBLING = 5, // a slab is at most a 32nd of what its bin has, or as small as can be
 	NEIGHBOURS = 8,          // buffers that fill a cache line at least, whose bits are a byte of the bitmap
 	STRETCH = 8,             // buffers side by side that are taken as one
-	FEW = 64,                // buffers that are taken apart from one another
+	FEW = 64,                // buffers at most that are taken apart from one another
 };
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
