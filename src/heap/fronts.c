@@ -18,7 +18,8 @@
 
 enum {
 	FEW_A_PROCESSOR = 2, // threads, beside the first: one that ends and the one that follows it
-	FEW_AFTER_MS = 10,   // the second thread's first allocation: a few turns on the processors
+	FEW_AFTER_MS = 10,   // the second thread's first allocation, a few turns on the processors,
+	FEW_AFTER_US = 15000, // and so much of their time, which on a busy machine comes later
 };
 
 // Many: there were once more than FEW_A_PROCESSOR for each processor and the first, or much came to be in common before it was known.
@@ -34,7 +35,8 @@ static struct {
 	// Read by anyone.
 	_Atomic unsigned threads;   // unknown, few or many
 	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never. Written after
-	size_t bytes_then;          // resident in the common arena at that time
+	uint64_t used_then;         // what the process had used of the processors' time by then, us, and
+	size_t bytes_then;          // what was resident in the common arena
 } fronts = { .lock = MUTEX_INIT(RANK_FRONTS) };
 
 bool fronts_are_few(void)
@@ -48,7 +50,8 @@ bool fronts_look(uint64_t now)
 	unsigned unknown = THREADS_UNKNOWN;
 	uint64_t second = atomic_load_explicit(&fronts.second_at, memory_order_acquire);
 
-	if (UNLIKELY(atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_UNKNOWN) && second != 0 && now - second >= FEW_AFTER_MS)
+	if (UNLIKELY(atomic_load_explicit(&fronts.threads, memory_order_relaxed) == THREADS_UNKNOWN) && second != 0 &&
+	    now - second >= FEW_AFTER_MS && os_clock_process_us() - fronts.used_then >= FEW_AFTER_US)
 		atomic_compare_exchange_strong(&fronts.threads, &unknown,
 					       arena_resident_bytes(arena_of(0)) <= fronts.bytes_then + LEFT_BEHIND_MOST ? THREADS_FEW : THREADS_MANY);
 	return fronts_are_few();
@@ -58,6 +61,7 @@ bool fronts_look(uint64_t now)
 static COLD __attribute__((noinline)) void count_threads(void)
 {
 	if (fronts.count == 2 && atomic_load_explicit(&fronts.second_at, memory_order_relaxed) == 0) {
+		fronts.used_then = os_clock_process_us();
 		fronts.bytes_then = arena_resident_bytes(arena_of(0));
 		atomic_store_explicit(&fronts.second_at, os_clock_ms(), memory_order_release);
 	}

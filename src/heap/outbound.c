@@ -131,10 +131,16 @@ static void note_full(struct front *front, unsigned class, size_t rounds)
 	front->outbound_sent[class] = (uint8_t)sent;
 }
 
-// A few objects of others are better sent home once than freed the slow way again and again; a steady stream is not.
 static bool is_stream(const struct front *front, unsigned class)
 {
-	return front->outbound_sent[class] >= STREAM && front->takes_back && class_size(class) >= CACHE_LINE;
+	return front->outbound_sent[class] >= STREAM && front->takes_back;
+}
+
+// A few objects of others are better sent home once than freed the slow way again and again; a steady stream is not, unless two threads would have
+// objects in one line.
+static bool is_taken_back(const struct front *front, unsigned class)
+{
+	return is_stream(front, class) && class_size(class) >= CACHE_LINE;
 }
 
 // Who exchanges objects with others shall have them in common with these (front_is_apart).
@@ -154,7 +160,7 @@ static bool becomes_previous(const struct front *front, unsigned class, const st
 {
 	const struct magazine *loaded = front->loaded[class], *previous = front->previous[class];
 
-	return is_stream(front, class) && full->rounds == full->capacity && loaded != NULL &&
+	return is_taken_back(front, class) && full->rounds == full->capacity && loaded != NULL &&
 	       front_rounds(front, class) <= loaded->capacity / 2u && (previous == NULL || previous->rounds == 0);
 }
 
@@ -195,7 +201,7 @@ static bool worth_taking(const struct front *front, unsigned class)
 {
 	const struct outbound *outbound = &front->outbound[class];
 
-	return is_stream(front, class) && outbound->magazine != NULL &&
+	return is_taken_back(front, class) && outbound->magazine != NULL &&
 	       rounds_in(outbound) > outbound->magazine->capacity >> LG_WORTH_TAKING;
 }
 

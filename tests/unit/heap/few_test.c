@@ -11,7 +11,7 @@
 #include "pages/page_map.h"
 #include "unit.h"
 
-enum { SIZE = 500, OBJECTS = 1000, SOME = 500, MUCH = 8000, KEPT = 100, FEW = 10, TRIES = 1000, MANY = 2 * ARENAS_MOST };
+enum { SIZE = 500, SMALL = 24, OBJECTS = 1000, SOME = 500, MUCH = 8000, KEPT = 100, FEW = 10, TRIES = 1000, SOON = 50 * TRIES, MANY = 2 * ARENAS_MOST };
 
 static unsigned char *kept[KEPT], *handed[OBJECTS], *much[MUCH];
 static pthread_barrier_t turn;
@@ -61,7 +61,9 @@ static void *become_few(void *unused) {
     CHECK(front->common == arena_of(0) && front->common != front->arena && !fronts_are_few());
     CHECK_EQ(arena_of_object(kept[0]), 0);
     usleep(20000);
-    for (unsigned i = 0; i < TRIES && front->common != front->arena; i++)
+    front_look(words.front);
+    CHECK(!front->moves && !fronts_are_few()); // what the process has had of the processors is not much
+    for (unsigned i = 0; i < SOON && front->common != front->arena; i++)
         use_many();
     CHECK(front->common == front->arena && fronts_are_few());
     CHECK_EQ(arena_of_next(), front->arena->id);
@@ -85,16 +87,28 @@ static void *be_apart(void *unused) {
 // A steady stream of the main thread's objects: the next ones come from where those came from, and nothing changes that.
 static void *free_those_of_main(void *unused) {
     (void)unused;
-    keep(kept, KEPT);
+    keep(kept, FEW);
     CHECK(words.front->common == words.front->arena);
     check_kept(handed, OBJECTS, true);
     use_many();
     CHECK(words.front->common == arena_of(0) && words.front->streams);
     CHECK_EQ(arena_of_next(), 0);
-    check_kept(kept, KEPT, true);
+    check_kept(kept, FEW, true);
     for (unsigned i = 0; i < TRIES / 10; i++)
         use_many();
     CHECK(words.front->common == arena_of(0) && fronts_are_few());
+    return NULL;
+}
+
+// Of smaller objects than a cache line, too, by which alone threads show it that have the others in common.
+static void *free_small_ones_of_main(void *unused) {
+    (void)unused;
+    free(malloc(SIZE));
+    CHECK(words.front->common == words.front->arena);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        free(handed[i]);
+    use_many();
+    CHECK(words.front->common == arena_of(0) && words.front->streams);
     return NULL;
 }
 
@@ -193,9 +207,12 @@ int main(void) {
     keep(handed, OBJECTS);
     run(keep_much_and_free_those_of_main);
     reclaim_everything(); // what it had
-    consume();
     keep(handed, OBJECTS);
     run(free_those_of_main);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        handed[i] = malloc(SMALL);
+    run(free_small_ones_of_main);
+    consume(); // last: from then on who comes to the producer's arena joins at its first look
     CHECK(fronts_are_few());
     run_many(2 * arenas_processors() + 1); // and the main thread
     CHECK(!fronts_are_few());
