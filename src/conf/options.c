@@ -100,7 +100,7 @@ static bool piece_number(struct piece piece, int64_t *number)
 	return true;
 }
 
-// A decimal number in 1/65536; −1 is the largest of all.
+// A decimal number in 1/65536, which does not end at its point; −1 is the largest of all.
 static bool piece_ratio(struct piece piece, int64_t *number)
 {
 	struct piece whole = piece;
@@ -113,7 +113,7 @@ static bool piece_ratio(struct piece piece, int64_t *number)
 	}
 	if (point != NULL)
 		whole.length = (size_t)(point - piece.start);
-	if (whole.length == 0 || whole.length > 5)
+	if (whole.length > 5 || piece.length == 0 || point == piece.start + piece.length - 1)
 		return false;
 	*number = 0;
 	for (size_t i = 0; i < whole.length; i++) {
@@ -260,6 +260,10 @@ static bool set_lg_tcache_max(struct piece value)
 {
 	int64_t lg;
 
+	if (piece_is(value, "default")) {
+		options.tcache_max = presets.tcache_max;
+		return true;
+	}
 	if (!piece_number(value, &lg))
 		return false;
 	options.tcache_max = (size_t)1 << (lg < 3 ? 3 : lg > 23 ? 23 : lg);

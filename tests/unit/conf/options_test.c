@@ -229,6 +229,8 @@ int main(int count, char **arguments) {
     good("tcache:false,tcache:default,junk:true,junk:default,thp:never,thp:default", "");
     good("lg_tcache_max:12", "tcache_max:4096");
     good("lg_tcache_max:99", "tcache_max:8388608");
+    good("lg_tcache_max:12,lg_tcache_max:default", "tcache_max:65536");
+    good("narenas_ratio:.5,hpa_dirty_mult:3", "narenas_ratio:0.5,hpa_dirty_mult:3");
     good("narenas_ratio:2.25,hpa_dirty_mult:-1", "narenas_ratio:2.25,hpa_dirty_mult:65535.999985");
     good("bin_shards:1-160:16|129-512:4,narenas:2", "bin_shards:1-160:16|129-512:4,narenas:2"); // ':' in a value
     good("prof_leak:true,lg_prof_sample:63", "prof_leak:true"); // without a sample, so that it has nothing to tell
@@ -254,6 +256,11 @@ int main(int count, char **arguments) {
     bad("thp:allways", "not one of never, default, always; the nearest is always\n", NULL);
     bad("narenas_ratio:-1", "narenas_ratio:-1", NULL);
     bad("narenas_ratio:1.x", "narenas_ratio:1.x", NULL);
+    bad("narenas_ratio:1.", "narenas_ratio:1.", NULL);
+    bad("narenas_ratio:.", "narenas_ratio:.", NULL);
+    bad("narenas_ratio:", "narenas_ratio:", NULL);
+    bad("lg_tcache_nslots_mul:17", "lg_tcache_nslots_mul:17", NULL);
+    bad("lg_extent_max_active_fit:65", "lg_extent_max_active_fit:65", NULL);
     bad("lg_tcache_max:big", "lg_tcache_max:big", NULL);
     bad("narenass:2", "narenass:2", NULL);
     bad("NARENAS:2", "NARENAS:2", NULL);
