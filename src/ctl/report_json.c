@@ -73,6 +73,21 @@ static void string(struct report *report, const char *name, const char *value)
 	report_add(report, "\"");
 }
 
+// Ratios are texts, as jemalloc writes them; the controls tell them in 1/65536.
+static bool ratio(struct report *report, const char *name)
+{
+	const struct option *option = option_find(name, strlen(name));
+	char digits[32];
+	struct text text = text_into(digits, sizeof digits - 1);
+
+	if (option == NULL || option->kind != OPTION_RATIO)
+		return false;
+	option_print(&text, option);
+	*text.at = '\0';
+	string(report, name, option_number(option) == UINT32_MAX ? "-1" : digits);
+	return true;
+}
+
 // The value of a control; its name's last component is the key.
 static void control(struct report *report, const struct control *row)
 {
@@ -86,10 +101,10 @@ static void control(struct report *report, const struct control *row)
 		boolean(report, name, value.boolean);
 	else if (row->type == CONTROL_STRING)
 		string(report, name, value.string);
-	else if (row->type == CONTROL_UNSIGNED)
-		number(report, name, value.number);
-	else
+	else if (row->type != CONTROL_UNSIGNED)
 		signed_number(report, name, value.i64);
+	else if (!ratio(report, name))
+		number(report, name, value.number);
 }
 
 static void controls_below(struct report *report, const char *object, const char *prefix)
@@ -101,7 +116,7 @@ static void controls_below(struct report *report, const char *object, const char
 	close_object(report);
 }
 
-// The settings of the profiler, when it was asked for.
+// The settings of the profiler, which is always there.
 static void profiler(struct report *report)
 {
 	static const char names[][24] = { "prof.thread_active_init", "prof.active", "prof.gdump", "prof.interval", "prof.lg_sample" };
@@ -340,8 +355,7 @@ void report_json(struct report *report)
 		string(report, "version", JEMALLOC_VERSION);
 		controls_below(report, "config", "config.");
 		controls_below(report, "opt", "opt.");
-		if (options.prof)
-			profiler(report);
+		profiler(report);
 		classes(report);
 	}
 	totals(report);

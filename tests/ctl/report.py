@@ -21,7 +21,9 @@ def run(program, *arguments, **environment):
 
 def check_json(program):
     whole = json.loads(run(program, "J")[0])["jemalloc"]
-    assert set(whole) == {"version", "config", "opt", "arenas", "stats", "stats.arenas"}, set(whole)
+    assert set(whole) == {"version", "config", "opt", "prof", "arenas", "stats", "stats.arenas"}, set(whole)
+    assert set(whole["prof"]) == {"thread_active_init", "active", "gdump", "interval", "lg_sample"}, whole["prof"]
+    assert whole["opt"]["hpa_dirty_mult"] == "0.25" # jemalloc's reports have it as a text
     assert len(whole["config"]) == 12 and whole["config"]["fill"] is True and len(whole["opt"]) >= 56
     assert whole["opt"]["narenas"] > 0 and whole["opt"]["thp"] == "default" and whole["opt"]["abort"] is False
     arenas, stats = whole["arenas"], whole["stats"]
