@@ -34,3 +34,10 @@ vmag_effect(interval "MALLOC_CONF=stats_interval:1048576,stats_interval_opts:J")
 # prof_leak_error: the process fails when something is alive at its end.
 vmag_test(conf.effect.leak quick 30 sh -c "! $<TARGET_FILE:conf_effects> leak")
 set_tests_properties(conf.effect.leak PROPERTIES ENVIRONMENT "MALLOC_CONF=prof:true,prof_leak:true,prof_leak_error:true,lg_prof_sample:0")
+
+# Every option of jemalloc 5.3.0 with many values, where Debian's library is there: refused, taken and told alike, but for what docs/jemalloc.md says.
+if(JEMALLOC_LIBRARY)
+  vmag_test_program(conf_peer conf/peer.c)
+  vmag_test(conf.peer quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/conf/peer.py $<TARGET_FILE:conf_peer> $<TARGET_FILE:vmag> ${JEMALLOC_LIBRARY}
+            ${CMAKE_CURRENT_SOURCE_DIR}/ctl/names.tsv)
+endif()
