@@ -113,7 +113,7 @@ void sampling_let_read(void)
 COLD void sampling_init(void)
 {
 	struct profile_settings *settings = &profile_settings;
-	bool wanted = options.prof || options.prof_leak;
+	bool leaks = options.prof_leak || options.prof_leak_error, wanted = options.prof || leaks;
 
 	settings->lg_sample = (uint8_t)min_size(options.lg_prof_sample, PROFILE_LG_MOST);
 	settings->gdump = wanted && options.prof_gdump;
@@ -122,7 +122,7 @@ COLD void sampling_init(void)
 	settings->accumulate = options.prof_accum;
 	settings->system_thread_names = options.prof_sys_thread_name;
 	settings->dump_at_exit = wanted && options.prof_final;
-	settings->leak_report = options.prof_leak;
+	settings->leak_report = leaks;
 	settings->line_bytes = size_class_bytes;
 	settings->unwinder = (enum os_unwinder)options.prof_unwinder;
 	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);

@@ -31,9 +31,12 @@ vmag_effect(zero_size_null "MALLOC_OPTIONS=V")
 vmag_effect(tcache_max "MALLOC_CONF=tcache_max:1024")
 vmag_effect(interval "MALLOC_CONF=stats_interval:1048576,stats_interval_opts:J")
 
-# prof_leak_error: the process fails when something is alive at its end.
-vmag_test(conf.effect.leak quick 30 sh -c "! $<TARGET_FILE:conf_effects> leak")
-set_tests_properties(conf.effect.leak PROPERTIES ENVIRONMENT "MALLOC_CONF=prof:true,prof_leak:true,prof_leak_error:true,lg_prof_sample:0")
+# prof_leak_error: the process fails when something is alive at its end. Alone it does what prof and prof_leak do, too.
+foreach(kind "leak;prof:true,prof_leak:true," "leak_error;")
+  list(POP_FRONT kind name)
+  vmag_test(conf.effect.${name} quick 30 sh -c "! $<TARGET_FILE:conf_effects> leak")
+  set_tests_properties(conf.effect.${name} PROPERTIES ENVIRONMENT "MALLOC_CONF=${kind}prof_leak_error:true,lg_prof_sample:0")
+endforeach()
 
 # Every option of jemalloc 5.3.0 with many values, where Debian's library is there: refused, taken and told alike, but for what docs/jemalloc.md says.
 if(JEMALLOC_LIBRARY)

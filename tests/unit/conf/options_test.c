@@ -159,7 +159,7 @@ static void every_option(void) {
         const struct option *option = &option_table[i];
         char conf[512];
 
-        if (strcmp(option->name, "confirm_conf") == 0 || strcmp(option->name, "stats_print") == 0 || strcmp(option->name, "prof_leak") == 0) // they print
+        if (strcmp(option->name, "confirm_conf") == 0 || strcmp(option->name, "stats_print") == 0 || strncmp(option->name, "prof_leak", 9) == 0) // they print
             continue;
         switch (option->kind) {
         case OPTION_BOOL:
