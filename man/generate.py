@@ -144,8 +144,8 @@ of
 number that is arenas.narenas, and 4097 those that were destroyed.
 .PP
 ENOENT: there is no such name, or an index is out of range. EPERM: written what is only read, read what is only written, or a
-buffer where nothing is read or written. EINVAL: a length is not that of the type; as much as fits was then read. EFAULT: a value
-that cannot be. EAGAIN: no memory.
+buffer where nothing is read or written. EINVAL: a length is not that of the type, and as much as fits was then read; there is no
+place for the answer; or the control says so. EFAULT: another value that cannot be. EAGAIN: no memory.
 .PP
 Statistics are those of the last snapshot; writing
 .B epoch
