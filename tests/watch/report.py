@@ -24,7 +24,7 @@ READER = """<script>
   const print = id => { const c = canvas(id), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
     let h = 0; for (let i = 0; i < p.length; i += 4) h = (h * 31 + p[i] + p[i + 1] * 3 + p[i + 2] * 7) >>> 0; return h; };
   seen.trouble = text('trouble');
-  mouse('timeline', 'mousemove', .9, .5); seen.time = text('time-told');
+  mouse('timeline', 'pointermove', .9, .5); seen.time = text('time-told');
   seen.modes = [...document.querySelectorAll('[data-mode]')].filter(b => !b.hidden).length;
   key('map', '1'); const whole = print('map');
   search: for (const x of [.97, .995]) for (let y = .02; y < 1; y += .04) { // where something lives differs from run to run
