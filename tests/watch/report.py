@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from report_phone import STOREYS, check_phone
+
 SKIPPED = 77
 MOST_BYTES = 5_000_000
 
@@ -96,14 +98,20 @@ def check_seen(seen):
     assert re.search(r"% of it(take|site_)", seen["who"]), seen["who"]
 
 
+def report_of(vmag, folder, name, *samples):
+    """Of a profile of (bytes, addresses)."""
+    profile, path = (os.path.join(folder, name + kind) for kind in (".heap", ".html"))
+    with open(profile, "w") as file:
+        stacks = "".join(f"@ {' '.join(map(hex, addresses))}\n" for _, addresses in samples)
+        rows = "".join(f"{number} 1 0 1000 0 {held} {held}\n" for number, (held, _) in enumerate(samples, 1))
+        file.write(f"heap_v2/1\n{stacks}\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 lost=0 pid=1 time=1\n{rows}")
+    subprocess.run([vmag, "report", "--profile", profile, "-o", path], check=True)
+    return path
+
+
 def check_towers(vmag, browser, folder):
     """A stack of a hundred functions that hold next to nothing does not make the page long."""
-    profile, tower = os.path.join(folder, "tower.heap"), " ".join(hex(0x1000 + i) for i in range(100))
-    with open(profile, "w") as file:
-        file.write(f"heap_v2/1\n@ 0x10 0x20\n@ {tower} 0x30\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 lost=0 pid=1 time=1\n"
-                   "1 1 0 1000 0 999 999\n2 1 0 1000 0 1 1\n")
-    path = os.path.join(folder, "tower.html")
-    subprocess.run([vmag, "report", "--profile", profile, "-o", path], check=True)
+    path = report_of(vmag, folder, "sliver", (999, [0x10, 0x20]), (1, [*range(0x1000, 0x1064), 0x30]))
     height = int(re.search(r'<canvas id="flame"[^>]*height: (\d+)px', browse(browser, folder, path, "--dump-dom").stdout).group(1))
     print(f"flame graph of {height} pixels")
     assert height < 100, height
@@ -132,6 +140,8 @@ def main(vmag, library, sites, screenshot=None):
         check_seen(seen)
         assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
         check_towers(vmag, browser, folder)
+        tower = report_of(vmag, folder, "tower", (100, [0x10, 0x20]), (900, [*range(0x1000, 0x1000 + STOREYS), 0x30]))
+        check_phone(browser, folder, path, tower)
         if screenshot:
             browse(browser, folder, path, f"--screenshot={screenshot}")
 
