@@ -259,10 +259,13 @@ void front_note_miss(struct front *front)
 		front_look(front);
 }
 
+// A front that is no thread's has all from the arena that it serves.
 static void look_at_common(struct front *front, uint64_t now)
 {
 	bool is_apart = front->common == front->arena;
 
+	if (front->words == NULL)
+		return;
 	if (is_apart && !front->streams && atomic_load_explicit(&front->arena->streams, memory_order_relaxed))
 		front->moves = front->streams = true;
 	else if (!is_apart && !front->streams && fronts_look(now))

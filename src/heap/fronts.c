@@ -57,12 +57,15 @@ bool fronts_look(uint64_t now)
 	return fronts_are_few();
 }
 
-// Under the lock. Those that are apart stay so: their memory is theirs.
+// Under the lock. Those that are apart stay so: their memory is theirs. A program that named another arena before all else may have no first one, and no
+// memory for it: then nothing is known.
 static COLD __attribute__((noinline)) void count_threads(void)
 {
-	if (fronts.count == 2 && atomic_load_explicit(&fronts.second_at, memory_order_relaxed) == 0) {
+	const struct arena *first = arena_of(0);
+
+	if (fronts.count == 2 && first != NULL && atomic_load_explicit(&fronts.second_at, memory_order_relaxed) == 0) {
 		fronts.used_then = os_clock_process_us();
-		fronts.bytes_then = arena_resident_bytes(arena_of(0));
+		fronts.bytes_then = arena_resident_bytes(first);
 		atomic_store_explicit(&fronts.second_at, os_clock_ms(), memory_order_release);
 	}
 	if (fronts.count > FEW_A_PROCESSOR * arenas_processors() + 1)
@@ -166,7 +169,7 @@ bool fronts_hold(const struct arena *arena)
 	return hold;
 }
 
-// Another thread's words and magazines are out of reach: its loaded magazines count as half full.
+// Another thread's words and magazines are out of reach: its loaded magazines count as half full, its outbound ones as empty.
 static size_t rounds_held(const struct front *front, unsigned class)
 {
 	size_t previous = front->previous_rounds[class];
@@ -181,6 +184,26 @@ static size_t samples_held(const struct front *front, unsigned class)
 	return class < SMALL_CLASSES && front->samples[class] != NULL;
 }
 
+// Adds what the calling thread has on its way home, to each owner's bytes (0: in slabs, 1: page runs) or, where that is NULL, to the classes' rounds.
+// Under the lock, so that nobody empties it meanwhile.
+static COLD void count_outbound(size_t bytes[ARENAS_MOST][2], size_t rounds[CLASSES])
+{
+	for (unsigned class = 1; words.front != NULL && class < CLASSES; class++) {
+		const struct outbound *outbound = &words.front->outbound[class];
+		size_t count = outbound->top == FRONT_CLOSED ? 0 : (size_t)(outbound->top - outbound->magazine->round);
+
+		for (size_t i = 0; i < count; i++) {
+			void *round = outbound->magazine->round[i];
+			const struct arena *owner = magazine_is_round(round) ? arena_of_word(page_map_word(round)) : NULL;
+
+			if (owner != NULL && bytes != NULL)
+				bytes[owner->id][class >= SLAB_CLASSES] += class_size(class);
+			else if (owner != NULL)
+				rounds[class]++;
+		}
+	}
+}
+
 void fronts_and_depots_count(size_t rounds[CLASSES])
 {
 	memset(rounds, 0, CLASSES * sizeof *rounds);
@@ -189,6 +212,7 @@ void fronts_and_depots_count(size_t rounds[CLASSES])
 	for (const struct front *front = fronts.first; front != NULL; front = front->next)
 		for (unsigned class = 1; class < CLASSES; class++)
 			rounds[class] += rounds_held(front, class) + samples_held(front, class);
+	count_outbound(NULL, rounds);
 	mutex_unlock(&fronts.lock);
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
 		for (unsigned class = 1; class < CLASSES; class++)
@@ -204,6 +228,7 @@ void fronts_cached(size_t bytes[ARENAS_MOST][2])
 			bytes[front_arena(front, class)->id][class >= SLAB_CLASSES] += rounds_held(front, class) * class_size(class);
 			bytes[front->arena->id][0] += samples_held(front, class) * class_size(class);
 		}
+	count_outbound(bytes, NULL);
 	mutex_unlock(&fronts.lock);
 }
 

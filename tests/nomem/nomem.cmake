@@ -25,6 +25,8 @@ vmag_test(nomem.mappings.used_up.small_pages quick 120 nomem_mappings used_up)
 set_tests_properties(nomem.mappings.used_up.small_pages PROPERTIES ENVIRONMENT "VMAG_CONF=thp:never")
 vmag_test(nomem.mappings.arenas quick 120 nomem_mappings arenas)
 set_tests_properties(nomem.mappings.arenas PROPERTIES ENVIRONMENT "VMAG_CONF=thp:never")
+vmag_test_program(nomem_second nomem/second.c LIBRARIES vmag)
+vmag_test(nomem.second quick 30 nomem_second)
 vmag_test_program(nomem_huge_refused nomem/huge_refused.c LIBRARIES vmag)
 vmag_test(nomem.huge_refused quick 60 nomem_huge_refused)
 

@@ -1,10 +1,13 @@
 // Tests heap/fronts.c and what fronts do by it: while a program has few threads each has all from its own arena, but not one that frees what others
 // allocate, or whose objects others free; of many, those that come have objects of a cache line and more from one arena. What there was goes home.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <jemalloc/jemalloc.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "heap/arena.h"
+#include "heap/explicit.h"
+#include "heap/extended.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/reclaim.h"
@@ -138,6 +141,34 @@ static void *produce(void *unused) {
     return NULL;
 }
 
+// The arena's objects are freed by others again and again by now. An explicit cache serves the arena that is named, or was when it was made.
+static void *use_cache(void *unused) {
+    unsigned cache, id;
+    int flags;
+
+    (void)unused;
+    free(malloc(SIZE));
+    CHECK(words.front->arena != arena_of(0) && words.front->arena->streams);
+    CHECK(explicit_cache_create(&cache) == 0 && arenas_make(NULL, &id) == 0);
+    flags = MALLOCX_TCACHE(cache) | MALLOCX_ARENA(words.front->arena->id);
+    for (unsigned round = 0; round < KEPT; round++) {
+        for (unsigned i = 0; i < OBJECTS; i++) {
+            handed[i] = heap_mallocx(SIZE, flags);
+            CHECK_EQ(arena_of_object(handed[i]), words.front->arena->id);
+        }
+        for (unsigned i = 0; i < OBJECTS; i++)
+            heap_dallocx(handed[i], MALLOCX_TCACHE(cache), "dallocx");
+    }
+    flags = MALLOCX_TCACHE(cache) | MALLOCX_ARENA(id);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        handed[i] = heap_mallocx(SIZE, flags);
+        CHECK_EQ(arena_of_object(handed[i]), id);
+    }
+    CHECK(arena_reset(id) == 0 && arena_destroy(id) == 0);
+    CHECK_EQ(explicit_cache_destroy(cache), 0);
+    return NULL;
+}
+
 static void *be_many(void *unused) {
     unsigned char *own[KEPT];
 
@@ -176,6 +207,17 @@ static void run_many(unsigned count) {
         pthread_join(threads[i], NULL);
 }
 
+// Those on their way home are nobody's any more.
+static void check_counted(void) {
+    const struct outbound *outbound = &words.front->outbound[size_class(SIZE)];
+    size_t bytes[ARENAS_MOST][2] = {{0}}, rounds[CLASSES] = {0}, sent = (size_t)(outbound->top - outbound->magazine->round);
+
+    fronts_cached(bytes);
+    fronts_and_depots_count(rounds);
+    CHECK(sent > 0 && rounds[size_class(SIZE)] >= sent);
+    CHECK(bytes[arena_of_object(outbound->magazine->round[0])][0] >= sent * class_size(size_class(SIZE)));
+}
+
 static void consume(void) {
     pthread_t thread;
 
@@ -183,6 +225,7 @@ static void consume(void) {
     CHECK_EQ(pthread_create(&thread, NULL, produce, NULL), 0);
     pthread_barrier_wait(&turn);
     check_kept(handed, OBJECTS, true);
+    check_counted();
     pthread_barrier_wait(&turn);
     pthread_join(thread, NULL);
 }
@@ -213,6 +256,7 @@ int main(void) {
         handed[i] = malloc(SMALL);
     run(free_small_ones_of_main);
     consume(); // last: from then on who comes to the producer's arena joins at its first look
+    run(use_cache);
     CHECK(fronts_are_few());
     run_many(2 * arenas_processors() + 1); // and the main thread
     CHECK(!fronts_are_few());
