@@ -32,11 +32,18 @@ __attribute__((destructor(101))) static void exiting(void)
 	life_end();
 }
 
-static __attribute__((noinline)) void *malloc_slow(size_t size)
+static __attribute__((noinline)) void *malloc_rest(size_t size)
 {
 	void *object = missed_malloc(size);
 
 	return object != NULL ? object : heap_malloc(size);
+}
+
+static __attribute__((noinline)) void *malloc_slow(size_t size)
+{
+	void *object = medium_pop(size);
+
+	return LIKELY(object != NULL) ? object : malloc_rest(size);
 }
 
 // These are reached by jumps: the return address is that of the program's call. Each saves no more registers than it needs.

@@ -81,11 +81,18 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 	return NULL;
 }
 
-static __attribute__((noinline)) void *new_slow_way(size_t size)
+static __attribute__((noinline)) void *new_rest(size_t size)
 {
 	void *object = missed_malloc(size);
 
 	return object != NULL ? object : new_slow(size, 0, true);
+}
+
+static __attribute__((noinline)) void *new_slow_way(size_t size)
+{
+	void *object = medium_pop(size);
+
+	return LIKELY(object != NULL) ? object : new_rest(size);
 }
 
 static __attribute__((noinline)) void *new_hit(size_t size)

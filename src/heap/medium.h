@@ -17,10 +17,33 @@ static inline __attribute__((always_inline)) bool medium_may_keep(void *object)
 	return UNLIKELY(page_map_word(object) == words.word) && LIKELY(words.front != NULL);
 }
 
+static inline bool medium_is(size_t size)
+{
+	return size - SMALL_MOST - 1 < MAGAZINE_MOST - SMALL_MOST;
+}
+
+static inline __attribute__((always_inline)) void *medium_take(unsigned class, void **top, void *object)
+{
+	words.top[class] = --top;
+	*top = (void *)(uintptr_t)words.front->word[class];
+	return object;
+}
+
+// What is the rule among them, before the rest: it takes no register that would have to be saved. NULL: medium_malloc is to do it.
+static inline __attribute__((always_inline)) void *medium_pop(size_t size)
+{
+	if (UNLIKELY(!medium_is(size)) || UNLIKELY(front_sizes_closed()))
+		return NULL;
+	unsigned class = size_class_large(size);
+	void **top = words.top[class], *object = top[-1];
+
+	return LIKELY(magazine_is_round(object)) ? medium_take(class, top, object) : NULL;
+}
+
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.
 static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 {
-	if (size - SMALL_MOST - 1 >= MAGAZINE_MOST - SMALL_MOST)
+	if (!medium_is(size))
 		return size > MAGAZINE_MOST ? medium_at_hand(size) : NULL;
 	unsigned class = size_class_large(size);
 	void **top = words.top[class], *object = top[-1];
@@ -30,9 +53,5 @@ static inline __attribute__((always_inline)) void *medium_malloc(size_t size)
 	if (UNLIKELY(front_sizes_closed()) && // what passes is counted: that comes last
 	    ((counted_leads(object) && !counted_has_round(class)) || !sampled_passes(size_class_bytes[class])))
 		return NULL;
-	if (counted_leads(object))
-		return counted_pop_last(class);
-	words.top[class] = --top;
-	*top = (void *)(uintptr_t)words.front->word[class];
-	return object;
+	return counted_leads(object) ? counted_pop_last(class) : medium_take(class, top, object);
 }

@@ -35,10 +35,10 @@ static inline size_t round_down(size_t x, size_t align)
 	return x & ~(align - 1);
 }
 
-// x is not zero.
+// x is not zero. An exclusive or, for that is how x86-64's bsr becomes clz: gcc then leaves out both.
 static inline unsigned lg_floor(size_t x)
 {
-	return 63u - (unsigned)__builtin_clzl(x);
+	return 63u ^ (unsigned)__builtin_clzl(x);
 }
 
 static inline unsigned lg_ceil(size_t x)
