@@ -13,6 +13,7 @@ enum {
 	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
+	FLOORS_A_PROCESSOR = 4,   // which could have as many arenas (2006)
 };
 
 // Where a magazine that takes half the memory has all but an eighth of the rounds, as many as that one has: of powers of two, for the guards take slots.
@@ -82,13 +83,20 @@ COLD void front_forget_capacities(struct front *front)
 	outbound_forget(front);
 }
 
-// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well. A program of
-// one thread counts no processors.
+// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well.
+static COLD size_t floors_of_many(size_t threads)
+{
+	size_t floors = min_size(threads * FLOORS_A_PROCESSOR, arenas_automatic_most());
+
+	return max_size(max_size(floors, FLOORS_A_PROCESSOR) / arenas_sharing(), 1);
+}
+
+// A program of one thread counts no processors.
 static size_t fronts_floor(const struct arena *arena)
 {
 	size_t threads = arena_users(arena);
 
-	return threads < 2 ? FRONTS_FLOOR : FRONTS_FLOOR * max_size(min_size(threads, arenas_automatic_most() / arenas_sharing()), 1);
+	return FRONTS_FLOOR * (LIKELY(threads < 2) && LIKELY(!arenas_apart()) ? FLOORS_A_PROCESSOR : floors_of_many(threads));
 }
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes

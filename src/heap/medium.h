@@ -32,12 +32,14 @@ static inline __attribute__((always_inline)) void *medium_take(unsigned class, v
 // What is the rule among them, before the rest: it takes no register that would have to be saved. NULL: medium_malloc is to do it.
 static inline __attribute__((always_inline)) void *medium_pop(size_t size)
 {
-	if (UNLIKELY(!medium_is(size)) || UNLIKELY(front_sizes_closed()))
+	if (!medium_is(size))
 		return NULL;
 	unsigned class = size_class_large(size);
 	void **top = words.top[class], *object = top[-1];
 
-	return LIKELY(magazine_is_round(object)) ? medium_take(class, top, object) : NULL;
+	if (UNLIKELY(!magazine_is_round(object)) || (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class])))
+		return NULL;
+	return medium_take(class, top, object);
 }
 
 // NULL: the size is another, or the slow path is to do it. While the door is closed, so are the words.

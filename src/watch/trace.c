@@ -362,7 +362,7 @@ void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t 
 	event_done(tracer, at);
 }
 
-void trace_thread_end(struct tracer **own)
+COLD void trace_thread_end(struct tracer **own)
 {
 	struct tracer *tracer = *own;
 	uint32_t generation = atomic_load(&trace_generation);

@@ -154,7 +154,7 @@ int main(void) {
     free(malloc(1));
     CHECK(words.front != NULL);
     pairs_of_all_sizes_hit();
-    words.front->arena->front_bytes = 2048 * KIB; // as if others held that much beside a heap of nothing
+    words.front->arena->front_bytes = 5120 * KIB; // as if others held that much beside a heap of nothing
     visit_depot();
     CHECK_LE(words.front->capacity[class], most);
     words.front->arena->front_bytes = 0;
