@@ -7,6 +7,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "heap/cpu_front.h"
+#include "heap/debug.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/holes.h"
@@ -14,6 +15,8 @@
 #include "heap/sampling.h"
 #include "heap/sleepers.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/unseen.h"
 #include "pages/chunks.h"
 
 enum {
@@ -23,11 +26,14 @@ enum {
 	ENDING_STEP_MS = 5,
 	TURN_TRIM_MS = 1000, // how long a trim waits for a step under way
 	TURN_FORK_MS = 50,   // and fork
+	DISMISS_MS = 1000,   // and who dismisses the thread that takes it
 };
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
 _Atomic uint64_t reclaim_ends;
+bool reclaim_is_unseen;
+_Atomic uint32_t reclaim_dismissed;
 bool (*reclaim_start_thread)(const void *caller);
 
 // Whose turn it is to give back for the whole process: the address of the thread's words, 0: nobody's. What that thread has in hand, runs that it purges
@@ -106,11 +112,41 @@ static bool may_start(void)
 	return reclaim_start_thread != NULL && (words.front == NULL || !words.front->arena->is_explicit);
 }
 
+bool reclaim_may_be_unseen(void)
+{
+	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || sampling_is_on() || caches_end() != 0 ||
+	    atomic_load(&black_box) != NULL || atomic_load(&black_box_wanted))
+		return false;
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		if (!extents_are_zero(&arena->pages.extents))
+			return false;
+	return true;
+}
+
+// Who is too slow ends as soon as it can, and none comes after it. In a child that shares the parent's memory it is the parent's.
+void reclaim_dismiss(void)
+{
+	uint32_t asleep = RECLAIM_ASLEEP;
+
+	if (!reclaim_is_unseen || !os_process_is_own())
+		return;
+	atomic_fetch_add(&reclaim_dismissed, 1);
+	os_word_wake_all(&reclaim_dismissed);
+	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
+		os_word_wake(&reclaim_state);
+	if (!os_unseen_wait(DISMISS_MS))
+		return;
+	reclaim_is_unseen = false;
+	atomic_fetch_sub(&reclaim_dismissed, 1);
+}
+
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
 static void wake(const void *caller)
 {
 	uint32_t asleep = RECLAIM_ASLEEP, none = RECLAIM_NO_THREAD;
 
+	if (reclaim_is_unseen && !reclaim_may_be_unseen())
+		reclaim_dismiss();
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
 	else if (may_start() && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) && !start_uncounted(caller))
@@ -196,27 +232,44 @@ static bool is_left_alone(struct arena *arena)
 	return alone && reclaim_garbage(arena) > pages_allowed_dirty(&arena->pages) && pages_decay_ms(&arena->pages) >= 0;
 }
 
-static bool step(uint64_t now_ms)
+static bool may_touch(const struct arena *arena, bool unseen)
+{
+	return !unseen || extents_are_zero(&arena->pages.extents);
+}
+
+bool reclaim_is_left(bool unseen)
+{
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
+		if (may_touch(arena, unseen) && reclaim_garbage(arena) > 0)
+			return true;
+	return !unseen && caches_garbage() > 0;
+}
+
+static bool step(uint64_t now_ms, bool unseen)
 {
 	bool left = cpu_fronts_tidy(now_ms);
 
-	sampling_look();
+	if (!unseen)
+		sampling_look();
 	left |= sleepers_step(now_ms);
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+		if (!may_touch(arena, unseen))
+			continue;
 		if (is_left_alone(arena))
 			reclaim_arena(arena);
 		reclaim_decay(arena, now_ms);
 		left |= reclaim_garbage(arena) > 0;
 	}
-	left |= caches_step(now_ms);
+	if (!unseen)
+		left |= caches_step(now_ms);
 	left |= holes_step(now_ms);
 	magazines_trim(false, now_ms);
 	return left || magazines_dirty_bytes() > 0;
 }
 
-bool reclaim_step(uint64_t now_ms)
+bool reclaim_step(uint64_t now_ms, bool unseen)
 {
-	bool had = turn_take(0), left = !had || step(now_ms);
+	bool had = turn_take(0), left = !had || step(now_ms, unseen);
 
 	turn_leave(had);
 	return left;

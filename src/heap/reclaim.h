@@ -20,7 +20,11 @@ void reclaim_expect_bytes(size_t garbage);
 void reclaim_look(struct arena *arena, uint64_t now_ms);
 
 // One step for all arenas: depots, then dirty pages. True while anything is left that a later step may give back, or while another thread gives back.
-bool reclaim_step(uint64_t now_ms);
+// `unseen`: by a thread that the C library does not know of, which calls nothing of the program's and looks at nobody's requests.
+bool reclaim_step(uint64_t now_ms, bool unseen);
+
+// Whether anything is left for such a step.
+bool reclaim_is_left(bool unseen);
 
 // The same for one arena: what is due, or all that no program holds.
 void reclaim_decay(struct arena *arena, uint64_t now_ms);
@@ -45,6 +49,14 @@ void reclaim_set_background(bool wanted);
 // The background thread sleeps on this word while it holds RECLAIM_ASLEEP; whoever leaves garbage behind wakes it.
 enum { RECLAIM_NO_THREAD, RECLAIM_ASLEEP, RECLAIM_AWAKE };
 extern _Atomic uint32_t reclaim_state;
+
+// The background thread is one that the C library does not know of (os/unseen.h), while the process has one thread and nothing of the program, and no observer,
+// is to be called for what it does. Then whoever finds that this is no more so dismisses it, for one by pthread_create; and so does who changes what
+// a thread by itself would keep: the process's user, its hooks. Dismissing waits until it is gone. It sleeps on reclaim_dismissed between its steps.
+extern bool reclaim_is_unseen;
+extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
+bool reclaim_may_be_unseen(void);
+void reclaim_dismiss(void);
 
 // A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.
 void reclaim_thread_ended(bool is_first);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -24,14 +25,19 @@
 #include "os/clock.h"
 #include "os/pages.h"
 #include "os/thread.h"
+#include "os/unseen.h"
 
 enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000 };
 
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
+// The third is this library's own: what the loader tells of its thread-local memory.
+enum { OWN = 2, OBJECTS };
 static struct {
-	uintptr_t inside, start, end;
-} c_library[2];
+	uintptr_t inside, start, end; // a shared object's addresses in its file begin at 0
+	const ElfW(Phdr) *local;
+	char *block; // of the thread that asked; in a child of another one it is not this thread's
+} objects[OBJECTS];
 
 static size_t thread_local_bytes; // of all objects at load, which the C library takes from a thread's stack
 
@@ -48,8 +54,8 @@ static create_function *c_librarys; // pthread_create (background_create_by)
 
 static bool in_c_library(const void *caller)
 {
-	for (int i = 0; i < 2; i++)
-		if ((uintptr_t)caller >= c_library[i].start && (uintptr_t)caller < c_library[i].end)
+	for (int i = 0; i < OWN; i++)
+		if ((uintptr_t)caller >= objects[i].start && (uintptr_t)caller < objects[i].end)
 			return true;
 	return false;
 }
@@ -66,31 +72,37 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	uintptr_t start = UINTPTR_MAX, end = 0;
+	const ElfW(Phdr) *local = NULL;
 
 	(void)size, (void)unused;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 		uintptr_t first = info->dlpi_addr + header->p_vaddr;
 
-		if (header->p_type == PT_TLS)
+		if (header->p_type == PT_TLS) {
 			thread_local_bytes += header->p_memsz + header->p_align;
+			local = header;
+		}
 		if (header->p_type != PT_LOAD)
 			continue;
 		start = first < start ? first : start;
 		end = first + header->p_memsz > end ? first + header->p_memsz : end;
 	}
-	for (int i = 0; i < 2; i++)
-		if (c_library[i].inside >= start && c_library[i].inside < end) {
-			c_library[i].start = start;
-			c_library[i].end = end;
+	for (int i = 0; i < OBJECTS; i++)
+		if (objects[i].inside >= start && objects[i].inside < end) {
+			objects[i].start = start;
+			objects[i].end = end;
+			objects[i].local = local;
+			objects[i].block = info->dlpi_tls_data;
 		}
 	return 0;
 }
 
 static void look_at_objects(void)
 {
-	c_library[0].inside = (uintptr_t)IN_C_LIBRARY;
-	c_library[1].inside = (uintptr_t)&__libc_stack_end; // 0: there is none
+	objects[0].inside = (uintptr_t)IN_C_LIBRARY;
+	objects[1].inside = (uintptr_t)&__libc_stack_end; // 0: there is none
+	objects[OWN].inside = (uintptr_t)objects;
 	dl_iterate_phdr(look_at_object, NULL);
 }
 
@@ -101,19 +113,14 @@ static struct {
 } look;
 
 // Sleeps until somebody leaves garbage, a thread ends that could be the last, or it is time to look.
-// What was left since the last step saw nobody asleep and woke nobody.
-static void rest(void)
+// What was left since the last step saw nobody asleep and woke nobody; who dismissed it as well.
+static void rest(bool unseen)
 {
 	uint32_t awake = RECLAIM_AWAKE, asleep = RECLAIM_ASLEEP;
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
 		return;
-	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
-		if (reclaim_garbage(arena) > 0)
-			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
-	if (caches_garbage() > 0)
-		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
-	if (atomic_load(&reclaim_ends) != look.ends)
+	if (reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends))
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	for (uint64_t now = 0; atomic_load(&reclaim_state) == RECLAIM_ASLEEP;) {
 		if (look.ends != 0 && (now = os_clock_ms()) >= look.at_ms)
@@ -164,13 +171,13 @@ static void *work(void *unused)
 	bool over = false;
 
 	while (options.background_thread && !(over = is_left_over(os_clock_ms()))) {
-		bool left = reclaim_step(os_clock_ms());
+		bool left = reclaim_step(os_clock_ms(), false);
 
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
 		if (left || look.ends != 0)
 			os_word_wait(&never, 0, RECLAIM_STEP_MS);
 		if (!left)
-			rest();
+			rest(false);
 	}
 	if (over)
 		process = 0; // none is started in its place
@@ -178,6 +185,44 @@ static void *work(void *unused)
 	if (over)
 		leave_end_to_a_thread();
 	return unused;
+}
+
+// The same for as long as it is wanted. The C library ends the process without regard to this one.
+static void work_unseen(void)
+{
+	while (options.background_thread && atomic_load(&reclaim_dismissed) == 0) {
+		bool left = reclaim_step(os_clock_ms(), true);
+
+		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
+		if (left)
+			os_word_wait(&reclaim_dismissed, 0, RECLAIM_STEP_MS);
+		else
+			rest(true);
+	}
+	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+}
+
+// What it calls of the C library is nobody's else.
+static bool calls_c_library(void)
+{
+	void *functions[] = {(void *)mmap, (void *)munmap, (void *)mremap, (void *)mprotect, (void *)madvise};
+	bool all = true;
+
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+		all &= in_c_library(functions[i]);
+	return all;
+}
+
+static bool start_unseen(void)
+{
+	const ElfW(Phdr) *local = objects[OWN].local;
+
+	if (c_librarys == NULL || local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || atomic_load(&reclaim_dismissed) != 0 ||
+	    !reclaim_may_be_unseen() || !calls_c_library())
+		return false;
+	os_unseen_learn(objects[OWN].block, (void *)(objects[OWN].start + local->p_vaddr), local->p_filesz, local->p_memsz);
+	reclaim_is_unseen = true;
+	return reclaim_is_unseen = os_unseen_start(work_unseen);
 }
 
 // The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads.
@@ -191,6 +236,8 @@ static bool start(const void *caller)
 
 	if (os_clock_ms() < refused_until || in_c_library(caller) || os_process_number() != process)
 		return false;
+	if (os_process_is_single() && start_unseen())
+		return true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	programs_mask = before;
@@ -223,5 +270,8 @@ void background_fork_child(void)
 {
 	process = os_process_number();
 	look.ends = 0;
+	os_unseen_fork_child();
+	reclaim_is_unseen = false;
+	atomic_store(&reclaim_dismissed, 0);
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }

@@ -193,7 +193,7 @@ static bool locks_all(void)
 // What the program locked and then freed is locked no more, as if it had been unmapped.
 static __attribute__((noinline)) bool purge_unlocked(void *address, size_t size)
 {
-	return !locks_all() && munlock(address, size) == 0 && madvise(address, size, MADV_DONTNEED) == 0;
+	return !locks_all() && os_system_call(SYS_munlock, address, size) == 0 && madvise(address, size, MADV_DONTNEED) == 0;
 }
 
 // The system refuses when a page is locked, and may have given back what lies before it.
@@ -351,7 +351,7 @@ size_t os_peak_resident_bytes(void)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss * 1024 : 0;
+	return os_system_call(SYS_getrusage, RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss * 1024 : 0;
 }
 
 // The numbers of pages: of address space, resident, and others.

@@ -41,7 +41,7 @@ static bool purge_slowly(extent_hooks_t *hooks, void *address, size_t size, size
 
 static void *step(void *unused) {
     is_stepping = true;
-    reclaim_step(os_clock_ms());
+    reclaim_step(os_clock_ms(), false);
     return unused;
 }
 
@@ -73,7 +73,7 @@ static void trim_waits(void) {
     pthread_t stepping = begin_step(TRIM_MS);
 
     CHECK(!purged);
-    CHECK(reclaim_step(os_clock_ms())); // something is left, and it is not for us
+    CHECK(reclaim_step(os_clock_ms(), false)); // something is left, and it is not for us
     CHECK(!purged);
     may_end = true;
     heap_trim();
@@ -89,7 +89,7 @@ static bool child_gives_back(void) {
     CHECK_GE(child, 0);
     if (child == 0) {
         heap_trim(); // nobody is waited for that is not here: the alarm would tell
-        reclaim_step(os_clock_ms());
+        reclaim_step(os_clock_ms(), false);
         _exit(purged ? 0 : 1);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);

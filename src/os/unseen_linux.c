@@ -1,0 +1,225 @@
+// A thread that the C library does not know of, on Linux.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include "os/unseen.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "os/clock.h"
+#include "os/system_call.h"
+#include "util/bits.h"
+
+// Stack and thread-local memory are one mapping, kept for the next one: a thread cannot take down what it runs on.
+//
+//   memory: [ guard ][ stack … ][ thread-local: before … | thread pointer | … behind ]
+enum {
+	GUARD_BYTES = 64 * 1024, // a page at least
+	STACK_BYTES = 256 * 1024,
+	BLOCK_BYTES = 4096, // what the C library's own block of a thread may have, before or behind the thread pointer
+	MOST_BYTES = 1024 * 1024,
+	WAIT_MS = 1, // the kernel wakes who waits for the number in another way
+};
+
+static struct {
+	ptrdiff_t block;             // this library's, from the thread pointer
+	const void *image;           // what it begins with; NULL: nothing is known
+	size_t image_bytes, before, behind;
+	char *memory;
+	_Atomic uint32_t number;     // of the thread; the kernel clears it when it has ended
+	void (*body)(void);
+} unseen;
+
+extern char __libc_single_threaded __attribute__((weak)); // glibc from 2.32
+
+bool os_process_is_single(void)
+{
+	return &__libc_single_threaded != NULL && __libc_single_threaded != 0;
+}
+
+#if defined(__x86_64__)
+
+static char *thread_pointer(void)
+{
+	char *pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
+// The ABI's: the pointer to itself, also as glibc's pthread_self, and the stack protector's word.
+static void fill_block(char *pointer, const char *own)
+{
+	memcpy(pointer, &pointer, sizeof pointer);
+	memcpy(pointer + 16, &pointer, sizeof pointer);
+	memcpy(pointer + 40, own + 40, 2 * sizeof(uint64_t));
+}
+
+// The child goes on behind the call with the same registers but the stack's, and never comes back from here.
+static long enter(unsigned long flags, char *stack, char *pointer, void (*body)(void))
+{
+	register _Atomic uint32_t *cleared __asm__("r10") = &unseen.number;
+	register char *local __asm__("r8") = pointer;
+	register void (*function)(void) __asm__("r9") = body;
+	long answer;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "call *%%r9\n\t"
+			 "mov %[exit], %%eax\n\t"
+			 "xor %%edi, %%edi\n\t"
+			 "syscall\n\t"
+			 "1:"
+			 : "=a"(answer)
+			 : "a"((long)SYS_clone), "D"(flags), "S"(stack), "d"(&unseen.number), "r"(cleared), "r"(local), "r"(function), [exit] "i"(SYS_exit)
+			 : "rcx", "r11", "memory");
+	return answer;
+}
+
+#elif defined(__aarch64__)
+
+static char *thread_pointer(void)
+{
+	char *pointer;
+
+	__asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+	return pointer;
+}
+
+static void fill_block(char *pointer, const char *own)
+{
+	(void)pointer, (void)own;
+}
+
+static long enter(unsigned long flags, char *stack, char *pointer, void (*body)(void))
+{
+	register long call __asm__("x8") = SYS_clone;
+	register unsigned long first __asm__("x0") = flags;
+	register char *second __asm__("x1") = stack;
+	register _Atomic uint32_t *third __asm__("x2") = &unseen.number;
+	register char *fourth __asm__("x3") = pointer;
+	register _Atomic uint32_t *fifth __asm__("x4") = &unseen.number;
+	register void (*function)(void) __asm__("x9") = body;
+
+	__asm__ volatile("svc 0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, #0\n\t"
+			 "mov x30, #0\n\t"
+			 "blr x9\n\t"
+			 "mov x0, #0\n\t"
+			 "mov x8, %[exit]\n\t"
+			 "svc 0\n\t"
+			 "1:"
+			 : "+r"(first)
+			 : "r"(call), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(function), [exit] "i"(SYS_exit)
+			 : "memory", "cc");
+	return (long)first;
+}
+
+#else
+
+static char *thread_pointer(void)
+{
+	return NULL;
+}
+
+static void fill_block(char *pointer, const char *own)
+{
+	(void)pointer, (void)own;
+}
+
+static long enter(unsigned long flags, char *stack, char *pointer, void (*body)(void))
+{
+	(void)flags, (void)stack, (void)pointer, (void)body;
+	return -ENOSYS;
+}
+
+#endif
+
+void os_unseen_learn(void *block, const void *image, size_t image_bytes, size_t bytes)
+{
+	char *pointer = thread_pointer();
+	ptrdiff_t local_errno = (char *)&errno - pointer, start, end;
+
+	if (pointer == NULL || unseen.memory != NULL)
+		return;
+	unseen.block = (char *)block - pointer;
+	start = unseen.block < local_errno ? unseen.block : local_errno;
+	end = unseen.block + (ptrdiff_t)bytes > local_errno ? unseen.block + (ptrdiff_t)bytes : local_errno + (ptrdiff_t)sizeof errno;
+	unseen.before = round_up((size_t)(start < -BLOCK_BYTES ? -start : BLOCK_BYTES), BLOCK_BYTES);
+	unseen.behind = round_up((size_t)(end > BLOCK_BYTES ? end : BLOCK_BYTES), BLOCK_BYTES);
+	unseen.image_bytes = image_bytes;
+	unseen.image = unseen.before + unseen.behind <= MOST_BYTES ? image : NULL;
+}
+
+// Its thread-local part all zero.
+static bool map(void)
+{
+	size_t bytes = GUARD_BYTES + STACK_BYTES + unseen.before + unseen.behind;
+	long address;
+
+	if (unseen.memory != NULL) {
+		memset(unseen.memory + GUARD_BYTES + STACK_BYTES, 0, unseen.before + unseen.behind);
+		return true;
+	}
+	address = os_system_call(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (address == -1)
+		return false;
+	if (os_system_call(SYS_mprotect, address, (size_t)GUARD_BYTES, PROT_NONE) != 0) {
+		os_system_call(SYS_munmap, address, bytes);
+		return false;
+	}
+	unseen.memory = (char *)address;
+	return true;
+}
+
+static void run(void)
+{
+	unseen.body();
+}
+
+// The kernel notes the number before the call returns, so that whoever waits sees it.
+bool os_unseen_start(void (*body)(void))
+{
+	const unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
+				    CLONE_CHILD_CLEARTID;
+	uint64_t all = UINT64_MAX, before;
+	char *stack, *pointer;
+	long answer;
+
+	if (unseen.image == NULL || atomic_load(&unseen.number) != 0 || !map())
+		return false;
+	stack = unseen.memory + GUARD_BYTES + STACK_BYTES;
+	pointer = stack + unseen.before;
+	memcpy(pointer + unseen.block, unseen.image, unseen.image_bytes);
+	fill_block(pointer, thread_pointer());
+	unseen.body = body;
+	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+	answer = enter(flags, stack, pointer, run);
+	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof all);
+	if (answer < 0)
+		errno = (int)-answer;
+	return answer > 0;
+}
+
+bool os_unseen_wait(uint64_t most_ms)
+{
+	uint64_t end = os_clock_ms() + most_ms;
+	uint32_t number;
+
+	while ((number = atomic_load(&unseen.number)) != 0 && os_clock_ms() < end)
+		os_word_wait(&unseen.number, number, WAIT_MS);
+	return number == 0;
+}
+
+void os_unseen_fork_child(void)
+{
+	atomic_store(&unseen.number, 0);
+}
