@@ -193,6 +193,8 @@ void reclaim_set_background(bool wanted)
 	_Atomic uint32_t never = 0;
 
 	options.background_thread = wanted;
+	if (!wanted)
+		reclaim_dismiss();
 	if (wanted || atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)
 		wake(NULL); // the program called
 	for (int i = 0; i < ENDING_STEPS && !wanted && atomic_load(&reclaim_state) != RECLAIM_NO_THREAD; i++)

@@ -69,7 +69,8 @@ static void at_exit(void) {
     large = alloca(bytes);
     for (size_t i = 0; i < bytes; i += 4096)
         large[i] = 1;
-    CHECK_EQ(figure("stats.background_thread.num_threads", sizeof(size_t)), 0); // who switches it off need not wait for it
+    CHECK_EQ(mallctl("background_thread", NULL, NULL, &(bool){false}, sizeof(bool)), 0); // waits for no thread that is this one
+    CHECK_EQ(figure("stats.background_thread.num_threads", sizeof(size_t)), 0);
     pthread_sigmask(SIG_BLOCK, NULL, &blocked);
     _exit(sigismember(&blocked, SIGTERM) ? 8 : 7);
 }
