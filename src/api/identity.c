@@ -9,7 +9,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -31,13 +33,17 @@ static COLD void *real(const char *name)
 #define CHANGE(name, parameters, arguments, call) \
 	EXPORT int name parameters \
 	{ \
-		int(*function) parameters; \
+		bool dismissed = reclaim_dismiss(); \
+		int(*function) parameters, result; \
 \
-		reclaim_dismiss(); \
 		if (os_process_is_single()) \
-			return (int)(call); \
-		*(void **)&function = real(#name); \
-		return function arguments; \
+			result = (int)(call); \
+		else { \
+			*(void **)&function = real(#name); \
+			result = function arguments; \
+		} \
+		reclaim_recall(dismissed); \
+		return result; \
 	}
 
 static const long same = -1;
@@ -58,38 +64,24 @@ CHANGE(setresuid, (uid_t user, uid_t effective, uid_t saved), (user, effective, 
 CHANGE(setresgid, (gid_t group, gid_t effective, gid_t saved), (group, effective, saved), os_system_call(SYS_setresgid, group, effective, saved))
 CHANGE(setgroups, (size_t count, const gid_t *groups), (count, groups), os_system_call(SYS_setgroups, count, groups))
 
-// Not declared without the system's extensions, and by <grp.h>, <sched.h> and <sys/capability.h>.
+CHANGE(unshare, (int flags), (flags), os_system_call(SYS_unshare, flags))
+CHANGE(setns, (int descriptor, int type), (descriptor, type), os_system_call(SYS_setns, descriptor, type))
+
+// Declared by <grp.h> and <sys/capability.h>.
 EXPORT int initgroups(const char *user, gid_t group);
-EXPORT int unshare(int flags);
-EXPORT int setns(int descriptor, int type);
 EXPORT int capset(void *header, const void *data);
+CHANGE(capset, (void *header, const void *data), (header, data), os_system_call(SYS_capset, header, data))
 
 // It asks who the user's groups are, and sets them by a function of its own.
 int initgroups(const char *user, gid_t group)
 {
-	int (*function)(const char *user, gid_t group);
+	bool dismissed = reclaim_dismiss();
+	int (*function)(const char *user, gid_t group), result;
 
-	reclaim_dismiss();
 	*(void **)&function = real("initgroups");
-	return function(user, group);
-}
-
-int unshare(int flags)
-{
-	reclaim_dismiss();
-	return (int)os_system_call(SYS_unshare, flags);
-}
-
-int setns(int descriptor, int type)
-{
-	reclaim_dismiss();
-	return (int)os_system_call(SYS_setns, descriptor, type);
-}
-
-int capset(void *header, const void *data)
-{
-	reclaim_dismiss();
-	return (int)os_system_call(SYS_capset, header, data);
+	result = function(user, group);
+	reclaim_recall(dismissed);
+	return result;
 }
 
 #endif

@@ -182,6 +182,15 @@ int change_arenas_muzzy_decay(struct control_call *call)
 	return 0;
 }
 
+// The background thread may be in the arena just now, and be one that calls nothing of the program's.
+static void set_hooks(struct arena *arena, void *hooks)
+{
+	bool dismissed = reclaim_dismiss();
+
+	arena_set_hooks(arena, hooks);
+	reclaim_recall(dismissed);
+}
+
 int change_arena_hooks(struct control_call *call)
 {
 	unsigned id = call->index[0];
@@ -190,7 +199,7 @@ int change_arena_hooks(struct control_call *call)
 	if (arena == NULL)
 		return EFAULT;
 	if (call->writes)
-		arena_set_hooks(arena, call->value.pointer);
+		set_hooks(arena, call->value.pointer);
 	else
 		call->value.pointer = arena_hooks(arena);
 	return 0;

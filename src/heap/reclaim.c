@@ -112,7 +112,7 @@ static bool may_start(void)
 	return reclaim_start_thread != NULL && (words.front == NULL || !words.front->arena->is_explicit);
 }
 
-bool reclaim_may_be_unseen(void)
+COLD bool reclaim_may_be_unseen(void)
 {
 	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || sampling_is_on() || caches_end() != 0 ||
 	    atomic_load(&black_box) != NULL || atomic_load(&black_box_wanted))
@@ -124,20 +124,27 @@ bool reclaim_may_be_unseen(void)
 }
 
 // Who is too slow ends as soon as it can, and none comes after it. In a child that shares the parent's memory it is the parent's.
-void reclaim_dismiss(void)
+bool reclaim_dismiss(void)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;
 
-	if (!reclaim_is_unseen || !os_process_is_own())
-		return;
+	if (!os_process_is_own())
+		return false;
 	atomic_fetch_add(&reclaim_dismissed, 1);
+	if (!reclaim_is_unseen)
+		return true;
 	os_word_wake_all(&reclaim_dismissed);
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
-	if (!os_unseen_wait(DISMISS_MS))
-		return;
-	reclaim_is_unseen = false;
-	atomic_fetch_sub(&reclaim_dismissed, 1);
+	if (os_unseen_wait(DISMISS_MS))
+		reclaim_is_unseen = false;
+	return !reclaim_is_unseen;
+}
+
+void reclaim_recall(bool dismissed)
+{
+	if (dismissed)
+		atomic_fetch_sub(&reclaim_dismissed, 1);
 }
 
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
@@ -146,7 +153,7 @@ static void wake(const void *caller)
 	uint32_t asleep = RECLAIM_ASLEEP, none = RECLAIM_NO_THREAD;
 
 	if (reclaim_is_unseen && !reclaim_may_be_unseen())
-		reclaim_dismiss();
+		reclaim_recall(reclaim_dismiss());
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
 	else if (may_start() && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) && !start_uncounted(caller))
@@ -164,14 +171,16 @@ void reclaim_thread_ended(bool is_first)
 		os_word_wake(&reclaim_state);
 }
 
+// One that is awake is let be, unless it would leave what there is for another to do.
 static bool may_wake(void)
 {
-	return options.background_thread && atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE;
+	return options.background_thread && (atomic_load_explicit(&reclaim_state, memory_order_relaxed) != RECLAIM_AWAKE ||
+					     UNLIKELY(reclaim_is_unseen && !reclaim_may_be_unseen()));
 }
 
 static void wake_if_worth(size_t garbage)
 {
-	if (garbage > GARBAGE_WORTH_A_THREAD && may_wake())
+	if (garbage > GARBAGE_WORTH_A_THREAD)
 		wake(words.caller);
 }
 
@@ -184,7 +193,7 @@ static void wake_if_worth_in_all(size_t garbage)
 void reclaim_expect_bytes(size_t garbage)
 {
 	sampling_look();
-	if (options.dirty_decay_ms >= 0)
+	if (options.dirty_decay_ms >= 0 && may_wake())
 		wake_if_worth(garbage);
 }
 
@@ -193,8 +202,8 @@ void reclaim_set_background(bool wanted)
 	_Atomic uint32_t never = 0;
 
 	options.background_thread = wanted;
-	if (!wanted)
-		reclaim_dismiss();
+	if (!wanted && reclaim_is_unseen)
+		reclaim_recall(reclaim_dismiss());
 	if (wanted || atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)
 		wake(NULL); // the program called
 	for (int i = 0; i < ENDING_STEPS && !wanted && atomic_load(&reclaim_state) != RECLAIM_NO_THREAD; i++)

@@ -52,11 +52,13 @@ extern _Atomic uint32_t reclaim_state;
 
 // The background thread is one that the C library does not know of (os/unseen.h), while the process has one thread and nothing of the program, and no observer,
 // is to be called for what it does. Then whoever finds that this is no more so dismisses it, for one by pthread_create; and so does who changes what
-// a thread by itself would keep: the process's user, its hooks. Dismissing waits until it is gone. It sleeps on reclaim_dismissed between its steps.
+// a thread by itself would keep: the process's user, its hooks. Dismissing waits until it is gone; there is no background thread then until as many recalls,
+// with what dismissing returned. It sleeps on reclaim_dismissed between its steps.
 extern bool reclaim_is_unseen;
 extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
 bool reclaim_may_be_unseen(void);
-void reclaim_dismiss(void);
+bool reclaim_dismiss(void);
+void reclaim_recall(bool dismissed);
 
 // A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.
 void reclaim_thread_ended(bool is_first);

@@ -217,8 +217,8 @@ static bool start_unseen(void)
 {
 	const ElfW(Phdr) *local = objects[OWN].local;
 
-	if (c_librarys == NULL || local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || atomic_load(&reclaim_dismissed) != 0 ||
-	    !reclaim_may_be_unseen() || !calls_c_library())
+	if (c_librarys == NULL || local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() ||
+	    !calls_c_library())
 		return false;
 	os_unseen_learn(objects[OWN].block, (void *)(objects[OWN].start + local->p_vaddr), local->p_filesz, local->p_memsz);
 	reclaim_is_unseen = true;
@@ -234,7 +234,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (os_clock_ms() < refused_until || in_c_library(caller) || os_process_number() != process)
+	if (os_clock_ms() < refused_until || in_c_library(caller) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
 		return false;
 	if (os_process_is_single() && start_unseen())
 		return true;
