@@ -7,6 +7,7 @@
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
+#include "heap/reclaim.h"
 #include "jemalloc/jemalloc.h"
 #include "os/pages.h"
 #include "util/format.h"
