@@ -105,7 +105,7 @@ static void *alloc_once(struct way way, size_t bytes, size_t align, bool *zeroed
 	unsigned class = size_class(bytes);
 
 	*zeroed = false;
-	if (bytes > page_map_chunk_bytes() || align > page_map_chunk_bytes())
+	if (!page_map_has_room(bytes, align))
 		return NULL;
 	if (align <= os_page_size() && (class < SLAB_CLASSES || (class < CLASSES && way.front != NULL)))
 		return alloc_small(way, class);
@@ -117,7 +117,7 @@ static void *alloc_on(struct way way, size_t bytes, size_t align, bool *zeroed)
 	bool sampled = way.arena != NULL && heap_is_sampled(bytes);
 	void *object = way.arena == NULL ? NULL : sampled ? heap_alloc_sampled(way.arena, bytes, align, zeroed) : alloc_once(way, bytes, align, zeroed);
 
-	if (object == NULL && way.arena != NULL && heap_trim())
+	if (object == NULL && way.arena != NULL && page_map_has_room(bytes, align) && heap_trim())
 		object = alloc_once(way, bytes, align, zeroed);
 	if (object == NULL)
 		errno = ENOMEM;

@@ -203,17 +203,23 @@ static void *alloc_class(unsigned class)
 
 static void *run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	if (arena == NULL || size > page_map_chunk_bytes() || align > page_map_chunk_bytes())
+	if (arena == NULL || !page_map_has_room(size, align))
 		return NULL;
 	sampling_look();
 	return large_alloc(arena, size, align, class, zeroed);
+}
+
+// What there is no room for in any case is refused as it is: who asks for it shall not empty everybody's magazines.
+static bool may_help(size_t size, size_t align)
+{
+	return page_map_has_room(size, align) && heap_trim();
 }
 
 static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	void *object = run_in(arena, size, align, class, zeroed);
 
-	return object == NULL && heap_trim() ? run_in(arena, size, align, class, zeroed) : object;
+	return object == NULL && may_help(size, align) ? run_in(arena, size, align, class, zeroed) : object;
 }
 
 // When everything was given back nobody has pages to lend, and the own arena is asked.
@@ -221,7 +227,7 @@ static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	void *object = run_in(heap_run_arena(size), size, align, class, zeroed);
 
-	return object == NULL && heap_trim() ? run_in(heap_run_arena(size), size, align, class, zeroed) : object;
+	return object == NULL && may_help(size, align) ? run_in(heap_run_arena(size), size, align, class, zeroed) : object;
 }
 
 static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)

@@ -41,6 +41,12 @@ bool page_map_init(void);
 uintptr_t page_map_first_chunk(void);
 size_t page_map_chunk_bytes(void);
 
+// Whether an object of that many bytes could ever lie there.
+static inline bool page_map_has_room(size_t size, size_t align)
+{
+	return size <= page_map_chunk_bytes() && align <= page_map_chunk_bytes();
+}
+
 // Where the first of these is kept, for readers in other processes (include/vmag/format.h).
 const uintptr_t *page_map_first_chunk_at(void);
 const size_t *page_map_region_end_at(void);

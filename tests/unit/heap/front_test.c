@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
+#include <errno.h>
+
 #include "conf/options.h"
 #include "heap/capacity.h"
 #include "unit.h"
@@ -146,6 +148,20 @@ static void slow_path_looks(void) {
         free(objects[--held]);
 }
 
+// What cannot be had takes nobody's magazines.
+static void impossible_sizes(void) {
+    uint32_t misses;
+
+    pairs_hit();
+    misses = words.front->misses;
+    for (int lg = 48; lg < 63; lg++) {
+        CHECK(malloc((size_t)1 << lg) == NULL && errno == ENOMEM);
+        CHECK(aligned_alloc(1 << 20, (size_t)1 << lg) == NULL && realloc(NULL, (size_t)1 << lg) == NULL);
+        free(malloc(SMALL));
+    }
+    CHECK_LE(words.front->misses - misses, 1); // a look at the clock may be due
+}
+
 int main(void) {
     unsigned class = size_class(SIZE);
     size_t most = options.magazine_bytes * (size_t)2 / SIZE;
@@ -169,5 +185,6 @@ int main(void) {
     fills_take_little_more();
     exchanges_at_once();
     slow_path_looks();
+    impossible_sizes();
     return 0;
 }
