@@ -34,7 +34,7 @@ enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000 };
 // The third is this library's own: what the loader tells of its thread-local memory.
 enum { OWN = 2, OBJECTS };
 static struct {
-	uintptr_t inside, start, end; // a shared object's addresses in its file begin at 0
+	uintptr_t inside, start, end;
 	const ElfW(Phdr) *local;
 	char *block; // of the thread that asked; in a child of another one it is not this thread's
 } objects[OBJECTS];
@@ -213,14 +213,23 @@ static bool calls_c_library(void)
 	return all;
 }
 
+// A program at fixed addresses begins at those in its file, all else at 0 there.
+static const void *local_image(void)
+{
+	uintptr_t address = objects[OWN].local->p_vaddr;
+
+	return (const void *)(address >= objects[OWN].start ? address : objects[OWN].start + address);
+}
+
+// Where nobody dismisses it, a process that has something to give up gets none.
 static bool start_unseen(void)
 {
 	const ElfW(Phdr) *local = objects[OWN].local;
 
-	if (c_librarys == NULL || local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() ||
-	    !calls_c_library())
+	if (local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() || !calls_c_library() ||
+	    (c_librarys == NULL && !os_thread_is_unprivileged()))
 		return false;
-	os_unseen_learn(objects[OWN].block, (void *)(objects[OWN].start + local->p_vaddr), local->p_filesz, local->p_memsz);
+	os_unseen_learn(objects[OWN].block, local_image(), local->p_filesz, local->p_memsz);
 	reclaim_is_unseen = true;
 	return reclaim_is_unseen = os_unseen_start(work_unseen);
 }

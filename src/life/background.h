@@ -10,7 +10,7 @@ void background_allow(void);
 
 // The C library's pthread_create, NULL: by that name. For a program, or a library before this one, may have one of its own, and allocate in it under
 // locks of its own. Who says so also dismisses a thread that the C library does not know of before what such a one would keep is changed (api/identity.c):
-// without, there is none (os/unseen.h).
+// without, there is none (os/unseen.h) in a process that has anything to give up.
 void background_create_by(void *pthread_create);
 
 // The parent's thread does not exist in the child.

@@ -21,6 +21,9 @@ int os_process_number(void);
 // This thread's number in the kernel.
 int os_thread_number(void);
 
+// Whether this thread has no privilege that it could give up, nor another user or group to become.
+bool os_thread_is_unprivileged(void);
+
 // The process in which the heap began, or its child by fork: as of now. Whether this is still that one: not in a child that shares its memory (vfork)
 // or was made without fork's handlers.
 void os_process_begins(void);

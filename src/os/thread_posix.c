@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -40,6 +41,24 @@ int os_process_number(void)
 int os_thread_number(void)
 {
 	return (int)os_system_call(SYS_gettid);
+}
+
+// <linux/capability.h>, which not every C library brings along.
+bool os_thread_is_unprivileged(void)
+{
+	struct {
+		uint32_t version;
+		int thread;
+	} header = { 0x20080522, 0 };
+	struct {
+		uint32_t effective, permitted, inheritable;
+	} data[2];
+	uid_t users[3];
+	gid_t groups[3];
+
+	return os_system_call(SYS_getresuid, &users[0], &users[1], &users[2]) == 0 && os_system_call(SYS_getresgid, &groups[0], &groups[1], &groups[2]) == 0 &&
+	       os_system_call(SYS_capget, &header, data) == 0 && users[0] != 0 && users[0] == users[1] && users[0] == users[2] && groups[0] == groups[1] &&
+	       groups[0] == groups[2] && (data[0].permitted | data[1].permitted) == 0;
 }
 
 static int process;
