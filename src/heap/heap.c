@@ -486,6 +486,20 @@ void heap_fork_prepare(void)
 	base_fork_prepare();
 }
 
+bool heap_fork_prepare_alone(void)
+{
+	return fronts_live() == (words.front != NULL) && reclaim_may_be_unseen() && reclaim_fork_prepare();
+}
+
+void heap_fork_done_alone(bool child)
+{
+	if (child)
+		os_process_begins();
+	if (child && words.front != NULL)
+		words.front->thread = os_thread_in_process();
+	reclaim_fork_done(child);
+}
+
 void heap_fork_done(bool child)
 {
 	base_fork_done();

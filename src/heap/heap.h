@@ -71,3 +71,8 @@ bool heap_trim(void);
 // the threads that it does not have. Each module that has locks has such a pair (os/mutex.h).
 void heap_fork_prepare(void);
 void heap_fork_done(bool child);
+
+// The same for a process of one thread that does nothing special: no lock is anybody's, once no background thread gives back, and the child is as the parent
+// was. What is not written to is not copied. False: it has to be the other way.
+bool heap_fork_prepare_alone(void);
+void heap_fork_done_alone(bool child);

@@ -323,9 +323,9 @@ bool reclaim_everything(void)
 	return given || chunks_mapped_bytes() < mapped;
 }
 
-void reclaim_fork_prepare(void)
+bool reclaim_fork_prepare(void)
 {
-	fork_has_turn = turn_take(TURN_FORK_MS);
+	return fork_has_turn = turn_take(TURN_FORK_MS);
 }
 
 // Who had it in the parent is not in the child, unless fork was called in the middle of it.

@@ -34,8 +34,8 @@ bool reclaim_arena(struct arena *arena);
 // called for it. A step under way is waited for, a second at most: what it has in hand is given back, too. True when something was given back.
 bool reclaim_everything(void);
 
-// Fork waits for a step under way, for 50 ms at most, lest the child lose what it has in hand. Forks come one at a time.
-void reclaim_fork_prepare(void);
+// Fork waits for a step under way, for 50 ms at most, lest the child lose what it has in hand. Forks come one at a time. False: it goes on.
+bool reclaim_fork_prepare(void);
 void reclaim_fork_done(bool child);
 
 enum { RECLAIM_STEP_MS = 150 };

@@ -37,10 +37,11 @@
 // child has them as they were. It may do no more than what is safe in a handler, so it does not miss them; where it leaves the handler it goes on as the
 // parent does.
 static __thread unsigned forks_amid;
+static bool alone; // a fork of a process of one thread, which holds no locks, is under way
 
 static bool fork_begins_amid(void)
 {
-	if (mutexes_held == 0)
+	if (mutexes_held == 0 && !alone)
 		return false;
 	forks_amid++;
 	return true;
@@ -58,15 +59,28 @@ static void fork_prepare(void)
 {
 	if (fork_begins_amid())
 		return;
+	alone = true;
+	alone = heap_fork_prepare_alone();
+	if (alone)
+		return;
 	os_streams_fork_lock();
 	controls_fork_prepare();
 	snapshot_fork_prepare();
 	heap_fork_prepare();
 }
 
+static bool done_alone(bool child)
+{
+	if (!alone)
+		return false;
+	heap_fork_done_alone(child);
+	alone = false;
+	return true;
+}
+
 static void fork_parent(void)
 {
-	if (fork_ends_amid())
+	if (fork_ends_amid() || done_alone(false))
 		return;
 	heap_fork_done(false);
 	snapshot_fork_done();
@@ -78,10 +92,12 @@ static void fork_child(void)
 {
 	if (fork_ends_amid())
 		return;
-	heap_fork_done(true);
-	snapshot_fork_done();
-	controls_fork_done();
-	os_streams_fork_unlock(true);
+	if (!done_alone(true)) {
+		heap_fork_done(true);
+		snapshot_fork_done();
+		controls_fork_done();
+		os_streams_fork_unlock(true);
+	}
 	arenas_finish_resets();
 	background_fork_child();
 	request_fork_child();

@@ -24,7 +24,7 @@
 
 extern char __libc_single_threaded __attribute__((weak));
 
-enum { MIB = 1 << 20, GARBAGE = 16 * MIB, LITTLE_MS = 20, LONG_MS = 30000, ROUNDS = 50, NOBODY = 65534, OBJECTS = 4000 };
+enum { MIB = 1 << 20, GARBAGE = 16 * MIB, LITTLE_MS = 20, LONG_MS = 30000, ROUNDS = 50, NOBODY = 65534, FORKS = 300, OBJECTS = 4000 };
 
 static void pause_ms(long ms) {
     struct timespec left = {ms / 1000, ms % 1000 * 1000000};
@@ -79,7 +79,6 @@ static void gives_back(void) {
     size_t before, peak;
     int ms = 0;
 
-    CHECK_EQ(threads(), 1);
     signal(SIGUSR1, handle);
     before = resident();
     leave_garbage(4 * GARBAGE);
@@ -228,6 +227,22 @@ static void again_and_again(void) {
     CHECK_LE(lines_of_maps(), before + 8);
 }
 
+static void uses_heap(void) {
+    void *objects[100];
+
+    for (int i = 0; i < 100; i++)
+        CHECK((objects[i] = malloc((size_t)i * 500)) != NULL);
+    for (int i = 0; i < 100; i++)
+        free(objects[i]);
+    malloc_trim(0);
+}
+
+static void has_one_again(void) {
+    CHECK_EQ(threads(), 1);
+    wait_for_threads(2);
+    uses_heap();
+}
+
 // In a process of one thread glibc's fork takes no lock, and may be interrupted by another.
 static volatile sig_atomic_t forks;
 
@@ -261,6 +276,16 @@ static void fork_amid_fork(void) {
     }
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK_EQ(__libc_single_threaded, 1);
+}
+
+// While it is at work, by a process that holds none of its locks.
+static void forks_amid_steps(void) {
+    for (int i = 0; i < FORKS; i++) {
+        leave_garbage(MIB * (1 + i % 8));
+        in_child(i % 10 == 0 ? has_one_again : uses_heap);
+        pause_ms(i % 3);
+    }
+    gives_back();
 }
 
 // Which thread it is to the C library: in one that it does not know of, not the kernel's.
@@ -379,6 +404,7 @@ int main(int count, char **arguments) {
     CHECK_EQ(__libc_single_threaded, 1);
     if (is_static)
         be_nobody();
+    CHECK_EQ(threads(), 1);
     gives_back();
     if (!is_static) {
         in_child(gone_before_changes);
@@ -388,9 +414,11 @@ int main(int count, char **arguments) {
         in_child(again_and_again);
     }
     in_child(fork_amid_fork);
+    in_child(forks_amid_steps);
     in_child(calls_nothing);
     in_child(calls_no_hooks);
     in_child(gives_way);
     CHECK_EQ(__libc_single_threaded, 1);
+    gives_back();
     return 0;
 }
