@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "api/identity.h"
 #include "conf/options.h"
 #include "heap/heap.h"
 #include "life/background.h"
@@ -37,7 +38,7 @@ static void *real(void *_Atomic *found, const char *name)
 }
 
 // Where there is none, the program shall not find the error of who looked.
-static COLD void *look_up(void *where, const char *name)
+static COLD __attribute__((noinline)) void *look_up(void *where, const char *name)
 {
 	void *function = dlsym(where, name);
 
@@ -49,6 +50,7 @@ static COLD void *look_up(void *where, const char *name)
 __attribute__((constructor)) COLD static void ask_loader(void)
 {
 	background_create_by(look_up(RTLD_NEXT, "pthread_create"));
+	identity_next = look_up(RTLD_NEXT, "setuid");
 	if (heap_ready() && options.prof_unwinder == OS_UNWIND_TABLES)
 		os_modules_ask_loader(look_up(RTLD_DEFAULT, "_dl_find_object"));
 }

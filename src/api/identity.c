@@ -17,10 +17,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "api/identity.h"
 #include "heap/reclaim.h"
+#include "life/background.h"
 #include "os/system_call.h"
 #include "os/unseen.h"
 #include "util/bits.h"
+
+void *identity_next;
 
 #ifdef __GLIBC__
 
@@ -29,14 +33,19 @@ static COLD void *real(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
-// The system's call while there is one thread, else the C library's function.
+static bool is_systems(void)
+{
+	return os_process_is_single() && background_in_c_library(identity_next);
+}
+
+// The system's call while there is one thread, else the next library's function.
 #define CHANGE(name, parameters, arguments, call) \
 	EXPORT int name parameters \
 	{ \
 		bool dismissed = reclaim_dismiss(); \
 		int(*function) parameters, result; \
 \
-		if (os_process_is_single()) \
+		if (is_systems()) \
 			result = (int)(call); \
 		else { \
 			*(void **)&function = real(#name); \

@@ -32,7 +32,7 @@ enum {
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;
 _Atomic uint64_t reclaim_runs;
 _Atomic uint64_t reclaim_ends;
-bool reclaim_is_unseen;
+_Atomic bool reclaim_is_unseen;
 _Atomic uint32_t reclaim_dismissed;
 bool (*reclaim_start_thread)(const void *caller);
 

@@ -54,7 +54,7 @@ extern _Atomic uint32_t reclaim_state;
 // is to be called for what it does. Then whoever finds that this is no more so dismisses it, for one by pthread_create; and so does who changes what
 // a thread by itself would keep: the process's user, its hooks. Dismissing waits until it is gone; there is no background thread then until as many recalls,
 // with what dismissing returned. It sleeps on reclaim_dismissed between its steps.
-extern bool reclaim_is_unseen;
+extern _Atomic bool reclaim_is_unseen;
 extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
 bool reclaim_may_be_unseen(void);
 bool reclaim_dismiss(void);

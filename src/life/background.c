@@ -29,15 +29,25 @@
 
 enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000 };
 
+extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
+
+// By a function that no program has one of its own of, as some have of pthread_create.
+#ifdef __GLIBC__
+#define IN_C_LIBRARY gnu_get_libc_version
+#else
+#define IN_C_LIBRARY __libc_current_sigrtmin
+#endif
+
 // The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
 // The third is this library's own: what the loader tells of its thread-local memory.
 enum { OWN = 2, OBJECTS };
 static struct {
-	uintptr_t inside, start, end;
+	const void *inside; // NULL: there is none
+	uintptr_t start, end;
 	const ElfW(Phdr) *local;
 	char *block; // of the thread that asked; in a child of another one it is not this thread's
-} objects[OBJECTS];
+} objects[OBJECTS] = { { .inside = (const void *)IN_C_LIBRARY }, { .inside = &__libc_stack_end }, { .inside = objects } };
 
 static size_t thread_local_bytes; // of all objects at load, which the C library takes from a thread's stack
 
@@ -52,22 +62,13 @@ static uint64_t refused_until;
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
 static create_function *c_librarys; // pthread_create (background_create_by)
 
-static bool in_c_library(const void *caller)
+bool background_in_c_library(const void *caller)
 {
 	for (int i = 0; i < OWN; i++)
 		if ((uintptr_t)caller >= objects[i].start && (uintptr_t)caller < objects[i].end)
 			return true;
 	return false;
 }
-
-extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
-
-// By a function that no program has one of its own of, as some have of pthread_create.
-#ifdef __GLIBC__
-#define IN_C_LIBRARY gnu_get_libc_version
-#else
-#define IN_C_LIBRARY __libc_current_sigrtmin
-#endif
 
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -89,21 +90,13 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *unused)
 		end = first + header->p_memsz > end ? first + header->p_memsz : end;
 	}
 	for (int i = 0; i < OBJECTS; i++)
-		if (objects[i].inside >= start && objects[i].inside < end) {
+		if ((uintptr_t)objects[i].inside >= start && (uintptr_t)objects[i].inside < end) {
 			objects[i].start = start;
 			objects[i].end = end;
 			objects[i].local = local;
 			objects[i].block = info->dlpi_tls_data;
 		}
 	return 0;
-}
-
-static void look_at_objects(void)
-{
-	objects[0].inside = (uintptr_t)IN_C_LIBRARY;
-	objects[1].inside = (uintptr_t)&__libc_stack_end; // 0: there is none
-	objects[OWN].inside = (uintptr_t)objects;
-	dl_iterate_phdr(look_at_object, NULL);
 }
 
 // When to look next whether the program has a thread: soon after one of them ended, ever more rarely then. This thread's own.
@@ -209,7 +202,7 @@ static bool calls_c_library(void)
 	bool all = true;
 
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-		all &= in_c_library(functions[i]);
+		all &= background_in_c_library(functions[i]);
 	return all;
 }
 
@@ -243,7 +236,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (os_clock_ms() < refused_until || in_c_library(caller) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
+	if (os_clock_ms() < refused_until || background_in_c_library(caller) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
 		return false;
 	if (os_process_is_single() && start_unseen())
 		return true;
@@ -269,8 +262,8 @@ void background_create_by(void *function)
 
 void background_allow(void)
 {
-	look_at_objects();
-	front_is_of_c_library = in_c_library;
+	dl_iterate_phdr(look_at_object, NULL);
+	front_is_of_c_library = background_in_c_library;
 	process = os_process_number();
 	reclaim_start_thread = start;
 }

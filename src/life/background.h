@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
+
 // From now on the thread may be started.
 void background_allow(void);
 
@@ -12,6 +14,9 @@ void background_allow(void);
 // locks of its own. Who says so also dismisses a thread that the C library does not know of before what such a one would keep is changed (api/identity.c):
 // without, there is none (os/unseen.h) in a process that has anything to give up.
 void background_create_by(void *pthread_create);
+
+// Whether it lies in the C library or its loader.
+bool background_in_c_library(const void *function);
 
 // The parent's thread does not exist in the child.
 void background_fork_child(void);
