@@ -41,9 +41,7 @@ static __attribute__((noinline)) void *malloc_rest(size_t size)
 
 static __attribute__((noinline)) void *malloc_slow(size_t size)
 {
-	void *object = medium_pop(size);
-
-	return LIKELY(object != NULL) ? object : malloc_rest(size);
+	return medium_or(size, malloc_rest);
 }
 
 // These are reached by jumps: the return address is that of the program's call. Each saves no more registers than it needs.

@@ -90,9 +90,7 @@ static __attribute__((noinline)) void *new_rest(size_t size)
 
 static __attribute__((noinline)) void *new_slow_way(size_t size)
 {
-	void *object = medium_pop(size);
-
-	return LIKELY(object != NULL) ? object : new_rest(size);
+	return medium_or(size, new_rest);
 }
 
 static __attribute__((noinline)) void *new_hit(size_t size)

@@ -29,16 +29,20 @@ static inline __attribute__((always_inline)) void *medium_take(unsigned class, v
 	return object;
 }
 
-// What is the rule among them, before the rest: it takes no register that would have to be saved. NULL: medium_malloc is to do it.
-static inline __attribute__((always_inline)) void *medium_pop(size_t size)
+// What is the rule among them, before the rest: it takes no register that would have to be saved. `rest` does what this does not.
+static inline __attribute__((always_inline)) void *medium_or(size_t size, void *(*rest)(size_t))
 {
 	if (!medium_is(size))
-		return NULL;
+		return rest(size);
 	unsigned class = size_class_large(size);
 	void **top = words.top[class], *object = top[-1];
 
-	if (UNLIKELY(!magazine_is_round(object)) || (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class])))
-		return NULL;
+	if (UNLIKELY(!magazine_is_round(object))) {
+		object = counted_leads(object) && !front_sizes_closed() ? counted_pop_last(class) : NULL;
+		return LIKELY(object != NULL) ? object : rest(size);
+	}
+	if (UNLIKELY(front_sizes_closed()) && !sampled_passes(size_class_bytes[class]))
+		return rest(size);
 	return medium_take(class, top, object);
 }
 
