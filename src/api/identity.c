@@ -21,6 +21,7 @@
 #include "heap/reclaim.h"
 #include "life/background.h"
 #include "os/system_call.h"
+#include "os/thread.h"
 #include "os/unseen.h"
 #include "util/bits.h"
 
@@ -38,20 +39,25 @@ static bool is_systems(void)
 	return os_process_is_single() && background_in_c_library(identity_next);
 }
 
-// The system's call while there is one thread, else the next library's function.
+// The system's call while there is one thread, else the next library's function. No handler is to leave it in the middle by a longjmp; where the C library
+// tells other threads by signals, it sees to that.
 #define CHANGE(name, parameters, arguments, call) \
 	EXPORT int name parameters \
 	{ \
-		bool dismissed = reclaim_dismiss(); \
+		bool systems = is_systems(), dismissed; \
+		uint64_t before = systems ? os_signals_block() : 0; \
 		int(*function) parameters, result; \
 \
-		if (is_systems()) \
+		dismissed = reclaim_dismiss(); \
+		if (systems) \
 			result = (int)(call); \
 		else { \
 			*(void **)&function = real(#name); \
 			result = function arguments; \
 		} \
 		reclaim_recall(dismissed); \
+		if (systems) \
+			os_signals_restore(before); \
 		return result; \
 	}
 

@@ -189,7 +189,7 @@ static void set_hooks(struct arena *arena, void *hooks)
 	bool dismissed = reclaim_dismiss();
 
 	arena_set_hooks(arena, hooks);
-	reclaim_recall(dismissed);
+	reclaim_replace(dismissed);
 }
 
 int change_arena_hooks(struct control_call *call)

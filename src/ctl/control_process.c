@@ -133,6 +133,12 @@ int read_source(struct control_call *call)
 int own_safety_check_abort(struct control_call *call)
 {
 	int failure = control_only_written(call);
+	bool dismissed;
 
-	return failure != 0 ? failure : control_take(call, &guard_told, sizeof guard_told);
+	if (failure != 0)
+		return failure;
+	dismissed = reclaim_dismiss(); // the background thread may be one that calls nothing of the program's
+	failure = control_take(call, &guard_told, sizeof guard_told);
+	reclaim_replace(dismissed);
+	return failure;
 }

@@ -11,6 +11,7 @@
 #include "os/file.h"
 #include "os/stack.h"
 #include "os/thread.h"
+#include "os/unseen.h"
 #include "util/bits.h"
 #include "util/format.h"
 
@@ -108,5 +109,5 @@ void guard_fault(const struct guard_fault *fault)
 {
 	guard_tell(fault);
 	if (!umem_options.no_abort)
-		abort();
+		os_abort();
 }

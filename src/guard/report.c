@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "os/file.h"
+#include "os/unseen.h"
 #include "util/format.h"
 
 void (*guard_told)(const char *line);
@@ -30,7 +31,7 @@ void guard_warn(const char *call, const void *address, const char *what, size_t 
 void guard_report(const char *call, const void *address, const char *what, size_t size)
 {
 	guard_warn(call, address, what, size);
-	abort();
+	os_abort();
 }
 
 void guard_report_in(const char *call, const void *address, const char *name, const char *what, size_t size)

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/reclaim.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "cache/table.h"
 #include "conf/options.h"
+#include "guard/report.h"
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
 #include "heap/front.h"
@@ -26,6 +28,7 @@ enum {
 	ENDING_STEP_MS = 5,
 	TURN_TRIM_MS = 1000, // how long a trim waits for a step under way
 	TURN_FORK_MS = 50,   // and fork
+	RESTARTS_AT_ONCE = 8,
 	DISMISS_MS = 1000,   // and who dismisses the thread that takes it
 };
 
@@ -114,7 +117,7 @@ static bool may_start(void)
 
 COLD bool reclaim_may_be_unseen(void)
 {
-	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || sampling_is_on() || caches_end() != 0 ||
+	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || sampling_is_on() || caches_end() != 0 || guard_told != NULL ||
 	    atomic_load(&black_box) != NULL || atomic_load(&black_box_wanted))
 		return false;
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
@@ -123,41 +126,100 @@ COLD bool reclaim_may_be_unseen(void)
 	return true;
 }
 
-// Who is too slow ends as soon as it can, and none comes after it. In a child that shares the parent's memory it is the parent's.
+// Of this thread, which a child of fork goes on with alone; a handler may fork amid them.
+static __thread uint32_t dismissals;
+static _Atomic bool was_dismissed; // one that was there, which may have left something
+
+// Who is too slow ends as soon as it can, and takes the dismissal back itself; until then none comes after it.
+static _Atomic uint32_t owed;
+
+void reclaim_unseen_ended(void)
+{
+	atomic_fetch_sub(&reclaim_dismissed, atomic_exchange(&owed, 0));
+}
+
+// In a child that shares the parent's memory it is the parent's.
 bool reclaim_dismiss(void)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;
 
 	if (!os_process_is_own())
 		return false;
+	dismissals++;
 	atomic_fetch_add(&reclaim_dismissed, 1);
 	if (!reclaim_is_unseen)
 		return true;
 	os_word_wake_all(&reclaim_dismissed);
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
-	if (os_unseen_wait(DISMISS_MS))
-		reclaim_is_unseen = false;
-	return !reclaim_is_unseen;
+	if (!os_unseen_wait(DISMISS_MS)) {
+		dismissals--;
+		atomic_fetch_add(&owed, 1);
+		return false;
+	}
+	reclaim_is_unseen = false;
+	atomic_store(&was_dismissed, true);
+	return true;
 }
 
-void reclaim_recall(bool dismissed)
+static bool recall(bool dismissed)
 {
-	if (dismissed)
-		atomic_fetch_sub(&reclaim_dismissed, 1);
+	if (!dismissed)
+		return false;
+	dismissals--;
+	return atomic_fetch_sub(&reclaim_dismissed, 1) == 1;
+}
+
+void reclaim_fork_child_dismissals(void)
+{
+	atomic_store(&owed, 0);
+	atomic_store(&reclaim_dismissed, dismissals);
+}
+
+// With no signal between the word and the thread: a handler's fork would leave its child a thread that the word knows nothing of.
+static void start(const void *caller)
+{
+	uint32_t none = RECLAIM_NO_THREAD;
+	uint64_t before = os_signals_block();
+	int saved = errno;
+
+	if (atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) && !start_uncounted(caller))
+		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+	errno = saved;
+	os_signals_restore(before);
 }
 
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.
 static void wake(const void *caller)
 {
-	uint32_t asleep = RECLAIM_ASLEEP, none = RECLAIM_NO_THREAD;
+	uint32_t asleep = RECLAIM_ASLEEP;
 
 	if (reclaim_is_unseen && !reclaim_may_be_unseen())
-		reclaim_recall(reclaim_dismiss());
+		recall(reclaim_dismiss());
 	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
 		os_word_wake(&reclaim_state);
-	else if (may_start() && atomic_compare_exchange_strong(&reclaim_state, &none, RECLAIM_AWAKE) && !start_uncounted(caller))
-		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+	else if (may_start() && atomic_load(&reclaim_state) == RECLAIM_NO_THREAD)
+		start(caller);
+}
+
+// Who changes its user again and again does not pay for a thread each time: a few at once, then one for each step's time.
+static bool may_restart(void)
+{
+	static _Atomic uint64_t due;
+	uint64_t now = os_clock_ms(), at = atomic_load(&due);
+
+	if (at > now + RESTARTS_AT_ONCE * RECLAIM_STEP_MS)
+		return false;
+	atomic_store(&due, (at > now ? at : now) + RECLAIM_STEP_MS);
+	return true;
+}
+
+// What the dismissed one left an idle process would keep. By a handler, too: of the C library nothing is called for one that it does not know of.
+void reclaim_recall(bool dismissed)
+{
+	if (recall(dismissed) && atomic_exchange(&was_dismissed, false) && options.background_thread && reclaim_may_be_unseen() && reclaim_is_left(true) &&
+	    may_restart())
+		wake(NULL);
 }
 
 void reclaim_thread_ended(bool is_first)
@@ -246,6 +308,12 @@ static bool is_left_alone(struct arena *arena)
 static bool may_touch(const struct arena *arena, bool unseen)
 {
 	return !unseen || extents_are_zero(&arena->pages.extents);
+}
+
+void reclaim_replace(bool dismissed)
+{
+	if (recall(dismissed) && atomic_exchange(&was_dismissed, false) && options.background_thread && reclaim_is_left(false))
+		wake(NULL);
 }
 
 bool reclaim_is_left(bool unseen)

@@ -59,6 +59,9 @@ extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
 bool reclaim_may_be_unseen(void);
 bool reclaim_dismiss(void);
 void reclaim_recall(bool dismissed);
+void reclaim_replace(bool dismissed); // the same, and one by pthread_create is made if it is that now: not in a handler
+void reclaim_unseen_ended(void); // told by it, last
+void reclaim_fork_child_dismissals(void); // the child has those of its thread
 
 // A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.
 void reclaim_thread_ended(bool is_first);

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "guard/report.h"
 #include "os/probe.h"
+#include "os/unseen.h"
 #include "watch/tally.h"
 
 static const uint32_t NO_TALLY = UINT32_MAX;
@@ -28,7 +29,7 @@ void sample_check_fence(const void *object, size_t size, const char *call)
 		return;
 	guard_warn(call, object, "written beyond its end: it is an object of %zu bytes", size);
 	if (guard_told == NULL)
-		abort();
+		os_abort();
 }
 
 // Of an object and its fence, a multiple of what the size is a multiple of.

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #ifdef __GLIBC__
@@ -193,6 +194,7 @@ static void work_unseen(void)
 			rest(true);
 	}
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+	reclaim_unseen_ended();
 }
 
 // What it calls of the C library is nobody's else.
@@ -238,11 +240,17 @@ static bool start(const void *caller)
 
 	if (os_clock_ms() < refused_until || background_in_c_library(caller) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
 		return false;
+	errno = 0;
 	if (os_process_is_single() && start_unseen())
 		return true;
+	if (errno == EAGAIN || errno == ENOMEM || errno == EINVAL) { // so would pthread_create, but it makes the process one of several for ever
+		refused_until = errno == EAGAIN ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
+		return false;
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	programs_mask = before;
+	memcpy(&programs_mask, &os_signals_before, sizeof os_signals_before);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	if (pthread_attr_setstacksize(&attributes, stack_bytes) != 0)
@@ -274,6 +282,6 @@ void background_fork_child(void)
 	look.ends = 0;
 	os_unseen_fork_child();
 	reclaim_is_unseen = false;
-	atomic_store(&reclaim_dismissed, 0);
+	reclaim_fork_child_dismissals();
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }

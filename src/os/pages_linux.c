@@ -342,7 +342,7 @@ size_t os_address_space_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+	if (os_system_call(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		return SIZE_MAX;
 	return limit.rlim_cur;
 }

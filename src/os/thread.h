@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // Who wants to know.
 enum os_thread_end { OS_THREAD_END_HEAP, OS_THREAD_END_CACHES, OS_THREAD_ENDS };
@@ -43,3 +44,8 @@ bool os_thread_is_last(void);
 
 // The system's name of this thread, cut to size - 1 bytes.
 void os_thread_name(char *name, size_t size);
+
+// Blocks all signals, the C library's own among them, for a moment; the answer is what was blocked before.
+uint64_t os_signals_block(void);
+void os_signals_restore(uint64_t before);
+extern __thread uint64_t os_signals_before; // what the last block answered

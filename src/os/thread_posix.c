@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -126,4 +127,25 @@ void os_thread_name(char *name, size_t size)
 	prctl(PR_GET_NAME, own);
 	strncpy(name, own, size - 1);
 	name[size - 1] = '\0';
+}
+
+__thread uint64_t os_signals_before;
+
+uint64_t os_signals_block(void)
+{
+	uint64_t all = UINT64_MAX, before = 0;
+	int saved = errno;
+
+	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+	errno = saved;
+	os_signals_before = before;
+	return before;
+}
+
+void os_signals_restore(uint64_t before)
+{
+	int saved = errno;
+
+	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+	errno = saved;
 }

@@ -27,3 +27,6 @@ bool os_unseen_wait(uint64_t most_ms);
 
 // It is not in a child.
 void os_unseen_fork_child(void);
+
+// abort, also in that thread: the program's handler for SIGABRT runs on the process's first one, where it finds its own thread-local memory.
+_Noreturn void os_abort(void);

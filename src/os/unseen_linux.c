@@ -4,15 +4,19 @@
 #include "os/unseen.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "os/clock.h"
 #include "os/system_call.h"
+#include "os/thread.h"
 #include "util/bits.h"
 
 // Stack and thread-local memory are one mapping, kept for the next one: a thread cannot take down what it runs on.
@@ -23,6 +27,8 @@ enum {
 	STACK_BYTES = 256 * 1024,
 	BLOCK_BYTES = 4096, // what the C library's own block of a thread may have, before or behind the thread pointer
 	MOST_BYTES = 1024 * 1024,
+	ABORT_BEGIN_MS = 1000, // until a handler for SIGABRT begins
+	ABORT_MS = 30000,      // and has told of it
 	WAIT_MS = 1, // the kernel wakes who waits for the number in another way
 };
 
@@ -209,17 +215,98 @@ bool os_unseen_start(void (*body)(void))
 	return answer > 0;
 }
 
+// The kernel wakes who waits as if the memory were shared.
+static void wait_for_kernel(uint32_t number)
+{
+	struct timespec most = { 0, (long)WAIT_MS * 1000000 };
+	int saved = errno;
+
+	os_system_call(SYS_futex, &unseen.number, FUTEX_WAIT, number, &most, NULL, 0);
+	errno = saved;
+}
+
+// The number is cleared a moment before the thread is none of the process's any more, as who makes a user namespace has to have it.
 bool os_unseen_wait(uint64_t most_ms)
 {
 	uint64_t end = os_clock_ms() + most_ms;
-	uint32_t number;
+	uint32_t number, last = 0;
 
-	while ((number = atomic_load(&unseen.number)) != 0 && os_clock_ms() < end)
-		os_word_wait(&unseen.number, number, WAIT_MS);
+	while ((number = atomic_load(&unseen.number)) != 0 && os_clock_ms() < end) {
+		last = number;
+		wait_for_kernel(number);
+	}
+	while (number == 0 && last != 0 && !os_thread_is_gone((int)last) && os_clock_ms() < end)
+		os_system_call(SYS_sched_yield);
 	return number == 0;
 }
 
 void os_unseen_fork_child(void)
 {
 	atomic_store(&unseen.number, 0);
+}
+
+static bool is_here(void)
+{
+	return unseen.memory != NULL && thread_pointer() == unseen.memory + GUARD_BYTES + STACK_BYTES + unseen.before;
+}
+
+// As the kernel has it.
+struct action {
+	void (*handler)(int);
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+static struct action programs;
+static _Atomic uint32_t aborting;
+
+static bool set_action(const struct action *action, struct action *old)
+{
+	return os_system_call(SYS_rt_sigaction, SIGABRT, action, old, sizeof action->mask) == 0;
+}
+
+// On the process's first thread: from here on as if it had found what this one did.
+static void abort_here(int number)
+{
+	(void)number;
+	atomic_store(&aborting, 1);
+	set_action(&programs, NULL);
+	abort();
+}
+
+static bool abort_elsewhere(void)
+{
+	struct action ours;
+	long process = os_system_call(SYS_getpid);
+
+	if (!set_action(NULL, &programs) || programs.handler == SIG_DFL || programs.handler == SIG_IGN)
+		return false;
+	ours = programs;
+	ours.handler = abort_here;
+	return set_action(&ours, NULL) && os_system_call(SYS_tgkill, process, process, SIGABRT) == 0;
+}
+
+static void wait_for_abort(void)
+{
+	_Atomic uint32_t never = 0;
+
+	for (int i = 0; i < ABORT_MS && (i < ABORT_BEGIN_MS || atomic_load(&aborting) != 0); i++)
+		os_word_wait(&never, 0, WAIT_MS);
+}
+
+// Who has it blocked, or waits in its handler for what this thread holds, is not waited for for ever.
+void os_abort(void)
+{
+	const struct action none = { SIG_DFL, 0, NULL, 0 };
+
+	if (!is_here())
+		abort();
+	if (abort_elsewhere())
+		wait_for_abort();
+	set_action(&none, NULL);
+	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &none.mask, NULL, sizeof none.mask);
+	os_system_call(SYS_tgkill, os_system_call(SYS_getpid), os_system_call(SYS_gettid), SIGABRT);
+	for (;;)
+		os_system_call(SYS_exit_group, 127);
 }
