@@ -47,6 +47,18 @@ static int threads(void) {
     return count;
 }
 
+// The one that is not the first, 0: there is none.
+static pid_t second(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    pid_t found = 0;
+
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;)
+        if (atoi(task->d_name) > 0 && atoi(task->d_name) != getpid())
+            found = atoi(task->d_name);
+    closedir(tasks);
+    return found;
+}
+
 static size_t resident(void) {
     FILE *statm = fopen("/proc/self/statm", "r");
     size_t pages = 0;
@@ -156,11 +168,13 @@ static void in_child(void (*function)(void)) {
 // Whoever we are, what changes nothing is allowed, but for groups.
 static void gone_before_changes(void) {
     for (enum change change = 0; change < CHANGES; change++) {
+        pid_t before;
         int result;
 
         wait_for_threads(2);
+        before = second();
         result = make(change, getuid(), getgid());
-        CHECK_EQ(threads(), 1);
+        CHECK_NE(second(), before);
         CHECK_SAY(result == 0 || ((change == SETGROUPS || change == INITGROUPS) && errno == EPERM), "change %d: errno %d", change, errno);
     }
     CHECK(seteuid((uid_t)-1) == -1 && errno == EINVAL);
@@ -204,6 +218,50 @@ static void user_namespace(void) {
         say("no user namespaces here");
 }
 
+// Which thread it is to the C library: in one that it does not know of, not the kernel's.
+static void known_to_c_library(void) {
+    clockid_t clock;
+
+    CHECK_EQ(pthread_getcpuclockid(pthread_self(), &clock), 0);
+    CHECK_EQ(~(clock >> 3), syscall(SYS_gettid));
+}
+
+// What was left when it was dismissed goes, too.
+static void gives_back_after_change(void) {
+    size_t before = resident();
+
+    leave_garbage(4 * GARBAGE);
+    CHECK_EQ(setuid(getuid()), 0);
+    for (int ms = 0; resident() > before + GARBAGE; ms += LITTLE_MS) {
+        CHECK_LE(ms, LONG_MS);
+        pause_ms(LITTLE_MS);
+    }
+    CHECK_EQ(__libc_single_threaded, 1);
+}
+
+static void aborted(int number) {
+    (void)number;
+    known_to_c_library();
+    _exit(strcmp(strerror(EINVAL), "Invalid argument"));
+}
+
+// A handler for SIGABRT finds its own thread's memory when that thread notices misuse.
+static void aborts_elsewhere(void) {
+    static void *objects[OBJECTS];
+
+    wait_for_threads(2);
+    signal(SIGABRT, aborted);
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = malloc(64);
+    for (int i = 0; i < OBJECTS; i++) {
+        free(objects[i]);
+        if (i == OBJECTS / 2)
+            free(objects[i - 200]);
+    }
+    pause_ms(LONG_MS);
+    _exit(1);
+}
+
 static int lines_of_maps(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     int lines = 0;
@@ -221,8 +279,10 @@ static void again_and_again(void) {
         wait_for_threads(2);
         if (i == ROUNDS / 2)
             before = lines_of_maps();
+        pid_t thread = second();
+
         CHECK_EQ(unshare(0), 0);
-        CHECK_EQ(threads(), 1);
+        CHECK_NE(second(), thread);
     }
     CHECK_LE(lines_of_maps(), before + 8);
 }
@@ -286,14 +346,6 @@ static void forks_amid_steps(void) {
         pause_ms(i % 3);
     }
     gives_back();
-}
-
-// Which thread it is to the C library: in one that it does not know of, not the kernel's.
-static void known_to_c_library(void) {
-    clockid_t clock;
-
-    CHECK_EQ(pthread_getcpuclockid(pthread_self(), &clock), 0);
-    CHECK_EQ(~(clock >> 3), syscall(SYS_gettid));
 }
 
 static _Atomic int by_others;
@@ -411,8 +463,10 @@ int main(int count, char **arguments) {
         if (getuid() == 0)
             in_child(becomes_nobody);
         user_namespace();
+        in_child(gives_back_after_change);
         in_child(again_and_again);
     }
+    in_child(aborts_elsewhere);
     in_child(fork_amid_fork);
     in_child(forks_amid_steps);
     in_child(calls_nothing);
