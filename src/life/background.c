@@ -226,7 +226,10 @@ static bool start_unseen(void)
 		return false;
 	os_unseen_learn(objects[OWN].block, local_image(), local->p_filesz, local->p_memsz);
 	reclaim_is_unseen = true;
-	return reclaim_is_unseen = os_unseen_start(work_unseen);
+	if (os_unseen_start(work_unseen))
+		return true;
+	reclaim_is_unseen = false;
+	return false;
 }
 
 // The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads.

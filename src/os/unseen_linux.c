@@ -61,9 +61,11 @@ static char *thread_pointer(void)
 // The ABI's: the pointer to itself, also as glibc's pthread_self, and the stack protector's word.
 static void fill_block(char *pointer, const char *own)
 {
-	memcpy(pointer, &pointer, sizeof pointer);
-	memcpy(pointer + 16, &pointer, sizeof pointer);
-	memcpy(pointer + 40, own + 40, 2 * sizeof(uint64_t));
+	uint64_t itself = (uintptr_t)pointer;
+
+	memcpy(pointer, &itself, sizeof itself);
+	memcpy(pointer + 16, &itself, sizeof itself);
+	memcpy(pointer + 40, own + 40, 2 * sizeof itself);
 }
 
 // The child goes on behind the call with the same registers but the stack's, and never comes back from here.
