@@ -2,9 +2,9 @@
 // capabilities, namespaces. The background thread, if the C library does not know of it (os/unseen.h), is dismissed first: it would keep what it had,
 // and a process with a second thread may not have another user namespace.
 //
-// In a process of one thread they are the system's call and nothing else, as the C library's are: programs call them between fork and exec. With
-// several the C library tells the others.
-// Not in the static library, nor with other C libraries than glibc: there each background thread is by pthread_create.
+// In a process of one thread they are the system's call and nothing else, as the C library's are: programs call them between fork and exec; but the next
+// library's where it has its own. With several threads the C library tells the others.
+// Not in the static library, where only a process with nothing to give up has such a thread, nor with other C libraries than glibc, where none has.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <dlfcn.h>

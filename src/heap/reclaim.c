@@ -28,8 +28,8 @@ enum {
 	ENDING_STEP_MS = 5,
 	TURN_TRIM_MS = 1000, // how long a trim waits for a step under way
 	TURN_FORK_MS = 50,   // and fork
-	RESTARTS_AT_ONCE = 8,
 	DISMISS_MS = 1000,   // and who dismisses the thread that takes it
+	RESTARTS_AT_ONCE = 8, // of dismissed ones; more have one for each step's time
 };
 
 _Atomic uint32_t reclaim_state = RECLAIM_NO_THREAD;

@@ -1,4 +1,5 @@
-// The ends of threads: values of this thread that functions get when the thread ends. And which process and thread this is.
+// The ends of threads: values of this thread that functions get when the thread ends. And which process and thread this is,
+// what it may, and which signals it takes.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

@@ -1,4 +1,4 @@
-// The ends of threads by POSIX keys; what Linux tells of the first and the last one.
+// The ends of threads by POSIX keys; what Linux tells of the first and the last one, of privileges and signals.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/thread.h"

@@ -29,7 +29,7 @@ enum {
 	MOST_BYTES = 1024 * 1024,
 	ABORT_BEGIN_MS = 1000, // until a handler for SIGABRT begins
 	ABORT_MS = 30000,      // and has told of it
-	WAIT_MS = 1, // the kernel wakes who waits for the number in another way
+	WAIT_MS = 1,           // between two looks at the latest
 };
 
 static struct {
