@@ -8,6 +8,7 @@
 #include "conf/options.h"
 #include "os/clock.h"
 #include "os/pages.h"
+#include "pages/dear.h"
 #include "pages/page_map.h"
 #include "util/bits.h"
 
@@ -19,7 +20,10 @@ enum {
 	HUGE_SURE = 40 * 1024 * 1024,      // and of any: what is not used yet of a chunk is beyond notice
 	HUGE_OBJECT = 8 * 1024 * 1024,     // bytes of an object for which it is asked in small heaps as well
 	FAST_US = 10000,                   // processor time for a chunk, of which 512 page faults would be a tenth
+	COMPARED_PAGES = 16,               // small ones that are touched to see what they take
 };
+
+static struct dear dear;
 
 // Whether objects of a kind are written to all over, so that huge pages do not make more resident than small ones: as they were in the last chunk that
 // was left to small pages. One in 64 is, to be looked at when the next is taken; and that of the large object after the first dense one, for these are few and
@@ -72,10 +76,40 @@ static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
 }
 
-static void ask(struct pages *pages, uintptr_t start, size_t size)
+// Writes to the first pages what is there; the program is about to write to them.
+static uint64_t time_to_touch(uintptr_t start, size_t pages)
 {
+	uint64_t before = os_clock_ns();
+
+	for (size_t i = 0; i < pages; i++)
+		*(volatile char *)(start + i * os_page_size()) = 0; // the system's, or nobody's yet
+	return os_clock_ns() - before;
+}
+
+static bool are_dear(uintptr_t start, size_t size)
+{
+	size_t chunks = size / CHUNK_BYTES, pages = CHUNK_BYTES / os_page_size();
+
+	if (dear_is_to_compare(&dear) && dear_compare(&dear, time_to_touch(start, COMPARED_PAGES) * pages / COMPARED_PAGES, chunks))
+		return true;
+	return dear_leaves(&dear, chunks);
+}
+
+// The first chunk shows what they take, and of what will surely be written to it is touched for that. False: nothing is asked for.
+static bool ask(struct pages *pages, uintptr_t start, size_t size, bool sure)
+{
+	bool always = options.thp == THP_ALWAYS;
+
+	if (!always && are_dear(start, size))
+		return false;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	os_pages_huge((void *)start, size, true);
+	os_pages_huge((void *)start, sure && !always ? CHUNK_BYTES : size, true);
+	if (!sure || always)
+		return true;
+	dear_took(&dear, time_to_touch(start, 1));
+	if (size > CHUNK_BYTES && !(dear_is_to_compare(&dear) && are_dear(start + CHUNK_BYTES, size - CHUNK_BYTES)))
+		os_pages_huge((void *)(start + CHUNK_BYTES), size - CHUNK_BYTES, true);
+	return true;
 }
 
 // Whatever the heap: it may be large by objects of which little is used. What the program reads of a large object that is not zero it has written before, so
@@ -89,9 +123,9 @@ static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t si
 	bool dense_before = atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == DENSE;
 
 	if (density == DENSE)
-		ask(pages, start, bytes);
+		ask(pages, start, bytes, true);
 	else if (density == DENSITY_UNKNOWN && (use == USE_OBJECT || dense_before))
-		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES);
+		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES, size >= HUGE_SURE);
 }
 
 COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
@@ -111,7 +145,6 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 	}
 	if (!always && is_small_object(size, use) && density_of(&pages->objects, start, false) != DENSE)
 		return;
-	ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES));
-	if (size < CHUNK_BYTES) // the rest will be resident with the first touch
+	if (ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true) && size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
 }

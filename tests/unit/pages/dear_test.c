@@ -1,0 +1,148 @@
+// Tests pages/dear.h through pages/huge.h: which chunks are huge pages when these, or small ones, take as long as the test says. The clock is the
+// test's: it goes on by what the pages touched would take.
+// SPDX-License-Identifier: BSD-2-Clause
+#include "pages/dear.h"
+
+#include <string.h>
+
+#include "conf/options.h"
+#include "heap/heap.h"
+#include "os/clock.h"
+#include "os/pages.h"
+#include "pages/page_map.h"
+#include "pages/runs.h"
+#include "unit.h"
+
+enum { MANY = 1000, SURE = 20, TOUCHED = 16, MOST = DEAR_LEAST << DEAR_MOST_TIMES, PAGES = CHUNK_BYTES / 4096, US = 1000, MS = 1000 * US };
+
+static struct {
+    uint64_t huge_ns, small_ns; // what a huge page takes, and a small one
+    uint64_t now;
+    bool huge_next; // what is touched next is one that was asked for
+    unsigned reads; // of the clock
+    size_t asked;   // bytes
+} machine;
+
+uint64_t __wrap_os_clock_ns(void);
+void __wrap_os_pages_huge(void *address, size_t size, bool wanted);
+
+uint64_t __wrap_os_clock_ns(void) {
+    if (machine.reads++ % 2 == 1) {
+        machine.now += machine.huge_next ? machine.huge_ns : machine.small_ns * TOUCHED;
+        machine.huge_next = false;
+    }
+    return machine.now;
+}
+
+void __wrap_os_pages_huge(void *address, size_t size, bool wanted) {
+    (void)address;
+    if (!wanted)
+        return;
+    machine.asked += size;
+    machine.huge_next = true;
+}
+
+static void take(struct pages *pages, size_t chunks) {
+    bool zeroed;
+
+    CHECK(pages_alloc_grown(pages, chunks * CHUNK_BYTES, &zeroed) != 0);
+}
+
+// An arena so large that all chunks would be huge pages.
+static void pages_make(struct pages *pages) {
+    options.dirty_decay_ms = -1;
+    options.thp = THP_NEVER;
+    memset(pages, 0, sizeof *pages);
+    pages_init(pages, "test");
+    take(pages, SURE);
+    options.thp = THP_DEFAULT;
+}
+
+static size_t asked_of(struct pages *pages, size_t chunks, size_t each) {
+    machine.asked = 0;
+    for (size_t i = 0; i < chunks; i++)
+        take(pages, each);
+    return machine.asked / CHUNK_BYTES;
+}
+
+static void price(uint64_t huge_ns, uint64_t small_ns) {
+    machine.huge_ns = huge_ns;
+    machine.small_ns = small_ns;
+}
+
+// 16 are left after the first that is dear, 32 after the next, and so on to 256.
+static size_t expected(size_t chunks) {
+    size_t count = 0;
+
+    for (size_t at = 0, left = DEAR_LEAST; at < chunks; at += 1 + left, left = left < MOST ? left * 2 : left)
+        count++;
+    return count;
+}
+
+static void cheap_again(struct pages *pages) {
+    price(300 * US, 2 * US);
+    asked_of(pages, MOST + 1, 1);
+    CHECK_EQ(asked_of(pages, MANY, 1), MANY);
+}
+
+static void cheap(struct pages *pages) {
+    price(300 * US, 2 * US);
+    CHECK_EQ(asked_of(pages, MANY, 1), MANY);
+}
+
+static void dear(struct pages *pages) {
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, MANY, 1), expected(MANY));
+    cheap_again(pages);
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST, 1), 1); // it begins with few again
+    cheap_again(pages);
+}
+
+// Of a large run the second chunk is compared at once, and the rest is left with it.
+static void dear_in_one_run(struct pages *pages) {
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 1, 100), 1);
+    CHECK_EQ(asked_of(pages, 1, 100), 1); // it was more than 16
+    CHECK_EQ(asked_of(pages, 1, 10), 1);  // and more than 32; now 64 are left, nine of them here
+    CHECK_EQ(asked_of(pages, 5, 10), 0);
+    CHECK_EQ(asked_of(pages, 1, 10), 0);
+    CHECK_EQ(asked_of(pages, 1, 10), 1);
+    cheap_again(pages);
+    CHECK_EQ(asked_of(pages, 1, 100), 100);
+}
+
+static void asked_always(struct pages *pages) {
+    price(6 * MS, 2 * US);
+    options.thp = THP_ALWAYS;
+    CHECK_EQ(asked_of(pages, 100, 1), 100);
+    CHECK_EQ(asked_of(pages, 1, 100), 100);
+    options.thp = THP_DEFAULT;
+    cheap_again(pages);
+}
+
+// Where small pages take longer still, huge ones are asked for; and are not compared again unless they become twice as long.
+static void slow_machine(struct pages *pages) {
+    price(2 * MS, 2 * MS / PAGES + US);
+    CHECK_EQ(asked_of(pages, MANY, 1), MANY);
+    price(3 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, MANY, 1), MANY);
+    price(5 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST, 1), 1);
+}
+
+int main(void) {
+    struct pages pages;
+
+    CHECK(heap_ready());
+    options.background_thread = false;
+    if (CHUNK_BYTES / os_page_size() != PAGES)
+        return SKIPPED;
+    pages_make(&pages);
+    cheap(&pages);
+    dear(&pages);
+    dear_in_one_run(&pages);
+    asked_always(&pages);
+    slow_machine(&pages);
+    return 0;
+}
