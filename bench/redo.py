@@ -24,7 +24,7 @@ import experiments
 from kit import OUT, TOP, TWIN, results, say
 from kit.allocators import VMAG, choose, fetch_peers, twin_of
 from kit.experiment import Bench, Skipped, find
-from kit.machine import machine
+from kit.machine import level_huge_pages, machine
 from kit.progress import Progress
 
 # tbb-deb can be asked for; its proxy itself binds the C library's malloc, so the proof of who served fails and with it the experiment.
@@ -167,6 +167,7 @@ class Measuring:
 
     def measure(self, number, point, sides):
         """All of the sides at once; one, mostly."""
+        level_huge_pages()
         with concurrent.futures.ThreadPoolExecutor(max(len(sides), 1)) as pool:
             for side, figures in zip(sides, pool.map(lambda side: self.experiment.measure(self.bench, side, point), sides)):
                 series = figures.pop("series", None)

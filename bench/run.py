@@ -23,7 +23,7 @@ import tempfile
 from kit import MIB, OUT, TOP, say
 from kit.allocators import choose, fetch_peers
 from kit.figures import figure, geometric_mean
-from kit.machine import machine, memory_available
+from kit.machine import level_huge_pages, machine, memory_available
 from kit.process import RUN_LIMIT_SECONDS, cpus_for, environment, prepare_child
 from kit.progress import Progress
 
@@ -139,10 +139,11 @@ def run_rounds(allocators, patterns, rounds, scale, results, progress):
 
 def run_round(number, allocators, patterns, scale, results, progress):
     for pattern in patterns:
-        # In another order each round: what the process before has freed, huge pages above all, is cheap to get again.
+        # In another order each round: what the process before has freed is cheap to get again.
         order = list(allocators.items())
         random.Random(f"{number} {pattern['pattern']}").shuffle(order)
         for name, allocator in order:
+            level_huge_pages()
             result = Run(name, allocator, pattern, scale, 0).finish()
             if "failed" not in result and not is_from(result["malloc_from"], allocator["library"]):
                 result = {"failed": f"malloc came from {result['malloc_from']}"}

@@ -5,4 +5,5 @@ pub mod allocators;
 pub mod evidence;
 pub mod interval;
 pub mod plot;
+pub mod random;
 pub mod rounds;

@@ -8,6 +8,7 @@
 //! Bootstrap", 2015: expanded percentiles).
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::compare::random::SplitMix;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 const CONFIDENCE: f64 = 0.95;
@@ -93,23 +94,6 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,7 +125,7 @@ mod tests {
     #[test]
     fn it_covers_the_truth_as_often_as_it_says() {
         let mut random = SplitMix(1);
-        let mut uniform = || random.next() as f64 / u64::MAX as f64;
+        let mut uniform = || random.draw() as f64 / u64::MAX as f64;
         let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
         let covered = (0..200).filter(|_| {
             let values: Vec<f64> = (0..7).map(|_| (0.1 + 0.02 * normal()).exp()).collect();

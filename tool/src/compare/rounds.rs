@@ -1,13 +1,14 @@
 //! Runs a command under all allocators by turns, round after round, until the ratios are known well enough.
 //!
-//! Each round runs every allocator once and begins with another one, so that none always finds the machine as the same
-//! other one left it. Before the first round each runs once uncounted: it shows which malloc really runs, and files are
+//! Each round runs every allocator once, in an order of its own, so that none always finds the machine as the same
+//! other one left it: what that one gave back last is quicker to get. Before the first round each runs once uncounted: it shows which malloc really runs, and files are
 //! warm from then on. All runs must end alike: figures of runs that did different things are not comparable.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::compare::allocators::Allocator;
 use crate::compare::evidence::{Bindings, Evidence};
 use crate::compare::interval::Interval;
+use crate::compare::random::SplitMix;
 use crate::error::{Result, ToolError};
 use crate::launch::{Ended, Launcher};
 use crate::library;
@@ -143,8 +144,7 @@ pub fn compare(
     }
     let begin = Instant::now();
     while !comparison.is_enough(begin.elapsed()) {
-        for turn in 0..comparison.sides.len() {
-            let at = (turn + comparison.rounds as usize) % comparison.sides.len();
+        for at in order(comparison.rounds, comparison.sides.len()) {
             told.say(&comparison.told(at, begin.elapsed()));
             if let Some(stopped) = comparison.run(subject, at, launcher)? {
                 return Ok(stopped);
@@ -154,6 +154,16 @@ pub fn compare(
         comparison.widest = comparison.find_widest();
     }
     Ok(Outcome::Complete(comparison))
+}
+
+/// Every second round goes the other way: whoever was first is last.
+fn order(round: u32, sides: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..sides).collect();
+    SplitMix(u64::from(round / 2)).shuffle(&mut order);
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 impl Comparison {

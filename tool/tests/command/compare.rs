@@ -99,8 +99,14 @@ fn rounds_go_on_until_the_ratio_is_known_or_no_more_are_allowed() {
 #[test]
 fn allocators_take_turns_at_going_first() {
     let script = "case $LD_PRELOAD in *bump*) echo bump;; *) echo own;; esac";
-    let output = compare(&["--rounds", "2", "--show-output", "--quiet"], script);
-    assert_eq!(stdout(&output), "own\nbump\nown\nbump\nbump\nown\n");
+    let output = compare(&["--rounds", "8", "--show-output", "--quiet"], script);
+    let output = stdout(&output);
+    let runs: Vec<&str> = output.lines().collect();
+    assert_eq!(runs[..2], ["own", "bump"]);
+    let rounds: Vec<&[&str]> = runs[2..].chunks(2).collect();
+    assert_eq!(rounds.len(), 8);
+    assert!(rounds.iter().all(|round| round[0] != round[1]));
+    assert!(rounds.chunks(2).all(|pair| pair[0][0] != pair[1][0]), "{output}");
 }
 
 #[test]
