@@ -21,6 +21,8 @@ enum {
 	HUGE_OBJECT = 8 * 1024 * 1024,     // bytes of an object for which it is asked in small heaps as well
 	FAST_US = 10000,                   // processor time for a chunk, of which 512 page faults would be a tenth
 	COMPARED_PAGES = 16,               // small ones that are touched to see what they take
+	TOUCHED_PART = 4,                  // of a run's chunks at most this part is touched for that
+	UNSURE_PART = 8,                   // and of one that may never be filled
 };
 
 static struct dear dear;
@@ -86,29 +88,31 @@ static uint64_t time_to_touch(uintptr_t start, size_t pages)
 	return os_clock_ns() - before;
 }
 
-static bool are_dear(uintptr_t start, size_t size)
+static bool are_dear(uintptr_t start, size_t chunks)
 {
-	size_t chunks = size / CHUNK_BYTES, pages = CHUNK_BYTES / os_page_size();
+	size_t pages = CHUNK_BYTES / os_page_size();
 
 	if (dear_is_to_compare(&dear) && dear_compare(&dear, time_to_touch(start, COMPARED_PAGES) * pages / COMPARED_PAGES, chunks))
 		return true;
 	return dear_leaves(&dear, chunks);
 }
 
-// The first chunk shows what they take, and of what will surely be written to it is touched for that. False: nothing is asked for.
-static bool ask(struct pages *pages, uintptr_t start, size_t size, bool sure)
+// So many chunks. The first ones show what they take: what is at hand may be few, so of a large run some are touched, of what may never be
+// written to fewer. False: nothing is asked for.
+static bool ask(struct pages *pages, uintptr_t start, size_t chunks, size_t touched_most)
 {
 	bool always = options.thp == THP_ALWAYS;
+	size_t touched = always ? 0 : min_size(touched_most, lg_floor(chunks) + 1u);
 
-	if (!always && are_dear(start, size))
+	if (!always && are_dear(start, chunks))
 		return false;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	os_pages_huge((void *)start, sure && !always ? CHUNK_BYTES : size, true);
-	if (!sure || always)
-		return true;
-	dear_took(&dear, time_to_touch(start, 1));
-	if (size > CHUNK_BYTES && !(dear_is_to_compare(&dear) && are_dear(start + CHUNK_BYTES, size - CHUNK_BYTES)))
-		os_pages_huge((void *)(start + CHUNK_BYTES), size - CHUNK_BYTES, true);
+	for (; touched > 0 && !dear_is_to_compare(&dear); touched--, chunks--, start += CHUNK_BYTES) {
+		os_pages_huge((void *)start, CHUNK_BYTES, true);
+		dear_took(&dear, time_to_touch(start, 1));
+	}
+	if (chunks > 0 && (!dear_is_to_compare(&dear) || !are_dear(start, chunks)))
+		os_pages_huge((void *)start, chunks * CHUNK_BYTES, true);
 	return true;
 }
 
@@ -118,19 +122,20 @@ static bool ask(struct pages *pages, uintptr_t start, size_t size, bool sure)
 // used where it begins: stacks are used from their ends.
 static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
-	size_t bytes = round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
+	size_t chunks = (heap_will_fill(pages, size, use) ? size : size - size / 5) / CHUNK_BYTES;
 	enum density density = density_of(&pages->large_objects, start, true);
 	bool dense_before = atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == DENSE;
 
 	if (density == DENSE)
-		ask(pages, start, bytes, true);
+		ask(pages, start, chunks, chunks / TOUCHED_PART);
 	else if (density == DENSITY_UNKNOWN && (use == USE_OBJECT || dense_before))
-		ask(pages, start + CHUNK_BYTES, bytes - CHUNK_BYTES, size >= HUGE_SURE);
+		ask(pages, start + CHUNK_BYTES, chunks - 1, chunks / UNSURE_PART);
 }
 
 COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	bool always = options.thp == THP_ALWAYS;
+	size_t chunks;
 
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
@@ -145,6 +150,7 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 	}
 	if (!always && is_small_object(size, use) && density_of(&pages->objects, start, false) != DENSE)
 		return;
-	if (ask(pages, start, max_size(round_down(size, CHUNK_BYTES), CHUNK_BYTES), true) && size < CHUNK_BYTES) // the rest will be resident with the first touch
+	chunks = max_size(size / CHUNK_BYTES, 1);
+	if (ask(pages, start, chunks, max_size(chunks / TOUCHED_PART, 1)) && size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
 }

@@ -131,6 +131,43 @@ static void slow_machine(struct pages *pages) {
     CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST, 1), 1);
 }
 
+static unsigned touched_of(struct pages *pages, size_t chunks) {
+    const unsigned before = machine.reads;
+
+    take(pages, chunks);
+    return (machine.reads - before) / 2;
+}
+
+// Of an arena's first large object nothing is known.
+static unsigned touched_of_unknown(size_t chunks) {
+    struct pages pages;
+    const unsigned before = machine.reads;
+    const size_t size = chunks * CHUNK_BYTES;
+    uintptr_t object;
+    unsigned reads;
+
+    memset(&pages, 0, sizeof pages);
+    pages_init(&pages, "test");
+    CHECK((object = pages_alloc(&pages, size, 0, NULL)) != 0);
+    reads = machine.reads - before;
+    pages_free(&pages, object, size);
+    pages_purge(&pages, 0);
+    return reads / 2;
+}
+
+// As many as the run has bits in its number of chunks, but a quarter of it at most; an eighth where it may never be filled.
+static void touched(struct pages *pages) {
+    cheap_again(pages);
+    CHECK_EQ(touched_of(pages, 1), 1);
+    CHECK_EQ(touched_of(pages, 7), 1);
+    CHECK_EQ(touched_of(pages, 8), 2);
+    CHECK_EQ(touched_of(pages, 40), 6);
+    CHECK_EQ(touched_of(pages, 100), 7);
+    CHECK_EQ(touched_of_unknown(5), 0);
+    CHECK_EQ(touched_of_unknown(20), 2);
+    CHECK_EQ(touched_of_unknown(100), 7);
+}
+
 int main(void) {
     struct pages pages;
 
@@ -143,6 +180,7 @@ int main(void) {
     dear(&pages);
     dear_in_one_run(&pages);
     asked_always(&pages);
+    touched(&pages);
     slow_machine(&pages);
     return 0;
 }
