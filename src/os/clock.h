@@ -17,6 +17,9 @@ uint64_t os_clock_ns(void);
 // Processor time that this process took, in microseconds. A system call.
 uint64_t os_clock_process_us(void);
 
+// And that this thread took, in nanoseconds. A system call.
+uint64_t os_clock_thread_ns(void);
+
 // Sleeps until the word no longer holds `value`, somebody wakes it, or `timeout_ms` have passed (0: no limit).
 void os_word_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms);
 void os_word_wake(_Atomic uint32_t *word); // one of those who sleep

@@ -82,6 +82,13 @@ uint64_t os_clock_process_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+uint64_t os_clock_thread_ns(void)
+{
+	struct timespec now = read_clock(CLOCK_THREAD_CPUTIME_ID);
+
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void os_word_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms)
 {
 	struct timespec timeout = { (time_t)(timeout_ms / 1000), (long)(timeout_ms % 1000) * 1000000 };

@@ -4,6 +4,8 @@
 
 #include "util/bits.h"
 
+enum { LG_WORTH_DECAY = 6 };
+
 bool dear_leaves(struct dear *dear, size_t chunks)
 {
 	uint32_t left = atomic_load_explicit(&dear->left, memory_order_relaxed);
@@ -14,15 +16,20 @@ bool dear_leaves(struct dear *dear, size_t chunks)
 	return true;
 }
 
-// On a slow machine they take long, and are worth it: there they are not compared again until they take twice as long.
+// On a slow machine they take long, and are worth it: there they are compared again when they take twice as long, or after some forty.
 void dear_took(struct dear *dear, uint64_t ns)
 {
 	uint64_t worth = atomic_load_explicit(&dear->worth_ns, memory_order_relaxed);
+	bool is_long = ns > DEAR_FROM_NS;
 
-	if (ns > DEAR_FROM_NS && ns / 2 > worth)
+	if (ns < DEAR_HUGE_NS)
+		return;
+	if (is_long && ns / 2 > worth) {
 		atomic_store_explicit(&dear->took_ns, ns, memory_order_relaxed);
-	else
-		atomic_store_explicit(&dear->times, 0, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(&dear->times, 0, memory_order_relaxed);
+	atomic_store_explicit(&dear->worth_ns, is_long ? worth - (worth >> LG_WORTH_DECAY) : 0, memory_order_relaxed);
 }
 
 bool dear_is_to_compare(const struct dear *dear)

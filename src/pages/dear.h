@@ -2,7 +2,7 @@
 //
 // Mostly they take a sixth. But where memory is in pieces others' pages are moved to make a huge one; and a virtual machine
 // that tells its host which memory is free has to fetch a huge page that nobody had for some seconds, while what is free in pieces is at hand
-// (docs/decisions/0005). So a huge page that took long is compared with the first small pages of the next chunk. Is it dear, 16 chunks
+// (docs/decisions/0062). So a huge page that took long is compared with the first small pages of the next chunk. Is it dear, 16 chunks
 // are left to small pages, 32 if the next one is dear again, and so on to 256.
 //
 // One for the process, all zero at first. Threads that meet here may leave a few chunks more or less.
@@ -22,6 +22,7 @@ struct dear {
 };
 
 enum {
+	DEAR_HUGE_NS = 20 * 1000,  // to zero one takes longer: what takes less was there, or is none
 	DEAR_FROM_NS = 500 * 1000, // twice what a huge page takes where memory is at hand
 	DEAR_LEAST = 16,           // chunks
 	DEAR_MOST_TIMES = 4,

@@ -20,9 +20,8 @@ enum {
 	HUGE_SURE = 40 * 1024 * 1024,      // and of any: what is not used yet of a chunk is beyond notice
 	HUGE_OBJECT = 8 * 1024 * 1024,     // bytes of an object for which it is asked in small heaps as well
 	FAST_US = 10000,                   // processor time for a chunk, of which 512 page faults would be a tenth
-	COMPARED_PAGES = 16,               // small ones that are touched to see what they take
-	TOUCHED_PART = 4,                  // of a run's chunks at most this part is touched for that
-	UNSURE_PART = 8,                   // and of one that may never be filled
+	COMPARED_PAGES = 16,               // small ones that are touched to see what they take, at most
+	COMPARED_LEAST = 4,
 };
 
 static struct dear dear;
@@ -75,43 +74,49 @@ static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 	bool fast = grows_fast(pages, size) ||
 		    (is_small_object(size, use) && atomic_load_explicit(&pages->objects.density, memory_order_relaxed) == DENSE);
 
-	return active >= HUGE_SURE || (use == USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
+	return active >= HUGE_SURE || (use >= USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
 }
 
-// Writes to the first pages what is there; the program is about to write to them.
+// Of a run that was just taken the first pages: they are zero, and stay so, and nobody else knows them. By processor time: waiting for a processor says
+// nothing.
 static uint64_t time_to_touch(uintptr_t start, size_t pages)
 {
-	uint64_t before = os_clock_ns();
+	uint64_t before = os_clock_thread_ns();
 
 	for (size_t i = 0; i < pages; i++)
-		*(volatile char *)(start + i * os_page_size()) = 0; // the system's, or nobody's yet
-	return os_clock_ns() - before;
+		*(volatile char *)(start + i * os_page_size()) = 0;
+	return os_clock_thread_ns() - before;
 }
 
-static bool are_dear(uintptr_t start, size_t chunks)
+// Of the chunk that a smaller run begins only the run's own pages are touched: what lies behind it may be another thread's. Of too few nothing is
+// learned, and the next run is looked at.
+static bool are_dear(uintptr_t start, uintptr_t end, bool touch)
 {
-	size_t pages = CHUNK_BYTES / os_page_size();
+	size_t chunks = max_size((end - start) / CHUNK_BYTES, 1), touched = min_size((end - start) / os_page_size(), COMPARED_PAGES);
 
-	if (dear_is_to_compare(&dear) && dear_compare(&dear, time_to_touch(start, COMPARED_PAGES) * pages / COMPARED_PAGES, chunks))
+	if (touch && dear_is_to_compare(&dear) && touched >= COMPARED_LEAST &&
+	    dear_compare(&dear, time_to_touch(start, touched) * (CHUNK_BYTES / os_page_size()) / touched, chunks))
 		return true;
 	return dear_leaves(&dear, chunks);
 }
 
-// So many chunks. The first ones show what they take: what is at hand may be few, so of a large run some are touched, of what may never be
-// written to fewer. False: nothing is asked for.
-static bool ask(struct pages *pages, uintptr_t start, size_t chunks, size_t touched_most)
+// The chunks that the run fills, or the one that it begins. The first shows what they take, where it may be touched, and of several the second what small
+// pages take. False: nothing is asked for.
+static bool ask(struct pages *pages, uintptr_t start, uintptr_t end, bool touch)
 {
-	bool always = options.thp == THP_ALWAYS;
-	size_t touched = always ? 0 : min_size(touched_most, lg_floor(chunks) + 1u);
+	size_t chunks = max_size((end - start) / CHUNK_BYTES, 1);
 
-	if (!always && are_dear(start, chunks))
+	touch &= options.thp != THP_ALWAYS;
+	if (options.thp != THP_ALWAYS && are_dear(start, end, touch))
 		return false;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	for (; touched > 0 && !dear_is_to_compare(&dear); touched--, chunks--, start += CHUNK_BYTES) {
+	if (touch && !dear_is_to_compare(&dear)) {
 		os_pages_huge((void *)start, CHUNK_BYTES, true);
 		dear_took(&dear, time_to_touch(start, 1));
+		start += CHUNK_BYTES;
+		chunks--;
 	}
-	if (chunks > 0 && (!dear_is_to_compare(&dear) || !are_dear(start, chunks)))
+	if (chunks > 0 && !(touch && dear_is_to_compare(&dear) && are_dear(start, end, true)))
 		os_pages_huge((void *)start, chunks * CHUNK_BYTES, true);
 	return true;
 }
@@ -122,20 +127,19 @@ static bool ask(struct pages *pages, uintptr_t start, size_t chunks, size_t touc
 // used where it begins: stacks are used from their ends.
 static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
-	size_t chunks = (heap_will_fill(pages, size, use) ? size : size - size / 5) / CHUNK_BYTES;
+	uintptr_t end = start + round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
 	enum density density = density_of(&pages->large_objects, start, true);
 	bool dense_before = atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == DENSE;
 
 	if (density == DENSE)
-		ask(pages, start, chunks, chunks / TOUCHED_PART);
+		ask(pages, start, end, true); // it will be used where it begins
 	else if (density == DENSITY_UNKNOWN && (use == USE_OBJECT || dense_before))
-		ask(pages, start + CHUNK_BYTES, chunks - 1, chunks / UNSURE_PART);
+		ask(pages, start + CHUNK_BYTES, end, false);
 }
 
 COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	bool always = options.thp == THP_ALWAYS;
-	size_t chunks;
 
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
@@ -150,7 +154,6 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 	}
 	if (!always && is_small_object(size, use) && density_of(&pages->objects, start, false) != DENSE)
 		return;
-	chunks = max_size(size / CHUNK_BYTES, 1);
-	if (ask(pages, start, chunks, max_size(chunks / TOUCHED_PART, 1)) && size < CHUNK_BYTES) // the rest will be resident with the first touch
+	if (ask(pages, start, start + size, use != USE_EXTENDED) && size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);
 }

@@ -227,7 +227,7 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	uintptr_t chunk = round_up(start + size, CHUNK_BYTES), end = start + new_size;
 
 	if (done && end > chunk && end - chunk >= CHUNK_BYTES)
-		huge_ask(pages, chunk, end - chunk, USE_GROWN);
+		huge_ask(pages, chunk, end - chunk, kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
 	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return done;
 }
