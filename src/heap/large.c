@@ -30,8 +30,8 @@ static size_t run_bytes(size_t size)
 	return round_up(size, os_page_size());
 }
 
-// `grown`: of an object that has outgrown its place.
-static struct run *run_alloc(struct arena *arena, size_t size, size_t align, unsigned class, bool grown, bool *zeroed)
+// `moved`: bytes of an object that has outgrown its place, and will be moved there; 0: it is another one.
+static struct run *run_alloc(struct arena *arena, size_t size, size_t align, unsigned class, size_t moved, bool *zeroed)
 {
 	struct run *run = base_alloc(sizeof *run);
 	uintptr_t start;
@@ -40,8 +40,8 @@ static struct run *run_alloc(struct arena *arena, size_t size, size_t align, uns
 		return NULL;
 	if (size > SLAB_MOST) // smaller runs are samples
 		arena_reap_before_growth(arena, run_bytes(size));
-	start = grown ? pages_alloc_grown(&arena->pages, run_bytes(size), zeroed) :
-			pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
+	start = moved > 0 ? pages_alloc_grown(&arena->pages, run_bytes(size), moved, zeroed) :
+			    pages_alloc(&arena->pages, run_bytes(size), align, zeroed);
 	if (start == 0) {
 		base_free(run, sizeof *run);
 		return NULL;
@@ -101,7 +101,7 @@ void *large_alloc(struct arena *arena, size_t size, size_t align, unsigned class
 	if (run != NULL)
 		run->size_class = (uint8_t)class;
 	else
-		run = run_alloc(arena, size, align, class, false, zeroed == NULL ? NULL : &is_zero);
+		run = run_alloc(arena, size, align, class, 0, zeroed == NULL ? NULL : &is_zero);
 	if (zeroed != NULL)
 		*zeroed = is_zero;
 	return run == NULL ? NULL : begin(arena, run);
@@ -242,7 +242,7 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 
 	if (old_bytes < MOVE_LEAST || new_size < run->bytes || !may_move(arena) || !may_move(arena_of(run->arena)))
 		return NULL;
-	to = run_alloc(arena, new_size, 0, 0, true, &zeroed);
+	to = run_alloc(arena, new_size, 0, 0, old_bytes, &zeroed);
 	fresh = to == NULL ? NULL : begin(arena, to);
 	if (fresh == NULL)
 		return NULL;

@@ -6,14 +6,12 @@
 
 enum { LG_WORTH_DECAY = 6 };
 
-bool dear_leaves(struct dear *dear, size_t chunks)
+bool dear_leaves(struct dear *dear, size_t chunks, bool may_try)
 {
 	uint32_t left = atomic_load_explicit(&dear->left, memory_order_relaxed);
 
-	if (left == 0)
-		return false;
 	atomic_store_explicit(&dear->left, left - (uint32_t)min_size(chunks, left), memory_order_relaxed);
-	return true;
+	return left > 0 && (!may_try || chunks <= left);
 }
 
 // On a slow machine they take long, and are worth it: there they are compared again when they take twice as long, or after some forty.
@@ -46,6 +44,7 @@ bool dear_compare(struct dear *dear, uint64_t small_ns, size_t chunks)
 		return false;
 	if (small_ns >= huge_ns) {
 		atomic_store_explicit(&dear->worth_ns, huge_ns, memory_order_relaxed);
+		atomic_store_explicit(&dear->times, 0, memory_order_relaxed);
 		return false;
 	}
 	atomic_store_explicit(&dear->left, more - (uint32_t)min_size(chunks, more), memory_order_relaxed);

@@ -2,8 +2,8 @@
 //
 // Mostly they take a sixth. But where memory is in pieces others' pages are moved to make a huge one; and a virtual machine
 // that tells its host which memory is free has to fetch a huge page that nobody had for some seconds, while what is free in pieces is at hand
-// (docs/decisions/0062). So a huge page that took long is compared with the first small pages of the next chunk. Is it dear, 16 chunks
-// are left to small pages, 32 if the next one is dear again, and so on to 256.
+// (docs/decisions/0062). So a huge page that took long is compared with the first small pages of the next run, or of the same run's next chunk. Is it
+// dear, 16 chunks are left to small pages, 32 if the next one is dear again, and so on to 256; of the run that is compared all.
 //
 // One for the process, all zero at first. Threads that meet here may leave a few chunks more or less.
 // SPDX-License-Identifier: BSD-2-Clause
@@ -28,8 +28,8 @@ enum {
 	DEAR_MOST_TIMES = 4,
 };
 
-// So many chunks would be huge pages. True: they are left to small ones.
-bool dear_leaves(struct dear *dear, size_t chunks);
+// So many chunks would be huge pages. True: they are left to small ones. If the run may be touched and has more chunks than are to be left, that is the next try.
+bool dear_leaves(struct dear *dear, size_t chunks, bool may_try);
 
 // A huge page took so long: perhaps it is to be compared, with small ones of the next chunk.
 void dear_took(struct dear *dear, uint64_t ns);

@@ -77,8 +77,8 @@ static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 	return active >= HUGE_SURE || (use >= USE_GROWN ? active >= HUGE_LEAST : others >= HUGE_LEAST && fast);
 }
 
-// Of a run that was just taken the first pages: they are zero, and stay so, and nobody else knows them. By processor time: waiting for a processor says
-// nothing.
+// Of a run that was just taken the first pages: they are zero, or of no value yet, and nobody else knows them. By processor time, for waiting for a
+// processor says nothing, as far as a virtual machine knows of it.
 static uint64_t time_to_touch(uintptr_t start, size_t pages)
 {
 	uint64_t before = os_clock_thread_ns();
@@ -97,7 +97,7 @@ static bool are_dear(uintptr_t start, uintptr_t end, bool touch)
 	if (touch && dear_is_to_compare(&dear) && touched >= COMPARED_LEAST &&
 	    dear_compare(&dear, time_to_touch(start, touched) * (CHUNK_BYTES / os_page_size()) / touched, chunks))
 		return true;
-	return dear_leaves(&dear, chunks);
+	return dear_leaves(&dear, chunks, touch);
 }
 
 // The chunks that the run fills, or the one that it begins. The first shows what they take, where it may be touched, and of several the second what small
@@ -105,18 +105,22 @@ static bool are_dear(uintptr_t start, uintptr_t end, bool touch)
 static bool ask(struct pages *pages, uintptr_t start, uintptr_t end, bool touch)
 {
 	size_t chunks = max_size((end - start) / CHUNK_BYTES, 1);
+	bool tried;
 
 	touch &= options.thp != THP_ALWAYS;
 	if (options.thp != THP_ALWAYS && are_dear(start, end, touch))
 		return false;
 	atomic_store_explicit(&pages->has_huge, true, memory_order_relaxed);
-	if (touch && !dear_is_to_compare(&dear)) {
+	tried = touch && !dear_is_to_compare(&dear);
+	if (tried) {
 		os_pages_huge((void *)start, CHUNK_BYTES, true);
 		dear_took(&dear, time_to_touch(start, 1));
 		start += CHUNK_BYTES;
 		chunks--;
 	}
-	if (chunks > 0 && !(touch && dear_is_to_compare(&dear) && are_dear(start, end, true)))
+	if (chunks > 0 && tried && dear_is_to_compare(&dear) && are_dear(start, end, true))
+		return true;
+	if (chunks > 0)
 		os_pages_huge((void *)start, chunks * CHUNK_BYTES, true);
 	return true;
 }

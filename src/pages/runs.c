@@ -152,13 +152,32 @@ static void keep_proportion(struct pages *pages, size_t taken)
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
+static void note_taken(struct pages *pages, const struct vmem_piece *piece, size_t size)
+{
+	if (piece->start != 0 && piece->dirty < size)
+		keep_proportion(pages, size - piece->dirty);
+}
+
 static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size, enum use use)
 {
-	if (piece.start != 0 && piece.dirty < size)
-		keep_proportion(pages, size - piece.dirty);
+	note_taken(pages, &piece, size);
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
 		huge_ask(pages, piece.start, size, use);
 	return piece.start;
+}
+
+// The chunks that lie wholly between `filled` bytes and the end: the others have small pages in any case.
+static void ask_for_rest(struct pages *pages, uintptr_t start, size_t filled, size_t size, enum use use)
+{
+	uintptr_t from = round_up(start + filled, CHUNK_BYTES), end = start + size;
+
+	if (end > from && end - from >= CHUNK_BYTES)
+		huge_ask(pages, from, end - from, use);
+}
+
+static bool is_zero(const struct pages *pages, const struct vmem_piece *piece)
+{
+	return piece->kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 }
 
 static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, enum use use)
@@ -168,7 +187,7 @@ static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
 	if (zeroed != NULL)
-		*zeroed = piece.kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
+		*zeroed = is_zero(pages, &piece);
 	return begin(pages, piece, size, use);
 }
 
@@ -189,9 +208,15 @@ uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool
 	return take(pages, size, align, zeroed, USE_SLAB);
 }
 
-uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed)
+uintptr_t pages_alloc_grown(struct pages *pages, size_t size, size_t moved, bool *zeroed)
 {
-	return take(pages, size, 0, zeroed, USE_GROWN);
+	struct vmem_piece piece = vmem_segment_alloc(&pages->runs, size);
+
+	*zeroed = is_zero(pages, &piece);
+	note_taken(pages, &piece, size);
+	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
+		ask_for_rest(pages, piece.start, moved, size, USE_GROWN);
+	return piece.start;
 }
 
 bool pages_are_fresh(struct pages *pages, size_t size)
@@ -224,10 +249,9 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 {
 	enum vmem_kind kind = VMEM_DIRTY;
 	bool done = vmem_extend(&pages->runs, start, size, new_size, &kind);
-	uintptr_t chunk = round_up(start + size, CHUNK_BYTES), end = start + new_size;
 
-	if (done && end > chunk && end - chunk >= CHUNK_BYTES)
-		huge_ask(pages, chunk, end - chunk, kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
+	if (done)
+		ask_for_rest(pages, start, size, new_size, kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
 	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 	return done;
 }

@@ -67,8 +67,8 @@ uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zero
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed);
 // The same for a slab of `size` bytes or 2^*lg_times as many; it is less where there is such a place already; `*lg_times`: what it became.
 uintptr_t pages_alloc_slab(struct pages *pages, size_t size, unsigned *lg_times);
-// And for an object that has outgrown its place: it was filled, and so will be the rest.
-uintptr_t pages_alloc_grown(struct pages *pages, size_t size, bool *zeroed);
+// And for an object that has outgrown its place, of which the pages of `moved` bytes will be moved there: it was filled, and so will be the rest.
+uintptr_t pages_alloc_grown(struct pages *pages, size_t size, size_t moved, bool *zeroed);
 void pages_free(struct pages *pages, uintptr_t start, size_t size);
 
 // Whether a run of that size would take pages that nobody used before, or that went back to the system.

@@ -46,7 +46,7 @@ void __wrap_os_pages_huge(void *address, size_t size, bool wanted) {
 static void take(struct pages *pages, size_t chunks) {
     bool zeroed;
 
-    CHECK(pages_alloc_grown(pages, chunks * CHUNK_BYTES, &zeroed) != 0);
+    CHECK(pages_alloc_grown(pages, chunks * CHUNK_BYTES, 0, &zeroed) != 0);
 }
 
 // An arena so large that all chunks would be huge pages.
@@ -107,8 +107,7 @@ static void dear_in_one_run(struct pages *pages) {
     CHECK_EQ(asked_of(pages, 1, 100), 1); // it was more than 16
     CHECK_EQ(asked_of(pages, 1, 10), 1);  // and more than 32; now 64 are left, nine of them here
     CHECK_EQ(asked_of(pages, 5, 10), 0);
-    CHECK_EQ(asked_of(pages, 1, 10), 0);
-    CHECK_EQ(asked_of(pages, 1, 10), 1);
+    CHECK_EQ(asked_of(pages, 1, 10), 1); // five are left, and it has more
     cheap_again(pages);
     CHECK_EQ(asked_of(pages, 1, 100), 100);
 }
@@ -183,10 +182,44 @@ static void touched(struct pages *pages) {
     cheap_again(pages);
 }
 
+// Where pages will be moved nothing is asked for or touched: behind them it is.
+static void moved(struct pages *pages) {
+    bool zeroed;
+    unsigned before = machine.reads;
+    uintptr_t start;
+
+    machine.asked = 0;
+    CHECK((start = pages_alloc_grown(pages, 20 * CHUNK_BYTES, 10 * CHUNK_BYTES - os_page_size(), &zeroed)) != 0);
+    CHECK_EQ(machine.asked / CHUNK_BYTES, 10);
+    CHECK_EQ(machine.reads, before + 2);
+    CHECK_EQ(os_pages_resident((void *)start, 10 * CHUNK_BYTES), 0);
+    CHECK_EQ(os_pages_resident((void *)(start + 10 * CHUNK_BYTES), CHUNK_BYTES) > 0, 1);
+    before = machine.reads;
+    machine.asked = 0;
+    CHECK(pages_alloc_grown(pages, 2 * CHUNK_BYTES, CHUNK_BYTES + 1, &zeroed) != 0);
+    CHECK_EQ(machine.asked, 0);
+    CHECK_EQ(machine.reads, before);
+}
+
+// What grows into clean memory learns from it.
+static void extended_clean(struct pages *pages) {
+    bool zeroed;
+    const uintptr_t start = pages_alloc_grown(pages, 40 * CHUNK_BYTES, 40 * CHUNK_BYTES, &zeroed);
+    const unsigned before = machine.reads;
+
+    CHECK(start != 0 && pages_shrink(pages, start, 40 * CHUNK_BYTES, 10 * CHUNK_BYTES));
+    pages_purge(pages, 0);
+    machine.asked = 0;
+    CHECK(pages_extend(pages, start, 10 * CHUNK_BYTES, 20 * CHUNK_BYTES, &zeroed) && zeroed);
+    CHECK_EQ(machine.asked / CHUNK_BYTES, 10);
+    CHECK_EQ(machine.reads, before + 2);
+    CHECK_EQ(*(char *)(start + 10 * CHUNK_BYTES), 0);
+}
+
 // What grows into memory that was used learns nothing from it, and goes by what is known.
 static void extended(struct pages *pages) {
     bool zeroed;
-    const uintptr_t start = pages_alloc_grown(pages, 40 * CHUNK_BYTES, &zeroed);
+    const uintptr_t start = pages_alloc_grown(pages, 40 * CHUNK_BYTES, 0, &zeroed);
     unsigned before;
 
     CHECK(start != 0 && pages_shrink(pages, start, 40 * CHUNK_BYTES, 10 * CHUNK_BYTES));
@@ -207,18 +240,18 @@ static void extended(struct pages *pages) {
 static void only_the_run(struct pages *pages, size_t run, bool compared) {
     const size_t rest = CHUNK_BYTES - run;
     bool zeroed;
-    uintptr_t first = pages_alloc_grown(pages, CHUNK_BYTES, &zeroed), others;
+    uintptr_t first = pages_alloc_grown(pages, CHUNK_BYTES, 0, &zeroed), others;
     unsigned before;
 
     CHECK(first % CHUNK_BYTES == 0 && zeroed && pages_shrink(pages, first, CHUNK_BYTES, run));
-    CHECK_EQ(others = pages_alloc_grown(pages, rest, &zeroed), first + run);
+    CHECK_EQ(others = pages_alloc_grown(pages, rest, 0, &zeroed), first + run);
     pages_free_clean(pages, first, run);
     memset((void *)others, 0xa5, rest);
     price(6 * MS, 2 * US);
     take(pages, 1); // the next one is compared
     before = machine.reads;
     machine.small = run / os_page_size();
-    CHECK_EQ(pages_alloc_grown(pages, run, &zeroed), first);
+    CHECK_EQ(pages_alloc_dense(pages, run, 0, &zeroed), first);
     machine.small = TOUCHED;
     machine.huge_next = false; // asked for, and not touched
     CHECK_EQ(machine.reads - before, compared ? 2 : 0);
@@ -255,6 +288,8 @@ int main(void) {
     slow_machine(&pages);
     false_verdict(&pages);
     touched(&pages);
+    moved(&pages);
+    extended_clean(&pages);
     extended(&pages);
     only_the_run(&pages, 2 * os_page_size(), false);
     only_the_run(&pages, 6 * os_page_size(), true);

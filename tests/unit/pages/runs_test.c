@@ -621,7 +621,7 @@ static void large_in_small_heap(void) {
     CHECK((objects[0] = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
     CHECK((objects[1] = pages_alloc(&pages, OBJECT, 0, &zeroed)) != 0);
     CHECK(!pages.has_huge);
-    CHECK((objects[2] = pages_alloc_grown(&pages, OBJECT, &zeroed)) != 0);
+    CHECK((objects[2] = pages_alloc_grown(&pages, OBJECT, 0, &zeroed)) != 0);
     CHECK(pages.has_huge);
     for (int i = 0; i < 3; i++)
         pages_free(&pages, objects[i], OBJECT);
