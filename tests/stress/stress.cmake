@@ -1,4 +1,4 @@
-# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds; every run takes a new seed and prints it.  And sizes that drift, and that take turns.
+# stress.*: random calls with verified contents, 1 to 64 threads, each a few seconds; every run takes a new seed and prints it. And sizes that drift, and that take turns, and holes while huge pages are dear.
 # SPDX-License-Identifier: BSD-2-Clause
 
 vmag_test_program(stress stress/stress.c LIBRARIES vmag)
@@ -11,6 +11,12 @@ endforeach()
 # Threads apart: what one frees of another's goes home.
 vmag_test(stress.apart slow 90 stress --threads 8 --seconds 5 --profile mixed)
 set_tests_properties(stress.apart PROPERTIES ENVIRONMENT "VMAG_CONF=narenas:8")
+
+vmag_test_program(stress_dear stress/dear.c LIBRARIES vmag_objects)
+target_include_directories(stress_dear PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_link_options(stress_dear PRIVATE -Wl,--wrap=os_clock_thread_ns)
+vmag_test(stress.dear quick 30 stress_dear)
+set_tests_properties(stress.dear PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:0")
 
 vmag_test_program(stress_static stress/stress.c LIBRARIES vmag_static)
 vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
