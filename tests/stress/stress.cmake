@@ -16,7 +16,6 @@ vmag_test_program(stress_dear stress/dear.c LIBRARIES vmag_objects)
 target_include_directories(stress_dear PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_options(stress_dear PRIVATE -Wl,--wrap=os_clock_thread_ns)
 vmag_test(stress.dear quick 30 stress_dear)
-set_tests_properties(stress.dear PROPERTIES ENVIRONMENT "VMAG_CONF=dirty_decay_ms:0")
 
 vmag_test_program(stress_static stress/stress.c LIBRARIES vmag_static)
 vmag_test(stress.static.4 slow 90 stress_static --threads 4 --seconds 5)
