@@ -175,9 +175,9 @@ static void ask_for_rest(struct pages *pages, uintptr_t start, size_t filled, si
 		huge_ask(pages, from, end - from, use);
 }
 
-static bool is_zero(const struct pages *pages, const struct vmem_piece *piece)
+static bool is_zero(const struct pages *pages, enum vmem_kind kind)
 {
-	return piece->kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
+	return kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
 }
 
 static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, enum use use)
@@ -187,7 +187,7 @@ static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zero
 							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
 
 	if (zeroed != NULL)
-		*zeroed = is_zero(pages, &piece);
+		*zeroed = is_zero(pages, piece.kind);
 	return begin(pages, piece, size, use);
 }
 
@@ -212,7 +212,7 @@ uintptr_t pages_alloc_grown(struct pages *pages, size_t size, size_t moved, bool
 {
 	struct vmem_piece piece = vmem_segment_alloc(&pages->runs, size);
 
-	*zeroed = is_zero(pages, &piece);
+	*zeroed = is_zero(pages, piece.kind);
 	note_taken(pages, &piece, size);
 	if (piece.start != 0 && piece.kind == VMEM_CLEAN)
 		ask_for_rest(pages, piece.start, moved, size, USE_GROWN);
@@ -252,7 +252,7 @@ bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_
 
 	if (done)
 		ask_for_rest(pages, start, size, new_size, kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
-	*zeroed = kind == VMEM_CLEAN && extents_are_zero(&pages->extents);
+	*zeroed = is_zero(pages, kind);
 	return done;
 }
 

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 //! Runs a command under all allocators by turns, round after round, until the ratios are known well enough.
 //!
 //! Each round runs every allocator once, in an order of its own, so that none always finds the machine as the same
-//! other one left it: what that one gave back last is quicker to get. Before the first round each runs once uncounted: it shows which malloc really runs, and files are
-//! warm from then on. All runs must end alike: figures of runs that did different things are not comparable.
+//! other one left it: what that one gave back last is quicker to get. Before the first round each runs once uncounted: it
+//! shows which malloc really runs, and files are warm from then on. All runs must end alike: figures of runs that did
+//! different things are not comparable.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::compare::allocators::Allocator;
