@@ -14,7 +14,8 @@ enum {
 	LG_SLABS_A_DOUBLING = 5, // a slab is at most a 32nd of what its bin has, or as small as can be
 	NEIGHBOURS = 8,          // buffers that fill a cache line at least, whose bits are a byte of the bitmap
 	STRETCH = 8,             // buffers side by side that are taken as one
-	FEW = 64,                // buffers at most that are taken apart from one another
+	FEW = 64,                // buffers at most that are taken apart from one another,
+	LINES_APART = 2,         // cache lines
 };
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
@@ -111,27 +112,29 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 	return got;
 }
 
-// The same, but of each cache line one buffer before the next of that line. Where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read
-// of the 32 bytes that it could have written, the next buffer of 16 among them, must wait for it (docs/decisions/0059).
-static __attribute__((noinline)) size_t take_apart(uint64_t *word, uintptr_t first, size_t size, void **end, size_t count)
+// Takes `count` buffers, at least one and no more than are free, written downwards from `end`: around the lowest of some 4 KiB, of each two cache lines one before the next of these
+// lines. Where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read of the 64 bytes that it could have written, the next buffers among
+// them, must wait for it (docs/decisions/0059).
+static COLD __attribute__((noinline)) void take_apart(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
-	uint64_t bits = *word, one_a_line = UINT64_MAX / ((1ull << CACHE_LINE / (unsigned)size) - 1);
-	size_t got = 0;
+	unsigned stride = LINES_APART * CACHE_LINE / (unsigned)shape->size;
+	uint64_t one_of_stride = UINT64_MAX / ((1ull << stride) - 1);
+	uint32_t around = stride / 2, word = slab->run.first_word & -around; // words of the bitmap, 1, 2, 4 or 8, which a slab of pages has whole
 
-	while (bits != 0 && got < count) {
-		uint64_t next = bits & one_a_line;
-
-		if (next != 0) {
-			end[-++got] = (void *)(first + first_bit(next) * size);
-			bits ^= next & -next;
-		} else
-			one_a_line <<= 1;
-	}
-	*word = bits;
-	return got;
+	for (;; word += around)
+		for (unsigned first = 0; first < stride; first++)
+			for (uint32_t i = word; i < word + around; i++)
+				for (uint64_t bits = slab->bitmap[i] & one_of_stride << first; bits != 0; bits &= bits - 1) {
+					slab->bitmap[i] ^= bits & -bits;
+					*--end = slab_buffer(slab, shape, i * 64 + first_bit(bits));
+					if (--count == 0) {
+						slab->run.first_word = word;
+						return;
+					}
+				}
 }
 
-// Takes up to `count` buffers, written downwards from `end`: in address order, or apart, of the lowest words of the bitmap. Returns how many.
+// Takes up to `count` buffers, written downwards from `end`: in address order of the lowest words of the bitmap, or apart. Returns how many.
 static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void **end, size_t count, bool apart)
 {
 	size_t word = slab->run.first_word, left = min_size(count, slab->run.free_count);
@@ -139,10 +142,13 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 	COUNT_LINES(slab, sizeof *slab);
 	slab->run.free_count -= (uint32_t)left;
 	slab->run.taken = true;
-	for (count = left; left > 0; word++) {
-		uintptr_t first = run_start(&slab->run) + word * 64 * shape->size;
-		size_t got = apart ? take_apart(&slab->bitmap[word], first, shape->size, end, left) :
-				     take_of_word(&slab->bitmap[word], first, shape->size, end, left);
+	count = left;
+	if (apart) {
+		take_apart(slab, shape, end, count);
+		end -= count;
+	}
+	for (; !apart && left > 0; word++) {
+		size_t got = take_of_word(&slab->bitmap[word], run_start(&slab->run) + word * 64 * shape->size, shape->size, end, left);
 
 		end -= got;
 		left -= got;
@@ -206,7 +212,7 @@ size_t bin_fill(struct bin *bin, void **rounds, size_t count)
 
 size_t bin_fill_apart(struct bin *bin, void **rounds, size_t count)
 {
-	return fill(bin, rounds, count, bin->shape.size <= CACHE_LINE / 2 && count <= FEW);
+	return fill(bin, rounds, count, bin->shape.size <= CACHE_LINE && count <= FEW);
 }
 
 // The bits of the neighbours of a buffer, itself among them. 0: it is not one of the slab's.

@@ -68,16 +68,16 @@ static struct model_slab *model_next(const struct bin *bin) {
 }
 
 // The number of the next buffer of `buffers`, one of which is free, to come with `count` of `size` bytes: the lowest, or where few are taken apart that are
-// less than a cache line, of each line of the lowest 64 that have one the first, then the second of each, and so on.
+// at most a cache line, of each two lines of the lowest 4 KiB that have one the first, then the second of each, and so on.
 static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t count, bool apart) {
-    size_t lowest = 0, of_line = CACHE_LINE / size;
+    size_t lowest = 0, of_two_lines = 2 * CACHE_LINE / size, around = 64 * (size < CACHE_LINE ? CACHE_LINE / size : 1);
 
     while (used[lowest])
         lowest++;
-    if (!apart || of_line < 2 || count > 64)
+    if (!apart || size > CACHE_LINE || count > 64)
         return lowest;
-    for (size_t word = lowest / 64 * 64, lane = 0; lane < of_line; lane++)
-        for (size_t i = word + lane; i < word + 64 && i < buffers; i += of_line)
+    for (size_t from = lowest / around * around, lane = 0; lane < of_two_lines; lane++)
+        for (size_t i = from + lane; i < from + around && i < buffers; i += of_two_lines)
             if (!used[i])
                 return i;
     abort();
