@@ -112,26 +112,32 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 	return got;
 }
 
-// Takes `count` buffers, at least one and no more than are free, written downwards from `end`: around the lowest of some 4 KiB, of each two cache lines one before the next of these
-// lines. Where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read of the 64 bytes that it could have written, the next buffers among
-// them, must wait for it (docs/decisions/0059).
-static COLD __attribute__((noinline)) void take_apart(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
+// Takes `count` buffers, at least one and no more than are free, written downwards from `end`; returns where the last one stands. Of each two cache lines, or
+// 96 bytes where buffers have 48, one comes before the next of these lines: first of the lowest 4 KiB, or 3, that have any free, then of what follows. For
+// where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read of the 64 bytes that it could have written, the next buffers among them,
+// must wait for it (docs/decisions/0059).
+static COLD __attribute__((noinline)) void **take_apart(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
 	unsigned stride = LINES_APART * CACHE_LINE / (unsigned)shape->size;
 	uint64_t one_of_stride = UINT64_MAX / ((1ull << stride) - 1);
-	uint32_t around = stride / 2, word = slab->run.first_word & -around; // words of the bitmap, 1, 2, 4 or 8, which a slab of pages has whole
+	uint32_t together = stride / 2; // words of the bitmap: 1, 2, 4 or 8. A slab of pages has whole such groups
+	uint32_t word = slab->run.first_word;
 
-	for (;; word += around)
+	for (;; word += together) {
+		while (slab->bitmap[word] == 0)
+			word++;
+		word &= -together;
 		for (unsigned first = 0; first < stride; first++)
-			for (uint32_t i = word; i < word + around; i++)
+			for (uint32_t i = word; i < word + together; i++)
 				for (uint64_t bits = slab->bitmap[i] & one_of_stride << first; bits != 0; bits &= bits - 1) {
 					slab->bitmap[i] ^= bits & -bits;
 					*--end = slab_buffer(slab, shape, i * 64 + first_bit(bits));
 					if (--count == 0) {
 						slab->run.first_word = word;
-						return;
+						return end;
 					}
 				}
+	}
 }
 
 // Takes up to `count` buffers, written downwards from `end`: in address order of the lowest words of the bitmap, or apart. Returns how many.
@@ -143,10 +149,8 @@ static size_t slab_take(struct slab *slab, const struct slab_shape *shape, void 
 	slab->run.free_count -= (uint32_t)left;
 	slab->run.taken = true;
 	count = left;
-	if (apart) {
-		take_apart(slab, shape, end, count);
-		end -= count;
-	}
+	if (apart)
+		end = take_apart(slab, shape, end, count);
 	for (; !apart && left > 0; word++) {
 		size_t got = take_of_word(&slab->bitmap[word], run_start(&slab->run) + word * 64 * shape->size, shape->size, end, left);
 

@@ -63,7 +63,8 @@ void slab_init(struct slab *slab, struct bin *bin, uintptr_t start, unsigned lg_
 // address last. Returns got.
 size_t bin_fill(struct bin *bin, void **rounds, size_t count);
 
-// The same for who has the bin alone: if the buffers are few and several fit into a cache line, they lie in different lines.
+// The same for who has the bin alone: if the buffers are few and at most as large as a cache line, none is the neighbour of another
+// as long as there are others, and they are in no order.
 size_t bin_fill_apart(struct bin *bin, void **rounds, size_t count);
 
 // Takes one, for a thread whose objects come one by one: beside the last one that it got, `near`, or where all eight neighbours are

@@ -68,7 +68,7 @@ static struct model_slab *model_next(const struct bin *bin) {
 }
 
 // The number of the next buffer of `buffers`, one of which is free, to come with `count` of `size` bytes: the lowest, or where few are taken apart that are
-// at most a cache line, of each two lines of the lowest 4 KiB that have one the first, then the second of each, and so on.
+// at most a cache line, of each two lines (of 48 bytes, of each 96) of the lowest 4 KiB that have one the first, then the second of each, and so on.
 static size_t next_buffer(const bool *used, size_t buffers, size_t size, size_t count, bool apart) {
     size_t lowest = 0, of_two_lines = 2 * CACHE_LINE / size, around = 64 * (size < CACHE_LINE ? CACHE_LINE / size : 1);
 
@@ -506,6 +506,7 @@ int main(void) {
     stretches(size_class(16));
     stretches(size_class(32));
     stretches(size_class(48));
+    stretches(size_class(64));
     stretches(size_class(112));
     stretches(size_class(640));
     hysteresis();
