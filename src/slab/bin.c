@@ -113,9 +113,9 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 }
 
 // Takes `count` buffers, at least one and no more than are free, written downwards from `end`; returns where the last one stands. Of each two cache lines, or
-// 96 bytes where buffers have 48, one comes before the next of these lines: first of the lowest 4 KiB, or 3, that have any free, then of what follows. For
-// where AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read of the 64 bytes that it could have written, the next buffers among them,
-// must wait for it (docs/decisions/0059).
+// 96 bytes where buffers have 48, one comes before the next of these lines: first of the lowest 4 KiB, or 3, that have any free, then of what follows. Where
+// AVX-512 is, glibc's memset of 12 bytes is one masked store, and what is read of the 64 bytes that it could have written, the next buffers among them, must
+// wait for it (docs/decisions/0059). Not seldom, but compiled for size, for every process has these pages.
 static COLD __attribute__((noinline)) void **take_apart(struct slab *slab, const struct slab_shape *shape, void **end, size_t count)
 {
 	unsigned stride = LINES_APART * CACHE_LINE / (unsigned)shape->size;
