@@ -9,15 +9,17 @@
 #include "heap/kept.h"
 #include "heap/large.h"
 #include "heap/samples.h"
+#include "os/clock.h"
 #include "pages/page_map.h"
 
 enum {
-	GROWTH_SLACK = 512 * 1024,
+	DEPOT_SLACK = 512 * 1024, // bytes that depots may hold in any case beside a sixteenth of the heap
 	LG_GROWTH_PROPORTION = 4,
 	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
 	LG_UNASKED_PART = 3, // of what depots may hold: one that nobody took rounds from yet
+	PASSING_MS = 2,
 	SPARSE_FLOOR = 512 * 1024, // bytes that are free in a class's slabs in any case,
 	LG_SPARSE_SLABS = 2,       // of its slabs, and
 	LG_SPARSE_HEAP = 6,        // of the active bytes
@@ -112,7 +114,7 @@ static __attribute__((noinline)) bool depots_hold_much(const struct arena *arena
 {
 	size_t active = pages_active_bytes(&arena->pages), held = arena_depot_bytes(arena);
 
-	return held >= GROWTH_SLACK + ((active - min_size(active, held)) >> LG_GROWTH_PROPORTION);
+	return held >= DEPOT_SLACK + ((active - min_size(active, held)) >> LG_GROWTH_PROPORTION);
 }
 
 // Of what the depots hold beyond a sixteenth of the heap several times as much as it would grow by goes back to the slabs (libumem reaps
@@ -235,22 +237,44 @@ static size_t depot_share(const struct arena *arena)
 	return arena->id == 0 ? options.depot_bytes / 2 : options.depot_bytes / 2 / made;
 }
 
-// In their slabs rounds that lie together give pages back, and scattered ones do not, but take long to get there: those cost nothing
-// in magazines but the magazines. What a class has that never came to its depot for rounds nobody may want: of that it holds less. Where a class
-// alone exceeds its limit, as when much is freed, the others need not be added up.
-bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered)
+// Bytes that came within PASSING_MS, of late, to depots that hold more than in any case. An estimate: threads that come at once may lose some.
+static size_t passing(struct arena *arena, size_t bytes)
 {
-	size_t active = pages_active_bytes(&arena->pages), share = depot_share(arena);
-	size_t limit = share + (active >> LG_DEPOT_PROPORTION), each = scattered ? sizeof(void *) : class_size(class);
-	size_t of_class = (atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + rounds) * each;
-	bool unasked = !scattered && __atomic_load_n(&arena->depots[class].takes, __ATOMIC_RELAXED) == 0;
+	uint64_t now = os_clock_ms(), since = atomic_load_explicit(&arena->passed_since, memory_order_relaxed);
+	size_t passed = atomic_load_explicit(&arena->passed, memory_order_relaxed) + bytes;
 
-	if (arena_slabs_are_sparse(arena, class) || of_class > (unasked ? limit >> LG_UNASKED_PART : limit))
+	if (now != since) {
+		atomic_store_explicit(&arena->passing, passed * PASSING_MS / (now - since), memory_order_relaxed);
+		atomic_store_explicit(&arena->passed_since, now, memory_order_relaxed);
+		passed = 0;
+	}
+	atomic_store_explicit(&arena->passed, passed, memory_order_relaxed);
+	return atomic_load_explicit(&arena->passing, memory_order_relaxed);
+}
+
+// Of rounds that lie together: in their slabs they give pages back, and are fetched again in little time. More than is held in any case is worth its
+// memory where as much passes through the depots all the time (docs/decisions/0063).
+static __attribute__((noinline)) size_t worth_holding(struct arena *arena, size_t share, size_t bytes)
+{
+	return min_size(share, DEPOT_SLACK + passing(arena, bytes));
+}
+
+// Scattered rounds give nothing back in their slabs, and take long to get there: they count as what their magazines take. What a class has that
+// never came to its depot for rounds nobody may want: of that it holds less.
+bool arena_depot_is_full(struct arena *arena, unsigned class, size_t rounds, bool scattered)
+{
+	size_t active = pages_active_bytes(&arena->pages), part = active >> LG_DEPOT_PROPORTION, share = depot_share(arena);
+	size_t bytes = rounds * class_size(class), limit = scattered ? share : min_size(share, DEPOT_SLACK);
+	size_t held = (atomic_load_explicit(&arena->depot_rounds[class], memory_order_relaxed) + rounds) * (scattered ? sizeof(void *) : class_size(class));
+
+	if (arena_slabs_are_sparse(arena, class))
 		return true;
-	if (active + rounds * class_size(class) <= share) // what depots hold is a part of what is active: no need to add it up
+	if (!scattered && __atomic_load_n(&arena->depots[class].takes, __ATOMIC_RELAXED) == 0)
+		held <<= LG_UNASKED_PART;
+	if (held <= limit + part && active + bytes <= limit) // what depots hold is a part of what is active: no need to add it up
 		return false;
-	return scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) > limit :
-			   arena_depot_bytes(arena) + rounds * class_size(class) > limit;
+	held = max_size(held, scattered ? (depot_rounds(arena) + rounds) * sizeof(void *) : arena_depot_bytes(arena) + bytes);
+	return held > limit + part && (scattered || held > worth_holding(arena, share, bytes) + part);
 }
 
 struct magazine *arena_exchange_full(struct arena *arena, unsigned class, struct magazine *full)

@@ -52,6 +52,8 @@ struct arena {
 	const void *reset_by; // while it is closed: whose words reset it, NULL: it is being destroyed; changed under the lock of the table of arenas
 	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
+	_Atomic uint64_t passed_since; // ms: of `passed`, and when `passing` was last found
+	_Atomic size_t passed, passing; // bytes that came to depots that hold much: since then, and in a time of that length before (heap/arena.c)
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
 	struct depot depots[CLASSES];
 	struct large_count large[LARGE_CLASSES + SLAB_CLASSES]; // by class − SLAB_CLASSES; then, by class, sampled ones of slab classes that are page runs
@@ -181,7 +183,7 @@ void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_
 size_t arena_depot_bytes(const struct arena *arena);
 
 // Whether with that many more rounds of a class the arena's depots hold more than they may. Those of a class whose slabs are sparse may hold none.
-bool arena_depot_is_full(const struct arena *arena, unsigned class, size_t rounds, bool scattered);
+bool arena_depot_is_full(struct arena *arena, unsigned class, size_t rounds, bool scattered);
 
 // Exchanges a full magazine for an empty one, or the other way round; NULL: the depot has none to give, and an empty one
 // was not taken.

@@ -4,12 +4,14 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "conf/options.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/reclaim.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 #include "unit.h"
@@ -165,6 +167,29 @@ static void depot_bytes(void) {
     CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
 }
 
+// Rounds that lie together: as much as comes within two milliseconds, and half a MiB in any case.
+static void what_passes(void) {
+    enum { MIB = 1 << 20, PASS_MS = 100, REST_MS = 300 };
+    struct arena *arena = arena_of(3);
+    unsigned class = size_class(640);
+    uint64_t begin = os_clock_ms();
+
+    options.depot_bytes = 64 * MIB * arenas_live();
+    CHECK(!arena_depot_is_full(arena, class, MIB / 4 / 640, false));
+    CHECK(arena_depot_is_full(arena, class, MIB / 640, false));
+    CHECK(!arena_depot_is_full(arena, class, MIB / 640, true)); // scattered: 13 KiB of slots
+    while (os_clock_ms() - begin < PASS_MS)
+        arena_depot_is_full(arena, class, MIB / 640, false);
+    CHECK(!arena_depot_is_full(arena, class, MIB / 640, false));
+    for (int i = 0; i < 2; i++) { // the first one finds what came last before the rest
+        usleep(REST_MS * 1000);
+        arena_depot_is_full(arena, class, MIB / 640, false);
+    }
+    CHECK(arena_depot_is_full(arena, class, MIB / 640, false));
+    options.depot_bytes = 0;
+    CHECK(arena_depot_is_full(arena, class, MIB / 640, true) == (MIB / 640 * sizeof(void *) > pages_active_bytes(&arena->pages) / 16));
+}
+
 // What one interval did not need goes at its end, in the slabs' pages as well.
 static void reap_by_interval(void) {
     struct arena *arena = arena_of(2);
@@ -222,6 +247,7 @@ int main(void) {
         arena_reap(arena_of(i), true);
     objects_return_home();
     depot_bytes();
+    what_passes();
     reap_by_interval();
     everything_goes_back();
     racers_leave_one();
