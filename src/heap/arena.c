@@ -13,13 +13,13 @@
 #include "pages/page_map.h"
 
 enum {
-	DEPOT_SLACK = 512 * 1024, // bytes that depots may hold in any case beside a sixteenth of the heap
+	DEPOT_SLACK = 512 * 1024, // bytes that are enough for depots beside a sixteenth of the heap
 	LG_GROWTH_PROPORTION = 4,
 	GROWTH_STEP = 32 * 1024,
 	LG_GROWTH_STEP = 3,
 	LG_DEPOT_PROPORTION = 4,
 	LG_UNASKED_PART = 3, // of what depots may hold: one that nobody took rounds from yet
-	PASSING_MS = 2,
+	PASSING_MS = 2, // of what comes to depots: beyond what is enough they hold as much
 	SPARSE_FLOOR = 512 * 1024, // bytes that are free in a class's slabs in any case,
 	LG_SPARSE_SLABS = 2,       // of its slabs, and
 	LG_SPARSE_HEAP = 6,        // of the active bytes
@@ -208,7 +208,7 @@ void arena_drain(struct arena *arena, unsigned class, void *const *rounds, size_
 	}
 }
 
-size_t arena_depot_bytes(const struct arena *arena)
+__attribute__((noinline)) size_t arena_depot_bytes(const struct arena *arena)
 {
 	size_t bytes = 0;
 
@@ -237,13 +237,13 @@ static size_t depot_share(const struct arena *arena)
 	return arena->id == 0 ? options.depot_bytes / 2 : options.depot_bytes / 2 / made;
 }
 
-// Bytes that came within PASSING_MS, of late, to depots that hold more than in any case. An estimate: threads that come at once may lose some.
+// Bytes that came within PASSING_MS, of late, to depots that had enough, taken in or not. An estimate: threads that come at once may lose some.
 static size_t passing(struct arena *arena, size_t bytes)
 {
 	uint64_t now = os_clock_ms(), since = atomic_load_explicit(&arena->passed_since, memory_order_relaxed);
 	size_t passed = atomic_load_explicit(&arena->passed, memory_order_relaxed) + bytes;
 
-	if (now != since) {
+	if ((int64_t)(now - since) > 0) {
 		atomic_store_explicit(&arena->passing, passed * PASSING_MS / (now - since), memory_order_relaxed);
 		atomic_store_explicit(&arena->passed_since, now, memory_order_relaxed);
 		passed = 0;
@@ -252,11 +252,11 @@ static size_t passing(struct arena *arena, size_t bytes)
 	return atomic_load_explicit(&arena->passing, memory_order_relaxed);
 }
 
-// Of rounds that lie together: in their slabs they give pages back, and are fetched again in little time. More than is held in any case is worth its
-// memory where as much passes through the depots all the time (docs/decisions/0063).
+// Of rounds that lie together: in their slabs they give pages back, and are fetched again in little time. More than is enough is worth its
+// memory where as much comes every few milliseconds (docs/decisions/0063).
 static __attribute__((noinline)) size_t worth_holding(struct arena *arena, size_t share, size_t bytes)
 {
-	return min_size(share, DEPOT_SLACK + passing(arena, bytes));
+	return share <= DEPOT_SLACK ? share : min_size(share, DEPOT_SLACK + passing(arena, bytes));
 }
 
 // Scattered rounds give nothing back in their slabs, and take long to get there: they count as what their magazines take. What a class has that

@@ -52,8 +52,8 @@ struct arena {
 	const void *reset_by; // while it is closed: whose words reset it, NULL: it is being destroyed; changed under the lock of the table of arenas
 	struct samples *_Atomic samples; // small objects that were sampled (heap/samples.h); NULL before the first
 	uint64_t allocs_at_step;    // of runs, when the background thread took a step, which alone uses this
-	_Atomic uint64_t passed_since; // ms: of `passed`, and when `passing` was last found
-	_Atomic size_t passed, passing; // bytes that came to depots that hold much: since then, and in a time of that length before (heap/arena.c)
+	_Atomic uint64_t passed_since; // ms; and bytes that came to depots that had enough since then, and in PASSING_MS (heap/arena.c) before it
+	_Atomic size_t passed, passing;
 	_Atomic size_t depot_rounds[CLASSES]; // what the depots tell: no sum, which every exchange would have to add to atomically
 	struct depot depots[CLASSES];
 	struct large_count large[LARGE_CLASSES + SLAB_CLASSES]; // by class − SLAB_CLASSES; then, by class, sampled ones of slab classes that are page runs

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/options.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "pages/chunks.h"
 #include "pages/huge.h"
@@ -20,6 +21,10 @@ enum {
 	LG_DIRTY_PROPORTION = 2,       // dirty to active: one to four
 	LG_MAKE_UP_MOST = 4,           // where there are huge pages: 16 bytes at most are given for one that became resident elsewhere,
 	PIECE_LEAST = 64 * 1024,       // and no smaller runs, which may be torn out of them
+	IDLE_FLOOR = 512 * 1024, // bytes that may be dirty in a heap that grows in any case, and
+	LG_IDLE_PROPORTION = 5,  // of it: one to 32, as in 2006
+	MADE_UP_A_MS = 64 * 1024, // bytes given back for fresh pages in a millisecond,
+	MADE_UP_MS = 128,         // of so many at once
 };
 
 static uintptr_t import(void *source, size_t size, int flags)
@@ -115,16 +120,22 @@ bool pages_purge(struct pages *pages, size_t most)
 	return purge_pieces(pages, most, 0, SIZE_MAX);
 }
 
-// What is given back at once is a MiB or a whole run (vmem_take_dirty). Where it may be a huge page's rest it waits until about as much is owed.
-void pages_make_up(struct pages *pages, size_t bytes)
+// What is given back at once is a MiB or a whole run (vmem_take_dirty). Where it may be a huge page's rest it waits until about as much is owed,
+// and is `huge_least` bytes or more.
+static void make_up(struct pages *pages, _Atomic size_t *sum, size_t bytes, size_t huge_least)
 {
 	bool has_huge = atomic_load_explicit(&pages->has_huge, memory_order_relaxed);
-	size_t dirty = pages_dirty_bytes(pages), owed = atomic_fetch_add_explicit(&pages->owed_bytes, bytes, memory_order_relaxed) + bytes;
+	size_t dirty = pages_dirty_bytes(pages), owed = atomic_fetch_add_explicit(sum, bytes, memory_order_relaxed) + bytes;
 	size_t rest = max_size(dirty - min_size(dirty, owed), 1); // 0 would be everything, spans of hooks as well
-	size_t least = has_huge ? PIECE_LEAST : 0, most = has_huge ? owed << LG_MAKE_UP_MOST : SIZE_MAX;
+	size_t least = has_huge ? huge_least : 0, most = has_huge ? owed << LG_MAKE_UP_MOST : SIZE_MAX;
 
 	if (pages_decay_ms(pages) >= 0 && purge_pieces(pages, rest, least, most))
-		atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
+		atomic_store_explicit(sum, 0, memory_order_relaxed);
+}
+
+void pages_make_up(struct pages *pages, size_t bytes)
+{
+	make_up(pages, &pages->owed_bytes, bytes, PIECE_LEAST);
 }
 
 size_t pages_allowed_dirty(const struct pages *pages)
@@ -139,23 +150,58 @@ static bool exceed_allowed(const struct pages *pages)
 
 // `taken` bytes come into use that were not dirty. They are summed up: a run that is dirty but for a page takes a page, and
 // what is purged is far more than that.
-static void keep_proportion(struct pages *pages, size_t taken)
+static __attribute__((noinline)) void keep_proportion(struct pages *pages, size_t taken)
 {
-	size_t allowed = pages_allowed_dirty(pages), dirty = pages_dirty_bytes(pages), owed;
+	size_t allowed = pages_allowed_dirty(pages), dirty = pages_dirty_bytes(pages);
+	size_t owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
 
-	if (!exceed_allowed(pages))
-		return;
-	owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
 	if (owed < VMEM_APART * os_page_size()) // what vmem_take_dirty takes at least
 		return;
 	atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
+// Dirty runs that lie idle in a heap that grows were too small, and count at its new peak beside what it took. As many bytes go back, but no more in
+// a millisecond than take a fiftieth of it with the page faults for what is wanted again; of huge pages no part (docs/decisions/0064).
+static __attribute__((noinline)) void make_up_for_fresh(struct pages *pages, size_t taken)
+{
+	uint64_t now = os_clock_ms(), purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed);
+	uint64_t at = atomic_load_explicit(&pages->made_up_at, memory_order_relaxed);
+	int64_t ms = (int64_t)(now - at) < MADE_UP_MS ? (int64_t)(now - at) : MADE_UP_MS; // negative: more was given than that
+	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), most;
+
+	if (ms <= 0)
+		return;
+	most = (size_t)ms * MADE_UP_A_MS;
+	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), CHUNK_BYTES);
+	purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed) - purged;
+	if (purged > 0)
+		atomic_store_explicit(&pages->made_up_at, now - (uint64_t)ms + purged / MADE_UP_A_MS, memory_order_relaxed);
+}
+
+static size_t resident_bytes(const struct pages *pages)
+{
+	return pages_active_bytes(pages) + pages_dirty_bytes(pages);
+}
+
+// The heap has grown by a 32nd beyond the most that was ever resident of it.
+static void grow(struct pages *pages, size_t most, size_t resident)
+{
+	if (UNLIKELY(pages_dirty_bytes(pages) > (resident >> LG_IDLE_PROPORTION) + IDLE_FLOOR))
+		make_up_for_fresh(pages, resident - most);
+	atomic_store_explicit(&pages->most_resident, max_size(most, resident_bytes(pages)), memory_order_relaxed);
+}
+
 static void note_taken(struct pages *pages, const struct vmem_piece *piece, size_t size)
 {
-	if (piece->start != 0 && piece->dirty < size)
+	size_t most = atomic_load_explicit(&pages->most_resident, memory_order_relaxed), resident = resident_bytes(pages);
+
+	if (piece->start == 0 || piece->dirty >= size)
+		return;
+	if (exceed_allowed(pages))
 		keep_proportion(pages, size - piece->dirty);
+	if (resident > most + (most >> LG_IDLE_PROPORTION))
+		grow(pages, most, resident);
 }
 
 static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size, enum use use)
@@ -345,4 +391,6 @@ void pages_reset(struct pages *pages, struct pages *heir)
 	atomic_store(&pages->has_huge, false);
 	memset(pages->backlog, 0, sizeof pages->backlog);
 	pages->dirty_before = pages->active_before = 0;
+	atomic_store(&pages->most_resident, 0);
+	atomic_store(&pages->idle_bytes, 0);
 }

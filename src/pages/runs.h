@@ -1,10 +1,12 @@
 // Page runs of one arena: allocated from chunks, freed dirty, purged by decay in time and in proportion.
 //
 // A run is a segment of a vmem arena of pages. A freed run is dirty: the program's bytes are in it and it is resident.
-// Dirty runs are handed out first (2011). They go back to the kernel by two rules:
+// Dirty runs are handed out first (2011). They go back to the kernel by three rules:
 //   in time        pages that became dirty are given up along a falling line within dirty_decay_ms;
 //   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
-//                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB.
+//                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB;
+//   at a new peak  as the heap grows by a 32nd beyond the most that was ever resident of it, as many dirty bytes go back as it
+//                  grew by, 64 KiB a millisecond at most (docs/decisions/0064).
 // Huge pages: pages/huge.h.
 //
 // Purging is done by whoever comes by, with no lock held across the system call.
@@ -42,6 +44,9 @@ struct pages {
 	struct extents extents;
 	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
+	_Atomic size_t most_resident; // active and dirty bytes at most
+	_Atomic size_t idle_bytes; // fresh ones taken beside idle dirty ones for which none were given back yet, and
+	_Atomic uint64_t made_up_at; // when the last that were could all have been, at so many a millisecond, ms
 	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap
 	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
 	_Atomic bool has_huge; // some chunk was asked for as huge pages

@@ -167,27 +167,35 @@ static void depot_bytes(void) {
     CHECK_EQ(arena->bins[class].filled, arena->bins[class].drained);
 }
 
-// Rounds that lie together: as much as comes within two milliseconds, and half a MiB in any case.
+// After a rest what came before it counts no more.
+static bool is_full_after_rest(struct arena *arena, unsigned class, size_t rounds) {
+    enum { REST_MS = 300 };
+
+    usleep(REST_MS * 1000);
+    arena_depot_is_full(arena, class, rounds, false); // finds what came last before the rest
+    usleep(REST_MS * 1000);
+    return arena_depot_is_full(arena, class, rounds, false);
+}
+
+// Rounds that lie together: half a MiB, and as much as comes within two milliseconds.
 static void what_passes(void) {
-    enum { MIB = 1 << 20, PASS_MS = 100, REST_MS = 300 };
+    enum { MIB = 1 << 20, PASS_MS = 100 };
     struct arena *arena = arena_of(3);
     unsigned class = size_class(640);
-    uint64_t begin = os_clock_ms();
+    size_t rounds = MIB / 640, share;
 
     options.depot_bytes = 64 * MIB * arenas_live();
+    share = 64 * MIB + pages_active_bytes(&arena->pages) / 16;
     CHECK(!arena_depot_is_full(arena, class, MIB / 4 / 640, false));
-    CHECK(arena_depot_is_full(arena, class, MIB / 640, false));
-    CHECK(!arena_depot_is_full(arena, class, MIB / 640, true)); // scattered: 13 KiB of slots
-    while (os_clock_ms() - begin < PASS_MS)
-        arena_depot_is_full(arena, class, MIB / 640, false);
-    CHECK(!arena_depot_is_full(arena, class, MIB / 640, false));
-    for (int i = 0; i < 2; i++) { // the first one finds what came last before the rest
-        usleep(REST_MS * 1000);
-        arena_depot_is_full(arena, class, MIB / 640, false);
-    }
-    CHECK(arena_depot_is_full(arena, class, MIB / 640, false));
+    CHECK(is_full_after_rest(arena, class, rounds));
+    CHECK(!arena_depot_is_full(arena, class, rounds, true)); // scattered: 13 KiB of slots
+    for (uint64_t begin = os_clock_ms(); os_clock_ms() - begin < PASS_MS;)
+        arena_depot_is_full(arena, class, rounds, false);
+    CHECK(!arena_depot_is_full(arena, class, rounds, false));
+    CHECK(arena_depot_is_full(arena, class, share / 640 + 1, false)); // the option is the most
+    CHECK(is_full_after_rest(arena, class, rounds));
     options.depot_bytes = 0;
-    CHECK(arena_depot_is_full(arena, class, MIB / 640, true) == (MIB / 640 * sizeof(void *) > pages_active_bytes(&arena->pages) / 16));
+    CHECK(arena_depot_is_full(arena, class, rounds, false));
 }
 
 // What one interval did not need goes at its end, in the slabs' pages as well.

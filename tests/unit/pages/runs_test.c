@@ -392,6 +392,44 @@ static void made_up(void) {
     end(&pages);
 }
 
+// Where fresh pages are taken beside idle dirty ones these go back, as fast as may be, and where there are huge pages only whole ones.
+static void fresh_for_idle(void) {
+    enum { MIB = 1024 * 1024, IDLE = 8 * MIB, LIVE = 48 * MIB, PIECES = 6 };
+    uintptr_t live, idle, fresh[3], pieces[PIECES];
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    options.dirty_decay_ms = DECAY_MS;
+    live = take(&pages, LIVE, &zeroed);
+    idle = take(&pages, IDLE, &zeroed);
+    pages_free(&pages, idle, IDLE);
+    pages.made_up_at = os_clock_ms() + 1000 * 1000; // as if much had been given just now
+    fresh[0] = take(&pages, 2 * IDLE, &zeroed);
+    CHECK_EQ(pages_dirty_bytes(&pages), IDLE);
+    pages.made_up_at = 0;
+    fresh[1] = take(&pages, 2 * IDLE, &zeroed);
+    CHECK_EQ(pages_dirty_bytes(&pages), 0);
+    CHECK_GE(pages.made_up_at, os_clock_ms() - 1000); // and that was all for now
+
+    for (int i = 0; i < PIECES; i++)
+        pieces[i] = take(&pages, MIB, &zeroed);
+    for (int i = 0; i < PIECES; i += 2)
+        pages_free(&pages, pieces[i], MIB);
+    pages.made_up_at = 0;
+    pages.has_huge = true;
+    CHECK_GE(pages_dirty_bytes(&pages), (PIECES / 2) * MIB);
+    fresh[2] = take(&pages, 3 * IDLE, &zeroed);
+    CHECK_GE(pages_dirty_bytes(&pages), (PIECES / 2) * MIB);
+    for (int i = 1; i < PIECES; i += 2)
+        pages_free(&pages, pieces[i], MIB);
+    pages_free(&pages, fresh[2], 3 * IDLE);
+    pages_free(&pages, fresh[1], 2 * IDLE);
+    pages_free(&pages, fresh[0], 2 * IDLE);
+    pages_free(&pages, live, LIVE);
+    end(&pages);
+}
+
 // Chunks do not divide evenly, so among many dirty runs there is always a page that is not: it is no reason to give a MiB back.
 static void nearly_all_dirty(void) {
     static uintptr_t runs[RUNS];
@@ -649,6 +687,7 @@ int main(void) {
     no_decay();
     proportion();
     made_up();
+    fresh_for_idle();
     nearly_all_dirty();
     no_long_search();
     decay_of_many_runs(1);
