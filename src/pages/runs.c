@@ -60,6 +60,11 @@ static bool purge_by_hooks(struct pages *pages, uintptr_t start, size_t size)
 	return (start == span && size == span_bytes) || extents_purge(&pages->extents, span, span_bytes, start - span, size);
 }
 
+static bool has_huge(const struct pages *pages)
+{
+	return atomic_load_explicit(&pages->has_huge, memory_order_relaxed);
+}
+
 // In slices, so that the kernel holds the process's memory map for a short time only.
 bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 {
@@ -68,7 +73,7 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 
 	if (!extents_are_ours(&pages->extents))
 		return purge_by_hooks(pages, start, size);
-	if (atomic_load_explicit(&pages->has_huge, memory_order_relaxed))
+	if (has_huge(pages))
 		os_pages_huge((void *)first, end - first, false);
 	for (size_t done = 0; done < size; done += slice) {
 		if (!os_pages_purge((void *)(start + done), min_size(size - done, slice)))
@@ -120,14 +125,13 @@ bool pages_purge(struct pages *pages, size_t most)
 	return purge_pieces(pages, most, 0, SIZE_MAX);
 }
 
-// What is given back at once is a MiB or a whole run (vmem_take_dirty). Where it may be a huge page's rest it waits until about as much is owed,
-// and is `huge_least` bytes or more.
-static void make_up(struct pages *pages, _Atomic size_t *sum, size_t bytes, size_t huge_least)
+// What is given back at once is a MiB or a whole run (vmem_take_dirty), of `least` bytes or more. Where it may be a huge page's rest it waits
+// until about as much is owed.
+static void make_up(struct pages *pages, _Atomic size_t *sum, size_t bytes, size_t least)
 {
-	bool has_huge = atomic_load_explicit(&pages->has_huge, memory_order_relaxed);
 	size_t dirty = pages_dirty_bytes(pages), owed = atomic_fetch_add_explicit(sum, bytes, memory_order_relaxed) + bytes;
 	size_t rest = max_size(dirty - min_size(dirty, owed), 1); // 0 would be everything, spans of hooks as well
-	size_t least = has_huge ? huge_least : 0, most = has_huge ? owed << LG_MAKE_UP_MOST : SIZE_MAX;
+	size_t most = has_huge(pages) ? owed << LG_MAKE_UP_MOST : SIZE_MAX;
 
 	if (pages_decay_ms(pages) >= 0 && purge_pieces(pages, rest, least, most))
 		atomic_store_explicit(sum, 0, memory_order_relaxed);
@@ -135,7 +139,7 @@ static void make_up(struct pages *pages, _Atomic size_t *sum, size_t bytes, size
 
 void pages_make_up(struct pages *pages, size_t bytes)
 {
-	make_up(pages, &pages->owed_bytes, bytes, PIECE_LEAST);
+	make_up(pages, &pages->owed_bytes, bytes, has_huge(pages) ? PIECE_LEAST : 0);
 }
 
 size_t pages_allowed_dirty(const struct pages *pages)
@@ -162,8 +166,9 @@ static __attribute__((noinline)) void keep_proportion(struct pages *pages, size_
 }
 
 // Dirty runs that lie idle in a heap that grows were too small, and count at its new peak beside what it took. As many bytes go back, but no more in
-// a millisecond than take a fiftieth of it with the page faults for what is wanted again; of huge pages no part (docs/decisions/0064).
-static __attribute__((noinline)) void make_up_for_fresh(struct pages *pages, size_t taken)
+// a millisecond than take a fiftieth of it with the page faults for what is wanted again; of runs that may be torn out of huge pages those that are
+// as large as one (docs/decisions/0064). Returns how many went.
+static __attribute__((noinline)) size_t make_up_for_fresh(struct pages *pages, size_t taken)
 {
 	uint64_t now = os_clock_ms(), purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed);
 	uint64_t at = atomic_load_explicit(&pages->made_up_at, memory_order_relaxed);
@@ -171,37 +176,50 @@ static __attribute__((noinline)) void make_up_for_fresh(struct pages *pages, siz
 	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), most;
 
 	if (ms <= 0)
-		return;
+		return 0;
 	most = (size_t)ms * MADE_UP_A_MS;
-	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), CHUNK_BYTES);
+	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), has_huge(pages) ? CHUNK_BYTES : PIECE_LEAST);
 	purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed) - purged;
 	if (purged > 0)
 		atomic_store_explicit(&pages->made_up_at, now - (uint64_t)ms + purged / MADE_UP_A_MS, memory_order_relaxed);
+	return purged;
 }
 
-static size_t resident_bytes(const struct pages *pages)
+static __attribute__((noinline)) size_t resident_bytes(const struct pages *pages)
 {
 	return pages_active_bytes(pages) + pages_dirty_bytes(pages);
 }
 
-// The heap has grown by a 32nd beyond the most that was ever resident of it.
-static void grow(struct pages *pages, size_t most, size_t resident)
+static bool is_peak(const struct pages *pages, size_t resident)
 {
-	if (UNLIKELY(pages_dirty_bytes(pages) > (resident >> LG_IDLE_PROPORTION) + IDLE_FLOOR))
-		make_up_for_fresh(pages, resident - most);
-	atomic_store_explicit(&pages->most_resident, max_size(most, resident_bytes(pages)), memory_order_relaxed);
+	size_t most = atomic_load_explicit(&pages->most_resident, memory_order_relaxed);
+
+	return resident > most + (most >> LG_IDLE_PROPORTION);
+}
+
+// Under the lock the sums are exact: in between a run that is just being cut or joined is missing among the free ones.
+static __attribute__((noinline)) void look_for_peak(struct pages *pages)
+{
+	size_t most = atomic_load_explicit(&pages->most_resident, memory_order_relaxed), resident;
+
+	mutex_lock(&pages->runs.lock);
+	resident = resident_bytes(pages);
+	mutex_unlock(&pages->runs.lock);
+	if (!is_peak(pages, resident))
+		return;
+	if (UNLIKELY(pages_dirty_bytes(pages) > (resident >> LG_IDLE_PROPORTION) + IDLE_FLOOR && extents_are_ours(&pages->extents)))
+		resident -= min_size(resident, make_up_for_fresh(pages, resident - most));
+	atomic_store_explicit(&pages->most_resident, max_size(most, resident), memory_order_relaxed);
 }
 
 static void note_taken(struct pages *pages, const struct vmem_piece *piece, size_t size)
 {
-	size_t most = atomic_load_explicit(&pages->most_resident, memory_order_relaxed), resident = resident_bytes(pages);
-
 	if (piece->start == 0 || piece->dirty >= size)
 		return;
 	if (exceed_allowed(pages))
 		keep_proportion(pages, size - piece->dirty);
-	if (resident > most + (most >> LG_IDLE_PROPORTION))
-		grow(pages, most, resident);
+	if (is_peak(pages, resident_bytes(pages)))
+		look_for_peak(pages);
 }
 
 static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size, enum use use)
@@ -393,4 +411,5 @@ void pages_reset(struct pages *pages, struct pages *heir)
 	pages->dirty_before = pages->active_before = 0;
 	atomic_store(&pages->most_resident, 0);
 	atomic_store(&pages->idle_bytes, 0);
+	atomic_store(&pages->made_up_at, 0);
 }
