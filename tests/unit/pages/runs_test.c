@@ -352,7 +352,7 @@ static void proportion(void) {
     take_many(&pages, runs);
     free_every_second(&pages, runs, 0);
     options.dirty_decay_ms = DECAY_MS;
-    pages.made_up_at = os_clock_ms() + 1000 * 1000; // nothing for a new peak (fresh_for_idle)
+    pages.made_up_at = os_clock_ms() + 1000 * 1000; // nothing for a new peak (at_a_peak)
     for (int i = 0; i < 8; i++) {
         size_t before = pages_dirty_bytes(&pages), allowed = (pages_active_bytes(&pages) + size) / PROPORTION + FLOOR;
 
@@ -393,8 +393,8 @@ static void made_up(void) {
     end(&pages);
 }
 
-// Where fresh pages are taken beside idle dirty ones these go back, as fast as may be, and where there are huge pages only whole ones.
-static void fresh_for_idle(void) {
+// At a new peak dirty runs go back, as fast as may be, and where there are huge pages only those that are as large as one.
+static void at_a_peak(void) {
     enum { MIB = 1024 * 1024, IDLE = 8 * MIB, LIVE = 48 * MIB, PIECES = 16 };
     uintptr_t live, idle, fresh[4], pieces[PIECES];
     struct pages pages;
@@ -695,7 +695,7 @@ int main(void) {
     no_decay();
     proportion();
     made_up();
-    fresh_for_idle();
+    at_a_peak();
     nearly_all_dirty();
     no_long_search();
     decay_of_many_runs(1);
