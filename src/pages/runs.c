@@ -175,7 +175,7 @@ static __attribute__((noinline)) size_t make_up_for_fresh(struct pages *pages, s
 	int64_t ms = (int64_t)(now - at) < MADE_UP_MS ? (int64_t)(now - at) : MADE_UP_MS; // negative: more was given than that
 	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), most;
 
-	if (ms <= 0)
+	if (ms <= 0 || pages_dirty_bytes(pages) > pages_allowed_dirty(pages)) // nearly all is dirty: what is taken of the rest is no growth
 		return 0;
 	most = (size_t)ms * MADE_UP_A_MS;
 	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), has_huge(pages) ? CHUNK_BYTES : PIECE_LEAST);
