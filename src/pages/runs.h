@@ -1,4 +1,4 @@
-// Page runs of one arena: allocated from chunks, freed dirty, purged by decay in time and in proportion.
+// Page runs of one arena: allocated from chunks, freed dirty, purged in time, in proportion and at new peaks.
 //
 // A run is a segment of a vmem arena of pages. A freed run is dirty: the program's bytes are in it and it is resident.
 // Dirty runs are handed out first (2011). They go back to the kernel by three rules:
@@ -45,8 +45,8 @@ struct pages {
 	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
 	_Atomic size_t most_resident; // active and dirty bytes at most
-	_Atomic size_t idle_bytes; // fresh ones taken beside idle dirty ones for which none were given back yet, and
-	_Atomic uint64_t made_up_at; // when the last that were could all have been, at so many a millisecond, ms
+	_Atomic size_t idle_bytes; // that it grew by at new peaks, for which no dirty ones were given back yet
+	_Atomic uint64_t made_up_at; // ms: by when what was given back for new peaks may have been, at so much a millisecond
 	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap
 	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
