@@ -28,6 +28,7 @@
 //                     other frame, innermost first, the zigzag of the step from the one before, of the first from 0
 //   VMAG_TRACE_MAPS   a text: lines of /proc/self/maps, those of files in which code is executed
 //   VMAG_TRACE_LEDGER a text: the ledger (vmag/ledger.h) at the end of the process, the fields of a JSON object
+//   VMAG_TRACE_FULL   nothing: the file may be no longer, or the disk has no room, and what came later is not in it
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
 //                     memory of the heap); a text, the name
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
@@ -56,7 +57,7 @@ enum {
 	VMAG_TRACE_SHORT_SIZED = 7, VMAG_TRACE_SHORT_FREE = 5
 };
 enum { VMAG_TRACE_CACHE_ALLOC, VMAG_TRACE_CACHE_FREE, VMAG_TRACE_ARENA_ALLOC, VMAG_TRACE_ARENA_FREE };
-enum { VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER };
+enum { VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER, VMAG_TRACE_FULL };
 
 // Little endian on all platforms served.
 struct vmag_trace_chunk {

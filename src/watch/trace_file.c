@@ -45,6 +45,7 @@ static struct {
 	// Atomic.
 	_Atomic uint32_t writers; // of those who may be using it
 	_Atomic uint32_t chunks;  // begun
+	_Atomic bool is_full;     // a chunk of events had no place left, or could not be written
 	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
 	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
 	struct facts *facts;
@@ -232,6 +233,10 @@ static void write_the_rest(int file, struct facts *facts)
 		facts->head.events++;
 	}
 	add_names(facts);
+	if (atomic_load(&out.is_full)) {
+		*facts->at++ = VMAG_TRACE_FULL;
+		facts->head.events++;
+	}
 	write_facts_chunk(file, facts, &out.names_sequence);
 }
 
@@ -298,6 +303,8 @@ bool trace_file_write(struct vmag_trace_chunk *head, bool last)
 		written = file >= 0 && place != UINT32_MAX && write_at(file, head, place);
 		if (written)
 			write_facts(file, false);
+		else if (file >= 0 && !atomic_exchange(&out.is_full, true))
+			write_facts(file, true);
 	}
 	atomic_fetch_sub(&out.writers, 1);
 	errno = saved;
@@ -334,6 +341,7 @@ void trace_file_fork_child(void)
 	atomic_store(&out.writers, 0);
 	atomic_store(&out.chunks, 0);
 	atomic_store(&out.facts_taken, false);
+	atomic_store(&out.is_full, false);
 	out.ledger_bytes = 0;
 	out.fact_chunks = out.rest_at = out.generation = 0;
 	out.names_sequence = NO_SEQUENCE;

@@ -152,7 +152,7 @@ def check_command(library, vmag):
     result = subprocess.run([vmag, "explain", "--json", "--lib", library, "--", sys.executable, "-c", program],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert result.returncode == 0, result.stderr
-    told, _ = json.JSONDecoder().raw_decode(result.stderr.decode())
+    told = json.loads(result.stderr)
     check_sums(told)
     assert told["rows"]["live_bytes"] + told["rows"]["anonymous_bytes"] > 39 * MEBIBYTE, told
 

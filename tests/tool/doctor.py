@@ -3,19 +3,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
+import pathlib
+import shutil
+import signal
+import struct
 import subprocess
 import sys
+import tempfile
 
 SKIPPED = 77
+BUILD_ID_NOTE = struct.pack("<III", 4, 20, 3) + b"GNU\0"  # and then the id
 
 
 class Patient:
     """A process that waits to be looked at."""
 
-    def __init__(self, *words, **environment):
+    def __init__(self, *words, user=None, **environment):
         clean = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "VMAG_CONF", "MALLOC_CONF")}
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        env={**clean, **environment})
+                                        user=user, env={**clean, **environment})
         assert self.process.stdout.readline() == b"ready\n", words
 
     def __enter__(self):
@@ -143,6 +149,38 @@ def check_command(doctor):
     assert killed.returncode == -15 and b"what limits it" in killed.stderr, killed
 
 
+# A signal that a program sends itself is not taken for its next program.
+def check_trap(doctor):
+    words = [doctor.vmag, "doctor", "--as-is", "--", "sh", "-c", "kill -TRAP $$; echo alive"]
+    trapped = subprocess.run(words, capture_output=True)
+    assert trapped.returncode == -signal.SIGTRAP and trapped.stdout == b"", trapped
+    words[-1] = "exec sh -c 'exit 4'"
+    assert subprocess.run(words, capture_output=True).returncode == 4
+
+
+# What another user's process has loaded is not run with our rights: ours is, if it is the same.
+def check_of_another(doctor):
+    if os.geteuid() != 0:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        same, other, patient = (os.path.join(folder, name) for name in ("libvmag.so", "libvmag.so.other", "patient"))
+        shutil.copy(doctor.library, same)
+        shutil.copy(doctor.path("tool_patient"), patient)
+        image = bytearray(pathlib.Path(same).read_bytes())
+        image[image.index(BUILD_ID_NOTE) + len(BUILD_ID_NOTE)] ^= 1
+        pathlib.Path(other).write_bytes(image)
+        for path in (same, other, patient):
+            os.chmod(path, 0o755)
+        words = [doctor.vmag, "options", "--pid", "PID", "thp"]
+        for library, status in ((same, 0), (other, 125)):
+            with Patient(patient, user=65534, LD_PRELOAD=library, VMAG_CONF="thp:never") as words[3]:
+                told = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "VMAG_LIB": doctor.library})
+                assert told.returncode == status and ("never" in told.stdout) == (status == 0), (library, told)
+                assert status == 0 or "another user's" in told.stderr, told
+                assert doctor.of(words[3])["verdict"] == "vmag"
+
+
 def check_errors(doctor):
     for words in (["2147483647"], ["0"], [], ["1", "--", "true"], ["--", "/nowhere/program"]):
         done = subprocess.run([doctor.vmag, "doctor", *words], capture_output=True, text=True)
@@ -155,7 +193,7 @@ def main(vmag, library, folder):
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
     for check in (check_preloaded, check_without, check_linked, check_static, check_libraries, check_order, check_limits,
-                  check_command, check_errors):
+                  check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 
 

@@ -75,6 +75,7 @@ def check_ring(vmag, library, everything, folder):
             break
     print(f"{len(files)} files; the largest holds {summary['events']} events of {summary['seconds']:.2f} s")
     assert summary["oldest_events_missing"] and summary["damaged_chunks"] == 0, summary
+    check_no_verdict(vmag, largest)
 
 
 def check_limit(vmag, library, sites, folder):
@@ -84,7 +85,20 @@ def check_limit(vmag, library, sites, folder):
     path = glob.glob(prefix + ".*.trace")[0]
     assert 2 * CHUNK < os.path.getsize(path) <= 3 * CHUNK
     summary = summary_of(vmag, path)
-    assert not summary["oldest_events_missing"] and summary["events"] > 20000
+    assert not summary["oldest_events_missing"] and summary["newest_events_missing"] and summary["events"] > 20000
+    check_no_verdict(vmag, path)
+    assert "newest events are not there" in subprocess.run([vmag, "trace", path], capture_output=True, text=True, check=True).stdout
+    whole = os.path.join(folder, "whole")
+    subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{whole}"), stdout=subprocess.DEVNULL)
+    path = glob.glob(whole + ".*.trace")[0]
+    assert not summary_of(vmag, path)["newest_events_missing"]
+    subprocess.run([vmag, "check", "--most-peak", "1G", path], check=True, stdout=subprocess.DEVNULL)
+
+
+# What is known in part may have been beyond any limit.
+def check_no_verdict(vmag, path):
+    gate = subprocess.run([vmag, "check", "--most-peak", "1G", path], capture_output=True, text=True)
+    assert gate.returncode == 125 and "does not tell all that was alive" in gate.stderr, gate
 
 
 LOOP = 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); a="$i$a"; a=${a%"${a#????????}"}; done'
@@ -103,7 +117,7 @@ def check_file_size(vmag, library, sites, folder):
     path = glob.glob(prefix + ".*.trace")[0]
     assert os.path.getsize(path) == 5 * CHUNK // 2
     summary = summary_of(vmag, path)
-    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1 and summary["newest_events_missing"]
     for own in False, True:
         told = errors(os.path.join(folder, "nowhere", "trace"), ["sh", "-c", "exec 2>own; " * own + LOOP], CHUNK)
         assert told.startswith("vmag: trace: cannot make ") != own and told.count("\n") == (not own), told
@@ -121,6 +135,21 @@ def check_killed(vmag, library, everything, folder):
     summary = summary_of(vmag, glob.glob(f"{prefix}.{process.pid}.*.trace")[0])
     print(f"killed: {summary['events']} events, {summary['damaged_chunks']} damaged chunks")
     assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+
+
+# A daemon that runs on keeps the file that it writes to, which is not bundled under its hands.
+def check_daemon(vmag, library, sites, folder):
+    path, number = os.path.join(folder, "daemon.trace"), os.path.join(folder, "number")
+    script = f'({LOOP}; exec sleep 600) >/dev/null 2>&1 & echo $! >"$0"; while ! test -s "$1"/.vmag-trace-*/of.$!.0.trace; do sleep 0.1; done; exec "$2" large'
+    subprocess.run([vmag, "run", "--quiet", "--bundle", "--lib", library, f"--trace={path}", "--", "sh", "-c", script, number, folder, sites],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    daemon = int(open(number, encoding="ascii").read())
+    try:
+        kept = glob.glob(os.path.join(folder, f".vmag-trace-*/of.{daemon}.0.trace"))
+        assert len(kept) == 1 and not os.path.exists(os.path.join(folder, f"daemon.{daemon}.trace")), os.listdir(folder)
+        assert summary_of(vmag, path)["events"] > 4000 and summary_of(vmag, kept[0])["events"] > 1000
+    finally:
+        os.kill(daemon, signal.SIGKILL)
 
 
 # Switched on and off by the program itself: caches, arenas and stacks.
@@ -198,6 +227,7 @@ def main(vmag, library, sites, everything, traced):
         check_file_size(vmag, library, sites, folder)
         check_ring(vmag, library, everything, folder)
         check_killed(vmag, library, everything, folder)
+        check_daemon(vmag, library, sites, folder)
         check_controls(vmag, library, traced, folder)
         check_stacks(vmag, library, folder)
         check_time_limit(vmag, library, everything, folder)

@@ -116,7 +116,8 @@ impl Process {
     }
 }
 
-fn lives_elsewhere(pid: i32) -> bool {
+/// Whether names of files may mean something else to it than to us.
+pub fn lives_elsewhere(pid: i32) -> bool {
     let link = |pid: &str, name| std::fs::read_link(format!("/proc/{pid}/{name}")).ok();
     ["ns/mnt", "root"]
         .into_iter()

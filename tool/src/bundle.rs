@@ -8,6 +8,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::image::{DebugInfo, ObjectFile};
+use crate::output::plain;
 use crate::profile::{Mapping, Profile};
 use crate::recorded::check_replaceable;
 use crate::source::spoken;
@@ -80,7 +81,7 @@ impl fmt::Display for Told {
             self.addresses
         )?;
         if self.nameless > 0 && !self.stripped.is_empty() {
-            write!(out, "; without symbols: {}", self.stripped.join(", "))?;
+            write!(out, "; without symbols: {}", plain(&self.stripped.join(", ")))?;
         }
         Ok(())
     }
@@ -249,8 +250,10 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
     let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(new.as_file()), Compression::fast()));
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
     add(&mut archive, NAMES, &serde_json::to_vec(frames)?)?;
-    let mut file = File::open(recording)?;
-    archive.append_data(&mut head(file.metadata()?.len()), RECORDING, &mut file)?;
+    let file = File::open(recording)?;
+    // A trace may grow meanwhile.
+    let bytes = file.metadata()?.len();
+    archive.append_data(&mut head(bytes), RECORDING, file.take(bytes))?;
     archive.into_inner()?.finish()?.flush()?;
     new.persist(to).map_err(|error| error.error)?;
     fs::set_permissions(to, permissions)

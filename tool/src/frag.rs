@@ -18,6 +18,7 @@ use crate::profile::Estimate;
 use crate::symbols::Frame;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Parts of a slab's fullness that are told apart.
 pub const TENTHS: usize = 10;
@@ -43,7 +44,7 @@ pub struct ClassFrag {
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteFrag {
     #[serde(skip)]
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Arc<Frame>>,
     pub pinned_bytes: f64,
     pub pinned_error: f64,
     /// Objects of the site in classes that have nearly empty slabs, wherever they lie.
@@ -153,8 +154,8 @@ fn sites(slabs: &[SlabSeen], view: &HeapView, below_percent: u64) -> (Vec<SiteFr
 }
 
 /// Live objects by site, arena and class.
-fn held_by_site<'a>(view: &'a HeapView, sizes: &[u64]) -> HashMap<&'a [Frame], HashMap<Place, Estimate>> {
-    let mut held: HashMap<&[Frame], HashMap<Place, Estimate>> = HashMap::new();
+fn held_by_site<'a>(view: &'a HeapView, sizes: &[u64]) -> HashMap<&'a [Arc<Frame>], HashMap<Place, Estimate>> {
+    let mut held: HashMap<&[Arc<Frame>], HashMap<Place, Estimate>> = HashMap::new();
     for sample in view.profile.samples.iter().filter(|sample| sample.live.objects > 0.0) {
         let (Some(arena), Some(size)) = (sample.arena, sample.size) else {
             continue;
@@ -162,7 +163,7 @@ fn held_by_site<'a>(view: &'a HeapView, sizes: &[u64]) -> HashMap<&'a [Frame], H
         let Some(class) = sizes.iter().find(|class| **class >= size) else {
             continue;
         };
-        let frames: &[Frame] = &view.named.stacks[sample.stack];
+        let frames: &[Arc<Frame>] = &view.named.stacks[sample.stack];
         *held.entry(frames).or_default().entry((arena, *class)).or_default() += sample.live;
     }
     held
@@ -170,7 +171,7 @@ fn held_by_site<'a>(view: &'a HeapView, sizes: &[u64]) -> HashMap<&'a [Frame], H
 
 /// None: the site has nothing where slabs are nearly empty.
 fn site(
-    frames: &[Frame],
+    frames: &[Arc<Frame>],
     places: &HashMap<Place, Estimate>,
     pinned_at: &HashMap<Place, f64>,
     whole: &HashMap<Place, Estimate>,

@@ -5,6 +5,7 @@ use crate::heap_view::{HeapView, Measure, Site};
 use crate::profile::variance_of_change;
 use crate::symbols::Frame;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Beyond that many standard errors a change is taken for one.
 const REAL: f64 = 2.0;
@@ -12,7 +13,7 @@ const REAL: f64 = 2.0;
 #[derive(Debug)]
 pub struct Change {
     /// The outermost first.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Arc<Frame>>,
     pub before: f64,
     pub after: f64,
     pub change: f64,
@@ -30,7 +31,7 @@ pub struct Difference {
 /// What both sides hold of a site, and its variances.
 #[derive(Default)]
 struct Both<'a> {
-    frames: &'a [Frame],
+    frames: &'a [Arc<Frame>],
     held: [f64; 2],
     live: [f64; 2],
     ever: [f64; 2],
@@ -103,7 +104,7 @@ mod tests {
             "heap_v2/1\n@ 0x1\n\nMAPPED_LIBRARIES:\n{maps}\nVMAG_PROFILE:\nlg_sample=19 pid=7\n1 1 0 1024 19 {live} {ever}\n"
         );
         let mut view = HeapView::new(crate::profile::Profile::parse(&text).unwrap());
-        view.named.stacks = vec![vec![frame("main"), frame("a")]];
+        view.named.stacks = vec![["main", "a"].map(frame).map(Arc::new).to_vec()];
         view
     }
 

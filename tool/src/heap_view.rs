@@ -4,6 +4,7 @@
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, Named, name_stacks};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -74,7 +75,7 @@ pub struct HeapView {
 #[derive(Debug, Clone)]
 pub struct Site<'a> {
     /// The outermost first.
-    pub frames: &'a [Frame],
+    pub frames: &'a [Arc<Frame>],
     pub estimate: Estimate,
 }
 
@@ -86,7 +87,7 @@ impl HeapView {
 
     /// Sites by what they hold, the largest first; those of equal frames are one.
     pub fn sites(&self, measure: Measure) -> Vec<Site<'_>> {
-        let mut sums: BTreeMap<&[Frame], Estimate> = BTreeMap::new();
+        let mut sums: BTreeMap<&[Arc<Frame>], Estimate> = BTreeMap::new();
         for sample in &self.profile.samples {
             *sums.entry(&self.named.stacks[sample.stack]).or_default() += measure.estimate(sample);
         }
@@ -145,7 +146,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn add(&mut self, frames: &'a [Frame], value: f64) {
+    fn add(&mut self, frames: &'a [Arc<Frame>], value: f64) {
         self.value += value;
         let Some((first, rest)) = frames.split_first() else {
             return;
@@ -193,11 +194,8 @@ pub mod tests {
             "heap_v2/1\n@ 0x1\n@ 0x2\n@ 0x1 0x3\nVMAG\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0\n{samples}"
         );
         let profile = Profile::parse(&text).unwrap();
-        let stacks = vec![
-            vec![frame("main"), frame("a")],
-            vec![frame("main"), frame("b"), frame("c")],
-            vec![frame("main"), frame("a")],
-        ];
+        let stack = |names: &[&str]| names.iter().map(|name| Arc::new(frame(name))).collect();
+        let stacks = vec![stack(&["main", "a"]), stack(&["main", "b", "c"]), stack(&["main", "a"])];
         HeapView {
             profile,
             named: Named {

@@ -17,6 +17,7 @@ use crate::symbols::Frame;
 use crate::trace_map::{Blocks, BytesBySite, LG_BLOCK, Map, NO_SITES, OTHER_SITES, age_code, class_code};
 use crate::trace_view::{COLUMNS, chief_sites};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LOOKS: u32 = 100;
@@ -24,7 +25,7 @@ const LOOKS: u32 = 100;
 /// The picture, and what the numbers of call sites in it stand for; none where nothing was sampled.
 pub struct Watched {
     pub map: Map,
-    pub sites: Vec<Vec<Frame>>,
+    pub sites: Vec<Vec<Arc<Frame>>>,
 }
 
 /// What is in use at one moment.
@@ -147,7 +148,7 @@ impl Stacks {
     }
 
     /// Sites, and of each stack the place of its own among them.
-    fn sites(self, profile: Profile) -> (Vec<Vec<Frame>>, Vec<u8>) {
+    fn sites(self, profile: Profile) -> (Vec<Vec<Arc<Frame>>>, Vec<u8>) {
         let mut stacks = vec![Vec::new(); self.numbers.len()];
         self.numbers
             .into_iter()

@@ -7,8 +7,8 @@ use crate::output::say;
 use crate::report::{ExitFigures, Report};
 use crate::{library, program};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +68,7 @@ impl Subject {
     }
 
     pub fn run_on_vmag_and_look(&self, launcher: &mut Launcher, look: Option<Look>) -> Result<Measured> {
-        let report_file = tempfile::Builder::new()
+        let mut report_file = tempfile::Builder::new()
             .prefix("vmag-report-")
             .tempfile()
             .map_err(no_report)?;
@@ -76,7 +76,12 @@ impl Subject {
         let mut command = self.command_on_vmag();
         command.env(REPORT_VARIABLE, report_file.path());
         let ended = launcher.run_and_look(&mut command, look)?;
-        let text = fs::read(report_file.path()).map_err(no_report)?;
+        // By what is held, not by name: the command may have cleared the folder. What it wrote is wanted, whatever became of the report.
+        let mut text = Vec::new();
+        let read = report_file.rewind().and_then(|()| report_file.read_to_end(&mut text));
+        if let Err(error) = read {
+            say(format_args!("{}\n", no_report(error)));
+        }
         pass_on(&text, std::env::var_os(REPORT_VARIABLE).as_deref());
         let served = Served::from_report(&Report::parse(&String::from_utf8_lossy(&text)), ended.pid);
         Ok(Measured { ended, served })

@@ -3,14 +3,19 @@
 //!
 //! The table is the library's own: run as a program by the dynamic loader it prints it (src/api/program.c). For a process, the very file
 //! that it has loaded is run without any option, and given the bytes of the process's options; where they come from is read in the
-//! process, too. So this command needs no dynamic loader itself.
+//! process, too. So this command needs no dynamic loader itself. Of another user's process, or in a container, the file may be anything:
+//! there the library of this command is run, if it is the same.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::attach;
 use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::memory::Memory;
 use crate::explain::root::{self, Found, Root};
+use crate::image;
+use crate::library;
 use crate::process;
+use crate::system;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
@@ -79,6 +84,7 @@ pub fn of_library(library: &Path) -> Result<Vec<OptionRow>> {
 /// As they are in a process.
 pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
     let (file, root) = root_of(pid)?;
+    let file = to_be_run(pid, &file)?;
     let presets = table(&file, &SOURCES, None)?;
     let (values, sources) = values(pid, &root, presets.len()).ok_or_else(|| not_told(&file))?;
     let mut rows = table(&file, &SOURCES, Some(&values))?;
@@ -94,9 +100,9 @@ pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
 
 /// What the library would say about the variables that a process was started with: a line a mistake.
 pub fn warnings_of(pid: i32, library: &Path) -> Vec<String> {
-    if process::is_secure(pid) {
+    let Some(library) = to_be_run(pid, library).ok().filter(|_| !process::is_secure(pid)) else {
         return Vec::new();
-    }
+    };
     let started_with = process::environment(pid).into_iter();
     let sources = started_with.filter(|(name, _)| SOURCES.iter().any(|source| name == source));
     let Ok(tool) = std::env::current_exe() else {
@@ -117,6 +123,24 @@ pub fn warnings_of(pid: i32, library: &Path) -> Vec<String> {
         .filter(|line| !line.starts_with("error: "))
         .map(str::to_string)
         .collect()
+}
+
+/// The file that tells of a process when it is run: its own, or ours.
+fn to_be_run(pid: i32, file: &Path) -> Result<PathBuf> {
+    if process::is_of_user(pid, system::user_id()) && !attach::lives_elsewhere(pid) {
+        // By the name that it has for us, too, lest the number becomes another's.
+        let there = file.strip_prefix(format!("/proc/{pid}/root"));
+        return Ok(there.map_or(file.to_path_buf(), |rest| Path::new("/").join(rest)));
+    }
+    let id = image::build_id(file);
+    let ours = library::find(None).ok().filter(|ours| image::build_id(ours) == id);
+    ours.filter(|_| id.is_some()).ok_or_else(|| {
+        ToolError::new(
+            format!("the options of process {pid} cannot be told"),
+            "it is another user's or lives in a container, and what it has loaded is not run with your rights",
+            "run this as its user and where it lives, or name the same libvmag.so in VMAG_LIB",
+        )
+    })
 }
 
 /// What the library prints without these variables: for a program started here, or for the values given.

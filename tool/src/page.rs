@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::Arc;
 
 const PAGE: &str = include_str!("../assets/report.html");
 const MEASURES: [Measure; 4] = [
@@ -111,7 +112,7 @@ fn map(trace: &TraceView, names: &mut Names) -> Value {
 }
 
 /// The numbers of a stack's functions, the innermost first, and where that is in the source.
-fn stack(frames: &[Frame], names: &mut Names) -> Value {
+fn stack(frames: &[Arc<Frame>], names: &mut Names) -> Value {
     const MOST: usize = 24;
     let functions: Vec<usize> = frames
         .iter()
@@ -195,7 +196,7 @@ struct Branch<'a> {
 }
 
 impl<'a> Branch<'a> {
-    fn add(&mut self, frames: &'a [Frame], values: &[f64; 4]) {
+    fn add(&mut self, frames: &'a [Arc<Frame>], values: &[f64; 4]) {
         self.values
             .iter_mut()
             .zip(values)
@@ -295,12 +296,7 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
         if s.has_stacks {
             parts.push("with the stack of each call".to_string());
         }
-        if s.oldest_events_missing {
-            parts.push("the oldest events are missing".to_string());
-        }
-        if s.damaged_chunks > 0 {
-            parts.push(format!("{} damaged pieces left out", s.damaged_chunks));
-        }
+        parts.extend(s.missing());
     }
     if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let rate = match heap.profile.lg_sample {

@@ -46,6 +46,13 @@ pub fn own_number(pid: i32) -> Option<i32> {
     numbers.split_whitespace().last()?.parse().ok()
 }
 
+/// Whether it has the rights of this user and of no other. The owner of its folder in /proc would not do: that is root where a process does not let itself be dumped.
+pub fn is_of_user(pid: i32, user: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.is_some_and(|users| users.split_whitespace().all(|one| one.parse() == Ok(user)))
+}
+
 /// When a process was made, in the kernel's ticks since it runs.
 fn start(pid: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -98,6 +105,12 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found);
+    }
+
+    #[test]
+    fn whose_a_process_is() {
+        let (own, user) = (std::process::id() as i32, crate::system::user_id());
+        assert!(is_of_user(own, user) && !is_of_user(own, user + 1) && !is_of_user(-1, user));
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub struct Profile {
     pub lg_sample: Option<u32>,
     /// Samples for which the process had no memory.
     pub lost: u64,
+    /// What happened and is not in it, of a trace that is not whole.
+    pub missing: Option<String>,
     pub pid: Option<i64>,
     /// Seconds since 1970.
     pub time: Option<i64>,

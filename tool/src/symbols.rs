@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A function on a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,10 +35,10 @@ impl Frame {
     }
 }
 
-/// Stacks with names, the outermost function first.
+/// Stacks with names, the outermost function first; a frame of many stacks is there once.
 #[derive(Debug, Default)]
 pub struct Named {
-    pub stacks: Vec<Vec<Frame>>,
+    pub stacks: Vec<Vec<Arc<Frame>>>,
     /// Frames that no symbol was found for, and the files they are in.
     pub nameless: usize,
     pub nameless_in: Vec<String>,
@@ -73,7 +73,7 @@ pub fn name_stacks(profile: &Profile) -> Named {
 /// Names that were found before; for profiles of one process that is looked at again and again.
 #[derive(Default)]
 pub struct Names {
-    frames: HashMap<u64, Vec<Frame>>,
+    frames: HashMap<u64, Vec<Arc<Frame>>>,
 }
 
 impl Names {
@@ -81,16 +81,19 @@ impl Names {
         let addresses = profile.stacks.iter().flatten().copied();
         let unknown: HashSet<u64> = addresses.filter(|address| !self.frames.contains_key(address)).collect();
         if !unknown.is_empty() {
-            self.frames.extend(name_addresses(profile, unknown));
+            let shared = |frames: Vec<Frame>| frames.into_iter().map(Arc::new).collect();
+            let fresh = name_addresses(profile, unknown).into_iter();
+            self.frames
+                .extend(fresh.map(|(address, frames)| (address, shared(frames))));
         }
         named(profile, &self.frames)
     }
 }
 
-fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
+fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
     let mut named = Named::default();
     for stack in &profile.stacks {
-        let mut frames: Vec<Frame> = stack
+        let mut frames: Vec<Arc<Frame>> = stack
             .iter()
             .flat_map(|address| frames[address].iter().cloned())
             .collect();
@@ -116,15 +119,15 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Frame>>) -> Named {
 }
 
 /// Names alone, the innermost first.
-pub fn functions(frames: &[Frame]) -> Vec<&str> {
+pub fn functions(frames: &[Arc<Frame>]) -> Vec<&str> {
     frames.iter().rev().map(|frame| frame.function.as_str()).collect()
 }
 
 /// A stack without the innermost functions that do nothing but allocate for their callers: by their names, or because
 /// they are the library of a language. The outermost function is the first.
-pub fn callers(frames: &[Frame]) -> &[Frame] {
+pub fn callers(frames: &[Arc<Frame>]) -> &[Arc<Frame>] {
     let is_wrapper =
-        |frame: &&Frame| frame.function.to_ascii_lowercase().contains("alloc") || is_library(&frame.function);
+        |frame: &&Arc<Frame>| frame.function.to_ascii_lowercase().contains("alloc") || is_library(&frame.function);
     let count = frames.iter().rev().take_while(is_wrapper).count();
     if count < frames.len() {
         &frames[..frames.len() - count]
@@ -370,9 +373,11 @@ mod tests {
 
     #[test]
     fn who_allocates_is_not_the_library() {
-        let stack = ["main", "keep", "std::vector<int>::push_back(int)", "xmalloc"].map(frame);
+        let stack = ["main", "keep", "std::vector<int>::push_back(int)", "xmalloc"]
+            .map(frame)
+            .map(Arc::new);
         assert_eq!(callers(&stack).last().unwrap().function, "keep");
-        let library = ["std::rt::lang_start", "alloc::alloc::alloc"].map(frame);
+        let library = ["std::rt::lang_start", "alloc::alloc::alloc"].map(frame).map(Arc::new);
         assert_eq!(callers(&library).len(), 2);
     }
 }

@@ -101,6 +101,8 @@ pub struct Facts {
     pub arenas: HashMap<u32, Named>,
     /// The fields of a JSON object: the ledger when the process ended.
     pub ledger: Option<String>,
+    /// It could be no longer, and what came later is not in it.
+    pub is_full: bool,
     /// From the machine where it was recorded, of a bundle.
     pub known: Option<Arc<Known>>,
     /// Of all stacks, those that were replaced, too.
@@ -399,6 +401,7 @@ impl Facts {
                     all.insert(number, named);
                 }
                 5 => self.ledger = Some(from.text()?),
+                6 => self.is_full = true,
                 _ => return None,
             }
         }

@@ -203,16 +203,19 @@ impl Drawing {
         match event.kind {
             Kind::Alloc | Kind::Resize => self.put(event, false),
             Kind::CacheAlloc if self.heap_caches.has(event.number) => self.put(event, true),
-            Kind::Free | Kind::CacheFree => {
-                if let Some(old) = self.live.remove(event.address) {
-                    self.change(event.address, &old, false);
-                }
-            }
+            Kind::Free => self.take_out(event),
+            Kind::CacheFree if self.heap_caches.has(event.number) => self.take_out(event),
             _ => {}
         }
         if self.peak_bytes == Some(self.live_bytes) {
             self.at_peak = self.bytes_of_stack.clone();
             self.peak_bytes = None;
+        }
+    }
+
+    fn take_out(&mut self, event: &Event) {
+        if let Some(old) = self.live.remove(event.address) {
+            self.change(event.address, &old, false);
         }
     }
 

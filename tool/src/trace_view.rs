@@ -8,6 +8,7 @@ mod sums;
 
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
+use crate::output::figures::counted;
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, callers};
 use crate::trace::Trace;
@@ -15,6 +16,7 @@ use crate::trace_map::Drawing;
 pub use crate::trace_map::{Map, OTHER_SITES};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 pub use sums::HeapCaches;
 use sums::{StackSum, Sums};
 
@@ -64,6 +66,7 @@ pub struct Summary {
     pub peak_seconds: f64,
     pub damaged_chunks: usize,
     pub oldest_events_missing: bool,
+    pub newest_events_missing: bool,
     pub has_stacks: bool,
     pub classes: Vec<SizeClass>,
     pub caches: Vec<Source>,
@@ -76,6 +79,26 @@ pub struct Summary {
     pub event_line: Vec<u64>,
 }
 
+impl Summary {
+    /// What happened and is not in the sums; None: they are of all.
+    pub fn missing(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.oldest_events_missing {
+            parts.push("the oldest events are not there: the file was full".to_string());
+        }
+        if self.newest_events_missing {
+            parts.push("the newest events are not there: the file was full".to_string());
+        }
+        if self.damaged_chunks > 0 {
+            parts.push(format!(
+                "{} passed over",
+                counted(self.damaged_chunks as u64, "damaged chunk")
+            ));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
 pub struct TraceView {
     pub summary: Summary,
     pub map: Map,
@@ -84,7 +107,7 @@ pub struct TraceView {
     /// Bytes that each sample of `heap` held when most was alive.
     pub at_peak: Vec<f64>,
     /// What the numbers in the map's planes of sites stand for, the outermost function first.
-    pub sites: Vec<Vec<Frame>>,
+    pub sites: Vec<Vec<Arc<Frame>>>,
     pub ledger: Option<Ledger>,
 }
 
@@ -104,7 +127,8 @@ pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
     losses.chunks += trace.damaged;
     let blocks = std::mem::take(&mut sums.blocks);
     let (mut summary, stacks) = sums.finish(trace);
-    let heap = (!stacks.is_empty()).then(|| HeapView::new(profile_of(trace, &stacks)));
+    summary.damaged_chunks = losses.chunks;
+    let heap = (!stacks.is_empty()).then(|| HeapView::new(profile_of(trace, &stacks, &summary)));
     let weights: Vec<f64> = stacks.iter().map(|stack| stack.weight).collect();
     let (sites, places) = heap
         .as_ref()
@@ -114,7 +138,6 @@ pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
     trace
         .for_each(|event| drawing.take(&event), |part| progress(0.5 + part / 2.0))
         .map_err(failed)?;
-    summary.damaged_chunks = losses.chunks;
     let (map, peak) = drawing.finish();
     let at_peak = stacks
         .iter()
@@ -158,8 +181,8 @@ pub fn profile(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<Profile> 
             "record it with `vmag run --trace FILE --trace-stacks`",
         ));
     }
-    let (_, stacks) = sum_up(trace, progress)?;
-    Ok(profile_of(trace, &stacks))
+    let (summary, stacks) = sum_up(trace, progress)?;
+    Ok(profile_of(trace, &stacks, &summary))
 }
 
 fn cannot_read(trace: &Trace, error: std::io::Error) -> ToolError {
@@ -174,7 +197,7 @@ pub fn column_of(time: u64, duration: u64) -> usize {
     ((u128::from(time) * COLUMNS as u128 / u128::from(duration)) as usize).min(COLUMNS - 1)
 }
 
-fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
+fn profile_of(trace: &Trace, sums: &[StackSum], summary: &Summary) -> Profile {
     let exact = |objects: u64, bytes: u64| Estimate {
         objects: objects as f64,
         bytes: bytes as f64,
@@ -196,13 +219,14 @@ fn profile_of(trace: &Trace, sums: &[StackSum]) -> Profile {
         mappings: trace.facts.mappings.clone(),
         lg_sample: Some(0),
         pid: Some(i64::from(trace.pid)),
+        missing: summary.missing(),
         known: trace.facts.known.clone(),
         ..Profile::default()
     }
 }
 
 /// The sites of most weight, and of each stack its place among them; a site is a function and who calls it.
-pub fn chief_sites(heap: &HeapView, weights: &[f64]) -> (Vec<Vec<Frame>>, Vec<u8>) {
+pub fn chief_sites(heap: &HeapView, weights: &[f64]) -> (Vec<Vec<Arc<Frame>>>, Vec<u8>) {
     let key = |index: usize| {
         let frames = &heap.named.stacks[index];
         let frames = callers(frames);

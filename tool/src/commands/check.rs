@@ -28,7 +28,7 @@ Examples:
   vmag run --trace=now.trace -- ./tests && vmag check --most-peak 80M now.trace
       fails when more were alive at any time
 
-Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read. A site has grown when it holds more than --tolerance \
+Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, or is of a trace that is not whole. A site has grown when it holds more than --tolerance \
 above the baseline and more than two standard errors above it. --most-live, too, fails only by what is more than two standard errors \
 beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. The peak of a trace is exact.";
 
@@ -80,6 +80,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         true => HeapView::new(arguments.profile.profile_if_any()?),
         false => HeapView::new(Profile::default()),
     };
+    if let Some(missing) = &view.profile.missing {
+        return Err(not_whole(&arguments.profile, missing.clone()));
+    }
     let live = view.sum(MEASURE);
     // Only what is beyond the limit for sure fails: its estimate less two standard errors.
     let is_beyond = |most: &u64| live.bytes - 2.0 * live.bytes_error() > *most as f64;
@@ -117,7 +120,19 @@ fn peak_of(source: &Source) -> Result<u64> {
     };
     let mut progress = Progress::new("reading the trace");
     let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
-    Ok(summary.peak_live_bytes)
+    match summary.missing() {
+        Some(missing) => Err(not_whole(source, missing)),
+        None => Ok(summary.peak_live_bytes),
+    }
+}
+
+/// No verdict on what is known in part.
+fn not_whole(source: &Source, missing: String) -> ToolError {
+    ToolError::new(
+        format!("{} does not tell all that was alive", source.spoken()),
+        missing,
+        "record it anew, with a larger --trace-bytes where the file was full",
+    )
 }
 
 struct Peak {

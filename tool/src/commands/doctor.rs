@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::doctor::Diagnosis;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::measure::Subject;
-use crate::output::{doctor as output, say};
+use crate::output::{doctor as output, plain, say};
 use crate::program;
 use crate::system::{self, Status};
 use clap::Args;
@@ -87,7 +87,7 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
     })?;
     match found {
         Some(diagnosis) => {
-            say(shown(arguments, &diagnosis?));
+            say(plain(&shown(arguments, &diagnosis?)));
             Ok(status)
         }
         None => {

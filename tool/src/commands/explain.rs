@@ -82,10 +82,12 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
         });
     };
     show(arguments, &ledger, &mut io::stderr(), io::stderr().is_terminal())?;
-    say(format_args!(
-        "the kernel saw a peak of {}\n",
-        crate::output::figures::bytes(measured.peak_resident_bytes())
-    ));
+    if arguments.json != Some(None) {
+        say(format_args!(
+            "the kernel saw a peak of {}\n",
+            crate::output::figures::bytes(measured.peak_resident_bytes())
+        ));
+    }
     Ok(status)
 }
 

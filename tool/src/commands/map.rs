@@ -16,6 +16,7 @@ use crate::trace_view::{self, Map};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -137,7 +138,7 @@ fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {
 }
 
 /// Sites in the order of their numbers, as far as they have colours of their own.
-fn legend(sites: &[Vec<Frame>]) -> String {
+fn legend(sites: &[Vec<Arc<Frame>>]) -> String {
     const NAMES: [&str; 8] = [
         "blue",
         "orange",
@@ -148,7 +149,7 @@ fn legend(sites: &[Vec<Frame>]) -> String {
         "purple",
         "brown",
     ];
-    let line = |(name, site): (&&str, &Vec<Frame>)| format!("{name:>9}  {}\n", plain(&place(site)));
+    let line = |(name, site): (&&str, &Vec<Arc<Frame>>)| format!("{name:>9}  {}\n", plain(&place(site)));
     let others = if sites.len() > NAMES.len() {
         "     grey  others\n"
     } else {
@@ -157,7 +158,7 @@ fn legend(sites: &[Vec<Frame>]) -> String {
     NAMES.iter().zip(sites).map(line).collect::<String>() + others
 }
 
-fn as_json(map: &Map, sites: &[Vec<Frame>], is_sampled: bool) -> String {
+fn as_json(map: &Map, sites: &[Vec<Arc<Frame>>], is_sampled: bool) -> String {
     let rows = |plane: &[u8]| -> Vec<Vec<u8>> { plane.chunks(map.columns.max(1)).map(<[u8]>::to_vec).collect() };
     let value = json!({
         "format": "vmag-map-1", "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,

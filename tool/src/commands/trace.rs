@@ -104,15 +104,8 @@ fn as_text(summary: &Summary, top: usize) -> String {
             count(summary.unknown_frees)
         );
     }
-    if summary.damaged_chunks > 0 {
-        let _ = writeln!(
-            out,
-            "warning: {} damaged chunks were passed over",
-            summary.damaged_chunks
-        );
-    }
-    if summary.oldest_events_missing {
-        out.push_str("the oldest events are not there: the file was full\n");
+    if let Some(missing) = summary.missing() {
+        let _ = writeln!(out, "warning: {missing}");
     }
     let _ = writeln!(
         out,

@@ -105,11 +105,11 @@ impl Request {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Give it as JSON: on standard error in place of the text, or in FILE
+    /// Give it as JSON: in place of the text, which is on standard error, of a process that runs on standard output; or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
 
-    /// Show the reports of all processes that the command started, not only of its own
+    /// Show the reports of all processes that the command started, not only of its own; as JSON they are an array
     #[arg(long)]
     all: bool,
 
@@ -235,7 +235,7 @@ fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Stat
     let report = String::from_utf8_lossy(&report);
     match &arguments.json {
         None => deliver(report.as_bytes(), None)?,
-        Some(file) => deliver(pretty(&report)?.as_bytes(), file.as_deref())?,
+        Some(file) => deliver(pretty(&report, false)?.as_bytes(), file.as_deref())?,
     }
     Ok(Status::Exited(0))
 }
@@ -300,7 +300,7 @@ fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
         reports.iter().for_each(say);
         return Ok(());
     }
-    let text = pretty(&reports.concat())?;
+    let text = pretty(&reports.concat(), arguments.all)?;
     match &arguments.json {
         Some(Some(path)) => fs::write(path, text).map_err(|error| {
             ToolError::new(
@@ -316,14 +316,17 @@ fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
     }
 }
 
-/// A JSON value a line, laid out for people.
-fn pretty(lines: &str) -> Result<String> {
-    let mut text = String::new();
-    for line in lines.lines() {
-        let value: Value = serde_json::from_str(line).map_err(not_json)?;
-        text += &format!("{value:#}\n");
-    }
-    Ok(text)
+/// A JSON value a line, laid out for people; or all in one array.
+fn pretty(lines: &str, as_array: bool) -> Result<String> {
+    let values: Vec<Value> = lines
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<serde_json::Result<_>>()
+        .map_err(not_json)?;
+    Ok(match as_array {
+        true => format!("{:#}\n", Value::Array(values)),
+        false => values.iter().map(|value| format!("{value:#}\n")).collect(),
+    })
 }
 
 fn no_report(subject: &Subject, by_vmag: bool) -> ToolError {

@@ -12,6 +12,11 @@ use std::path::PathBuf;
 const SYMBOL: &str = "vmag_root";
 const MAGIC: &[u8; 8] = b"vmagroot";
 const VERSIONS: RangeInclusive<u32> = 1..=2;
+/// Bytes of an arena or of a processor's magazines, of a bin, tally or name, and how many are in a block of them. Another's process may say any, and
+/// each is read as often as there are arenas, caches or threads.
+const STRUCTURE_MOST: usize = 1 << 18;
+const ENTRY_MOST: usize = 1 << 12;
+const BLOCK_MOST: usize = 1 << 16;
 /// What is torn might say any.
 const LG_TIMES_MOST: u32 = 16;
 const LIBRARY_VERSION_BYTES: usize = 16;
@@ -270,7 +275,35 @@ fn is_sound(root: &Root) -> bool {
     (9..=16).contains(&root.lg_granule)
         && (root.lg_granule..=30).contains(&root.lg_table)
         && root.slab_classes <= root.classes
-        && root.classes <= 256
+        && (1..=256).contains(&root.classes)
+        && root.counters.as_ref().is_none_or(CounterRoot::is_sound)
+        && root.profile.as_ref().is_none_or(ProfileRoot::is_sound)
+        && root
+            .caches
+            .as_ref()
+            .is_none_or(|caches| caches.name_bytes <= ENTRY_MOST)
+}
+
+impl CounterRoot {
+    fn is_sound(&self) -> bool {
+        [self.arena_bytes, self.pages_dirty, self.slot_bytes]
+            .iter()
+            .all(|bytes| *bytes <= STRUCTURE_MOST)
+            && [self.bin_bytes, self.depot_bytes]
+                .iter()
+                .all(|bytes| *bytes <= ENTRY_MOST)
+    }
+}
+
+impl ProfileRoot {
+    fn is_sound(&self) -> bool {
+        [self.tally_bytes, self.name_bytes]
+            .iter()
+            .all(|bytes| *bytes <= ENTRY_MOST)
+            && [self.tallies_a_block, self.names_a_block]
+                .iter()
+                .all(|count| *count <= BLOCK_MOST)
+    }
 }
 
 /// The numbers of a C structure one after the other, each at a multiple of its size; None beyond the end.
@@ -464,6 +497,24 @@ fn parse_options(f: &mut Fields) -> Option<(Range<u64>, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_can_mean_is_no_root() {
+        let root = |classes: u8, more: Option<(usize, u32)>| {
+            let mut bytes = [0; 1024];
+            (bytes[16], bytes[20], bytes[24]) = (12, 21, classes);
+            if let Some((at, value)) = more {
+                bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            }
+            parse(&bytes).filter(is_sound)
+        };
+        assert!(root(1, None).is_some() && root(0, None).is_none());
+        // Wherever the sizes of arenas, bins and the like are: some of the words may be no larger than a structure.
+        let refused = (16..1024)
+            .step_by(4)
+            .filter(|at| root(1, Some((*at, 1 << 28))).is_none());
+        assert!(refused.count() > 8);
+    }
 
     #[test]
     fn an_older_library_has_no_counters() {

@@ -13,6 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
+use std::sync::Arc;
 
 /// A protobuf message that is being written.
 #[derive(Default)]
@@ -76,7 +77,7 @@ struct Writer {
     strings: Strings,
     mappings: HashMap<String, u64>,
     functions: HashMap<(String, String), u64>,
-    locations: HashMap<Vec<Frame>, u64>,
+    locations: HashMap<Vec<Arc<Frame>>, u64>,
     files: HashMap<String, ObjectFile>,
 }
 
@@ -131,7 +132,7 @@ impl Writer {
     }
 
     /// `frames`: those of one address, innermost first.
-    fn location(&mut self, frames: Vec<Frame>, mapping: u64, address: u64) -> u64 {
+    fn location(&mut self, frames: Vec<Arc<Frame>>, mapping: u64, address: u64) -> u64 {
         if let Some(number) = self.locations.get(&frames) {
             return *number;
         }
@@ -247,7 +248,7 @@ fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
 
 /// Named frames are outermost first; the frames that one address is called by belong to one location.
 fn locations_of(view: &HeapView, writer: &mut Writer, stack: usize) -> Vec<u64> {
-    let mut groups: Vec<Vec<Frame>> = Vec::new();
+    let mut groups: Vec<Vec<Arc<Frame>>> = Vec::new();
     for frame in &view.named.stacks[stack] {
         match groups.last_mut().filter(|_| frame.inlined) {
             Some(group) => group.insert(0, frame.clone()),

@@ -12,6 +12,7 @@ use crate::trace_view::HeapCaches;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 const PAGE_BYTES: u64 = 4096;
 /// Larger ones are no buffers of slabs.
@@ -46,7 +47,7 @@ pub struct SizeKept {
 pub struct OwnerKept {
     /// The outermost first; empty without stacks.
     #[serde(skip)]
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Arc<Frame>>,
     #[serde(skip)]
     stack: u32,
     pub thread: Option<u32>,
@@ -118,7 +119,7 @@ fn name_owners(trace: &Trace, owners: &mut Vec<OwnerKept>) {
         known: trace.facts.known.clone(),
         ..Profile::default()
     };
-    let mut merged: HashMap<Vec<Frame>, OwnerKept> = HashMap::new();
+    let mut merged: HashMap<Vec<Arc<Frame>>, OwnerKept> = HashMap::new();
     for (owner, frames) in owners.drain(..).zip(name_stacks(&profile).stacks) {
         match merged.get_mut(&frames) {
             Some(same) => same.add(&owner),

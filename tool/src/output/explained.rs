@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::figures::bytes;
+use super::plain;
 use crate::explain::cgroup::Cgroup;
 use crate::explain::ledger::{Group, TITLES, Vmag};
 use crate::explain::{Ledger, Row};
@@ -13,7 +14,7 @@ const BAR_CELLS: usize = 36;
 pub fn text(ledger: &Ledger, colours: bool) -> String {
     let mut out = String::new();
     let on = match &ledger.vmag {
-        Vmag::Read(version) => format!("on vmag {version}"),
+        Vmag::Read(version) => format!("on vmag {}", plain(version)),
         Vmag::Absent => "without vmag".to_string(),
         Vmag::Unreadable(why) => format!("on vmag; its heap is not told: {why}"),
     };
@@ -79,7 +80,7 @@ fn headings(ledger: &Ledger) -> Vec<String> {
             .collect();
         lines.push(format!(
             "cgroup {}: {} used, {limit} ({})",
-            cgroup.path,
+            plain(&cgroup.path),
             bytes(cgroup.used_bytes),
             parts.join(", ")
         ));

@@ -6,6 +6,7 @@ use crate::heap_view::{HeapView, Measure, Site};
 use crate::output::figures::{bytes, count, counted};
 use crate::symbols::{Frame, callers};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Callers shown of a site.
 const CALLERS: usize = 3;
@@ -26,6 +27,7 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     let sum = view.sum(measure);
     let of = profile.pid.map_or(String::new(), |pid| format!(" of process {pid}"));
     let rate = match profile.lg_sample {
+        Some(0) if profile.missing.is_some() => "every allocation counted that was recorded".to_string(),
         Some(0) => "every allocation counted".to_string(),
         Some(lg) => format!("sampled every {} on average", bytes(1 << lg)),
         None => "sampled".to_string(),
@@ -44,6 +46,9 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
             "warning: {} samples are missing, there was no memory for them",
             profile.lost
         );
+    }
+    if let Some(missing) = &profile.missing {
+        let _ = writeln!(out, "warning: {missing}");
     }
     if view.named.nameless > 0 {
         let files = view.named.nameless_in.join(", ");
@@ -116,7 +121,7 @@ pub fn caches(view: &HeapView, measure: Measure) -> String {
 }
 
 /// The innermost functions that are the program's own, the caller of each behind it.
-pub fn place(frames: &[Frame]) -> String {
+pub fn place(frames: &[Arc<Frame>]) -> String {
     let frames = callers(frames);
     let mut names: Vec<String> = frames
         .iter()
@@ -145,7 +150,7 @@ pub fn full_stack(site: &Site) -> String {
 }
 
 /// The outermost frame is the first.
-pub fn full_stack_of(frames: &[Frame]) -> String {
+pub fn full_stack_of(frames: &[Arc<Frame>]) -> String {
     let mut out = String::new();
     for frame in frames.iter().rev() {
         let _ = write!(out, "             {}", frame.function);

@@ -11,6 +11,7 @@ use crate::symbols::Frame;
 use crate::trace_view::{Ledger, Source, TraceView};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Rows of a table, at most.
 const ROWS: usize = 40;
@@ -122,7 +123,7 @@ fn sites_table(out: &mut String, heap: &HeapView) {
 
 /// What is exact: who held how much when most was alive, and at the end.
 fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
-    let mut sums: HashMap<&[Frame], [f64; 4]> = HashMap::new();
+    let mut sums: HashMap<&[Arc<Frame>], [f64; 4]> = HashMap::new();
     for (index, sample) in heap.profile.samples.iter().enumerate() {
         let values = values_of_trace(trace, heap, index);
         let sum = sums.entry(&heap.named.stacks[sample.stack]).or_default();

@@ -2,8 +2,9 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::targets::Present;
-use crate::attach::{Counters, Process};
+use crate::attach::{CacheCounters, Counters, Process};
 use crate::explain::cgroup;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How much is told: labels cost whoever keeps the series.
@@ -153,7 +154,7 @@ fn add_process(families: &mut Families, process: &Process, counters: &Counters, 
     );
     add_sampling(families, process, &labels);
     add_group(families, process.pid, &labels);
-    add_caches(families, counters, &labels);
+    add_caches(families, &counters.caches, &labels);
     if detail.arenas {
         add_arenas(families, counters, &labels);
     }
@@ -182,22 +183,26 @@ fn add_group(families: &mut Families, pid: i32, labels: &str) {
     }
 }
 
-fn add_caches(families: &mut Families, counters: &Counters, labels: &str) {
-    for cache in &counters.caches {
-        let labels = format!("{labels},cache=\"{}\"", escaped(&cache.name));
+fn add_caches(families: &mut Families, caches: &[CacheCounters], labels: &str) {
+    // Several may have one name, and a series may be there only once: they are told together.
+    let mut by_name: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
+    for cache in caches {
+        let sums = by_name.entry(&cache.name).or_default();
+        let bytes = cache.out.saturating_mul(cache.buffer_bytes);
+        for (sum, value) in sums.iter_mut().zip([cache.out, bytes, cache.cached, cache.slab_bytes]) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+    for (name, [out, out_bytes, cached, slab_bytes]) in by_name {
+        let labels = format!("{labels},cache=\"{}\"", escaped(name));
         let help = "Objects of a cache outside slabs and depot: the program's, and those in magazines of threads.";
-        families.gauge("vmag_cache_out_objects", help, &labels, cache.out);
+        families.gauge("vmag_cache_out_objects", help, &labels, out);
         let help = "Bytes of those objects.";
-        let out_bytes = cache.out * cache.buffer_bytes;
         families.gauge("vmag_cache_out_bytes", help, &labels, out_bytes);
         let help = "Free objects of a cache in its depot.";
-        families.gauge("vmag_cache_depot_objects", help, &labels, cache.cached);
-        families.gauge(
-            "vmag_cache_slab_bytes",
-            "Bytes in slabs of a cache.",
-            &labels,
-            cache.slab_bytes,
-        );
+        families.gauge("vmag_cache_depot_objects", help, &labels, cached);
+        let help = "Bytes in slabs of a cache.";
+        families.gauge("vmag_cache_slab_bytes", help, &labels, slab_bytes);
     }
 }
 
@@ -271,6 +276,35 @@ mod tests {
         assert!(
             open.contains("# TYPE vmag_b counter\nvmag_b_total 7\n") && open.ends_with("# EOF\n"),
             "{open}"
+        );
+    }
+
+    #[test]
+    fn caches_of_one_name_are_one_series() {
+        let cache = |name: &str, out| CacheCounters {
+            name: name.to_string(),
+            object_bytes: 24,
+            buffer_bytes: 32,
+            out,
+            cached: 3,
+            slabs: 1,
+            slab_bytes: 4096,
+        };
+        let mut families = Families(Vec::new());
+        add_caches(
+            &mut families,
+            &[cache("a", 1), cache("b", 2), cache("a", 5)],
+            "pid=\"1\"",
+        );
+        let text = families.written(Dialect::Prometheus);
+        let out_bytes = |line: &&str| line.starts_with("vmag_cache_out_bytes{");
+        let series: Vec<&str> = text.lines().filter(out_bytes).collect();
+        assert_eq!(
+            series,
+            [
+                "vmag_cache_out_bytes{pid=\"1\",cache=\"a\"} 192",
+                "vmag_cache_out_bytes{pid=\"1\",cache=\"b\"} 64"
+            ]
         );
     }
 

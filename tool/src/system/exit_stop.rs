@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::Status;
+use super::processes::ignore_as_at_the_start;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -13,9 +14,7 @@ pub fn run_until_exit(command: &mut Command, look: &mut dyn FnMut(i32)) -> io::R
     // SAFETY: only system calls between fork and exec.
     unsafe {
         command.pre_exec(|| {
-            for signal in [libc::SIGINT, libc::SIGQUIT] {
-                libc::signal(signal, libc::SIG_DFL);
-            }
+            ignore_as_at_the_start();
             match libc::ptrace(libc::PTRACE_TRACEME, 0, ptr::null_mut::<u8>(), ptr::null_mut::<u8>()) {
                 -1 => Err(io::Error::last_os_error()),
                 _ => Ok(()),
@@ -37,13 +36,13 @@ pub fn run_until_exit(command: &mut Command, look: &mut dyn FnMut(i32)) -> io::R
         if !is_started {
             // The stop of exec itself.
             is_started = true;
-            let options = libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
+            let options = libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
             request(libc::PTRACE_SETOPTIONS, pid, options as usize);
             request(libc::PTRACE_CONT, pid, 0);
         } else if event == libc::PTRACE_EVENT_EXIT {
             look(pid);
             request(libc::PTRACE_DETACH, pid, 0);
-        } else if event != 0 || signal == libc::SIGTRAP {
+        } else if event != 0 {
             // Another program by exec.
             request(libc::PTRACE_CONT, pid, 0);
         } else {

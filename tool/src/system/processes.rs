@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How a process ended.
@@ -33,7 +34,42 @@ pub enum Change {
     Ended(Status, Usage),
 }
 
-/// Makes the command's process start with this signal mask, and die when we are killed.
+/// Signals that whoever started us may have wanted ignored, in the command too.
+///
+/// Rust ignores SIGPIPE before `main` and gives children the default action, and we ask for other actions ourselves; a service that was to
+/// ignore it would be killed by its first client that hangs up.
+const INHERITED: [i32; 4] = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGINT, libc::SIGQUIT];
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+/// Runs before the standard library's own beginning.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_IGNORED: extern "C" fn() = note_ignored;
+
+extern "C" fn note_ignored() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    for signal in INHERITED {
+        // SAFETY: only asks, into memory that is valid for the call; zeroed is the default action.
+        let handler = unsafe {
+            libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+            action.assume_init_ref().sa_sigaction
+        };
+        if handler == libc::SIG_IGN {
+            IGNORED.fetch_or(1 << signal, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Makes this process, between fork and exec, ignore what was ignored when the tool was started.
+pub(super) fn ignore_as_at_the_start() {
+    for signal in INHERITED {
+        let ignored = IGNORED.load(Ordering::Relaxed) & 1 << signal != 0;
+        // SAFETY: no handler is involved.
+        unsafe { libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL }) };
+    }
+}
+
+/// Makes the command's process start with this signal mask and with what was ignored at our start, and die when we are killed.
 ///
 /// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from the few
 /// pages of the forked child, not from our own peak.
@@ -43,6 +79,7 @@ pub fn prepare_child(command: &mut Command, mask: Signals) {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             mask.become_mask();
+            ignore_as_at_the_start();
             Ok(())
         });
     }

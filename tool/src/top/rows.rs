@@ -188,7 +188,7 @@ fn sites(reading: &Reading) -> HeldByName {
         let held = all.entry(place(site.frames)).or_default();
         held.add(&site.estimate, &Estimate::default());
         if held.detail.is_empty() {
-            held.detail = site.frames.iter().rev().map(frame_line).collect();
+            held.detail = site.frames.iter().rev().map(|frame| frame_line(frame)).collect();
         }
     }
     for site in reading.view.sites(Measure::AllBytes) {

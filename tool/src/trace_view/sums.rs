@@ -91,10 +91,14 @@ impl Sums {
             Kind::Free => self.freed(event),
             Kind::Resize => {
                 self.summary.resizes += 1;
-                if let Some(old) = self.live.remove(event.address) {
+                let old = self.live.remove(event.address);
+                let before = old.as_ref().map_or(0, |old| old.size);
+                if let Some(old) = old {
                     self.gone(&old);
                 }
                 self.allocated(event, false);
+                // It was resized where it lies: new is only what it grew by.
+                self.summary.allocated_bytes -= before.min(event.size);
             }
             Kind::CacheAlloc | Kind::ArenaAlloc => self.source_event(event, true),
             Kind::CacheFree | Kind::ArenaFree => self.source_event(event, false),
@@ -216,6 +220,7 @@ impl Sums {
             live_bytes_at_end: self.live_bytes,
             live_objects_at_end: self.live.len() as u64,
             oldest_events_missing: trace.is_cut,
+            newest_events_missing: trace.facts.is_full,
             has_stacks: trace.has_stacks,
             classes,
             caches: named(self.caches, &trace.facts.caches, "cache"),

@@ -336,6 +336,27 @@ fn an_outer_report_gets_every_line() {
     assert!(lines.contains("\"loaded\"") && lines.contains("\"exit\""), "{lines}");
 }
 
+/// The report goes with it, but not what it said before.
+#[test]
+fn a_program_may_clear_the_temporary_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for (end, code, signal) in [("exit 3", Some(3), None), ("kill -9 $$", None, Some(9))] {
+        let script = format!("rm -f {}/vmag-report-*; {end}", folder.path().display());
+        let output = vmag_run()
+            .env("TMPDIR", folder.path())
+            .args(["--", "sh", "-c", &script])
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), output.status.signal()),
+            (code, signal),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("NOT on vmag"), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn leaves_no_file_behind() {
     let folder = tempfile::tempdir().unwrap();

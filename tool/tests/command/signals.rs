@@ -4,6 +4,7 @@
 use crate::support::{program, send, start_until_ready, stdout, vmag_run};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,6 +39,32 @@ fn a_second_signal_to_the_group_is_not_doubled_either() {
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(stdout(&output), format!("3 of signal {}\n", libc::SIGTERM));
+}
+
+/// A service ignores SIGPIPE, and must not be killed by its first client that hangs up.
+#[test]
+fn what_was_ignored_stays_ignored_and_nothing_else() {
+    for signals in ["", "PIPE", "CHLD INT QUIT PIPE"] {
+        let script = "grep ^SigIgn /proc/self/status";
+        let mut by_itself = Command::new("sh");
+        let trap = format!("for s in {signals}; do trap '' $s; done; exec \"$@\"");
+        by_itself.args(["-c", &trap, "sh", "sh", "-c", script]);
+        let mut with_us = Command::new("sh");
+        let vmag = vmag_run();
+        with_us
+            .args(["-c", &trap, "sh"])
+            .arg(vmag.get_program())
+            .args(vmag.get_args())
+            .args(["--", "sh", "-c", script]);
+        for name in ["LD_PRELOAD", "VMAG_REPORT", "VMAG_LIB"] {
+            with_us.env_remove(name);
+        }
+        assert_eq!(
+            stdout(&with_us.output().unwrap()),
+            stdout(&by_itself.output().unwrap()),
+            "{signals}"
+        );
+    }
 }
 
 #[test]
