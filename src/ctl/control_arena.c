@@ -7,7 +7,6 @@
 #include "ctl/control.h"
 #include "ctl/snapshot.h"
 #include "heap/explicit.h"
-#include "heap/reclaim.h"
 #include "jemalloc/jemalloc.h"
 #include "os/pages.h"
 #include "util/format.h"
@@ -183,15 +182,6 @@ int change_arenas_muzzy_decay(struct control_call *call)
 	return 0;
 }
 
-// The background thread may be in the arena just now, and be one that calls nothing of the program's.
-static void set_hooks(struct arena *arena, void *hooks)
-{
-	bool dismissed = reclaim_dismiss();
-
-	arena_set_hooks(arena, hooks);
-	reclaim_replace(dismissed);
-}
-
 int change_arena_hooks(struct control_call *call)
 {
 	unsigned id = call->index[0];
@@ -200,7 +190,7 @@ int change_arena_hooks(struct control_call *call)
 	if (arena == NULL)
 		return EFAULT;
 	if (call->writes)
-		set_hooks(arena, call->value.pointer);
+		arena_set_hooks(arena, call->value.pointer);
 	else
 		call->value.pointer = arena_hooks(arena);
 	return 0;

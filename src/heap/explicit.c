@@ -255,11 +255,17 @@ struct extent_hooks_s *arena_hooks(const struct arena *arena)
 	return extents_hooks(&arena->pages.extents);
 }
 
+// The background thread may be in the arena just now, and be one that calls nothing of the program's.
 struct extent_hooks_s *arena_set_hooks(struct arena *arena, struct extent_hooks_s *hooks)
 {
+	bool dismissed = reclaim_dismiss();
+	struct extent_hooks_s *before;
+
 	atomic_store(&extents_around_hooks, door_around_hooks);
 	give_own(arena);
-	return extents_set_hooks(&arena->pages.extents, hooks);
+	before = extents_set_hooks(&arena->pages.extents, hooks);
+	reclaim_replace(dismissed);
+	return before;
 }
 
 // --- the calling thread ---

@@ -250,7 +250,7 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 	case OS_MOVED:
 		break;
 	case OS_TARGET_LOST: // the place stays allocated for ever, for nobody may use it
-		page_map_take_word(fresh);
+		base_free(large_end(fresh, "realloc"), sizeof *to);
 		return NULL;
 	case OS_NOT_MOVED:
 		large_free(fresh, "realloc");

@@ -130,12 +130,18 @@ COLD bool reclaim_may_be_unseen(void)
 static __thread uint32_t dismissals;
 static _Atomic bool was_dismissed; // one that was there, which may have left something
 
-// Who is too slow ends as soon as it can, and takes the dismissal back itself; until then none comes after it.
+// Who is too slow ends as soon as it can, and takes the dismissal back itself; until then none comes after it. Where it has, who dismissed it does.
+enum { HAS_ENDED = 1 << 30 };
 static _Atomic uint32_t owed;
+
+void reclaim_unseen_begins(void)
+{
+	atomic_store(&owed, 0);
+}
 
 void reclaim_unseen_ended(void)
 {
-	atomic_fetch_sub(&reclaim_dismissed, atomic_exchange(&owed, 0));
+	atomic_fetch_sub(&reclaim_dismissed, atomic_exchange(&owed, HAS_ENDED) & ~(uint32_t)HAS_ENDED);
 }
 
 // In a child that shares the parent's memory it is the parent's.
@@ -154,7 +160,8 @@ bool reclaim_dismiss(void)
 		os_word_wake(&reclaim_state);
 	if (!os_unseen_wait(DISMISS_MS)) {
 		dismissals--;
-		atomic_fetch_add(&owed, 1);
+		if (atomic_fetch_add(&owed, 1) & HAS_ENDED)
+			reclaim_unseen_ended();
 		return false;
 	}
 	reclaim_is_unseen = false;

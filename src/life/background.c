@@ -107,14 +107,14 @@ static struct {
 } look;
 
 // Sleeps until somebody leaves garbage, a thread ends that could be the last, or it is time to look.
-// What was left since the last step saw nobody asleep and woke nobody; who dismissed it as well.
+// What was left since the last step saw nobody asleep and woke nobody; who dismissed it or switched it off as well.
 static void rest(bool unseen)
 {
 	uint32_t awake = RECLAIM_AWAKE, asleep = RECLAIM_ASLEEP;
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
 		return;
-	if (reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends))
+	if (!options.background_thread || reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends))
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	for (uint64_t now = 0; atomic_load(&reclaim_state) == RECLAIM_ASLEEP;) {
 		if (look.ends != 0 && (now = os_clock_ms()) >= look.at_ms)
@@ -158,15 +158,19 @@ static void leave_end_to_a_thread(void)
 		pthread_detach(thread);
 }
 
-// Until it is switched off, or left over. Whoever switches it on again while it ends finds no thread, and makes one.
+// Until it is switched off, or left over, or finds itself in a child of what the program had it call. Whoever switches it on again while it ends finds no
+// thread, and makes one.
 static void *work(void *unused)
 {
 	_Atomic uint32_t never = 0;
+	int own = os_process_number();
 	bool over = false;
 
 	while (options.background_thread && !(over = is_left_over(os_clock_ms()))) {
 		bool left = reclaim_step(os_clock_ms(), false);
 
+		if (os_process_number() != own)
+			return unused;
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
 		if (left || look.ends != 0)
 			os_word_wait(&never, 0, RECLAIM_STEP_MS);
@@ -226,6 +230,7 @@ static bool start_unseen(void)
 		return false;
 	os_unseen_learn(objects[OWN].block, local_image(), local->p_filesz, local->p_memsz);
 	reclaim_is_unseen = true;
+	reclaim_unseen_begins();
 	if (os_unseen_start(work_unseen))
 		return true;
 	reclaim_is_unseen = false;

@@ -37,7 +37,8 @@
 // child has them as they were. It may do no more than what is safe in a handler, so it does not miss them; where it leaves the handler it goes on as the
 // parent does.
 static __thread unsigned forks_amid;
-static bool alone; // a fork of a process of one thread, which holds no locks, is under way
+// A fork of a process of one thread, which holds no locks, is under way. The thread's own: glibc calls the handlers of two threads' forks side by side.
+static __thread bool alone;
 
 static bool fork_begins_amid(void)
 {

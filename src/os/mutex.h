@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "os/count.h"
+#include "util/assert.h"
 #include "util/bits.h"
 
 // The order in which locks may be taken: from small to large. fork takes them all in this order.
@@ -67,6 +68,7 @@ static inline void mutex_note_lock(void)
 static inline void mutex_note_unlock(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
+	ASSERT(mutexes_held > 0);
 	mutexes_held--;
 }
 

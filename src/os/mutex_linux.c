@@ -87,8 +87,12 @@ void mutex_fork_lock(struct mutex *mutex)
 		futex(&mutex->word, FUTEX_WAKE, INT_MAX); // to sleep again on the new value
 }
 
+// Not one that came into being since the fork began, of an arena that a fork handler's malloc made, say: nobody took it for the fork, and another thread may
+// have it by now.
 void mutex_fork_unlock(struct mutex *mutex)
 {
+	if (look(mutex) < HELD_BY_FORK)
+		return;
 #ifdef VMAG_DEBUG
 	mutex_rank_pop(mutex->rank);
 #endif

@@ -9,6 +9,8 @@
 #include "os/pages.h"
 #include "pages/page_map.h"
 
+enum { LOOK_BACK = 4096 }; // chunks: a larger extent is not released in parts
+
 struct vmem heap_arena;
 
 static _Atomic size_t mapped_bytes;
@@ -45,8 +47,7 @@ static bool map_chunks(uintptr_t start, size_t size)
 		return false;
 	if (page_map_commit(start, size))
 		return true;
-	os_pages_unmap((void *)start, size);
-	errno = ENOMEM;
+	errno = os_pages_unmap((void *)start, size) ? ENOMEM : EBUSY;
 	return false;
 }
 
@@ -67,6 +68,8 @@ uintptr_t chunks_import(size_t size, size_t align)
 		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
 		if (errno == EEXIST)
 			continue;
+		if (errno == EBUSY) // what could not be unmapped again is there
+			return 0;
 		bool again = !retried && errno == ENOMEM && room_is_made();
 
 		vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN);
@@ -76,12 +79,29 @@ uintptr_t chunks_import(size_t size, size_t align)
 	}
 }
 
+// Sees to it that no segment lies on both sides. False: no memory.
+static bool cut_at(uintptr_t place)
+{
+	uintptr_t start = place;
+	size_t size = 0;
+
+	for (unsigned i = 0; size == 0 && i < LOOK_BACK; i++)
+		size = vmem_segment_size(&heap_arena, start -= CHUNK_BYTES);
+	return size <= place - start || vmem_cut(&heap_arena, start, place - start);
+}
+
+// Extents may have been cut and put together since they were imported. What hooks gave, which are the arena's no more, is nobody's segment.
 bool chunks_release(uintptr_t start, size_t size)
 {
-	if (!os_pages_unmap((void *)start, size))
+	uintptr_t end = start + size;
+	size_t piece = vmem_segment_size(&heap_arena, start);
+
+	if ((piece != size && !(cut_at(start) && cut_at(end))) || !os_pages_unmap((void *)start, size))
 		return false;
-	if (vmem_segment_free(&heap_arena, start, size, VMEM_CLEAN)) // else hooks gave it, which are the arena's no more
-		atomic_fetch_sub_explicit(&mapped_bytes, size, memory_order_relaxed);
+	for (; start < end && (piece = vmem_segment_size(&heap_arena, start)) - 1 < end - start; start += piece) {
+		vmem_segment_free(&heap_arena, start, piece, VMEM_CLEAN);
+		atomic_fetch_sub_explicit(&mapped_bytes, piece, memory_order_relaxed);
+	}
 	return true;
 }
 

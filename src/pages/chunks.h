@@ -16,7 +16,7 @@ bool chunks_init(void);
 
 // Addresses from the heap arena at a multiple of `align` (0: a chunk), backed by zero pages (2001, §4.3.3, segkmem_alloc). 0: no memory.
 uintptr_t chunks_import(size_t size, size_t align);
-// False: it could not be unmapped, and is the caller's as before.
+// What was imported as one may be released in parts, or with its neighbours. False: it could not be unmapped, and is the caller's as before.
 bool chunks_release(uintptr_t start, size_t size);
 
 // What an import gave and its taker has unmapped. `taken`: somebody else has mapped something there, so that it is not to be tried again.

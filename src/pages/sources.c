@@ -113,7 +113,8 @@ static bool file_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool co
 	struct source *source = source_of(hooks);
 
 	(void)committed, (void)arena;
-	os_pages_unmap(start, size);
+	if (!os_pages_unmap(start, size)) // where the process has all its mappings; the place is kept, and used again
+		return true;
 	if (os_backing_is(source->file, &source->identity))
 		os_backing_punch(source->file, offset_of(source, start), size);
 	vmem_segment_free(&source->window, (uintptr_t)start, size, VMEM_CLEAN);
@@ -208,7 +209,8 @@ int64_t sources_file_offset(const void *address)
 
 // --- huge pages and nodes: chunks like others, mapped or bound in their own way ---
 
-// Pages that are huge already in place of those just mapped; without any, ordinary ones that the kernel may make huge.
+// Pages that are huge already in place of those just mapped; without any, ordinary ones that the kernel may make huge. Where the process has all its mappings
+// those just mapped are these.
 static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
 	void *start = new_addr != NULL ? NULL : (void *)chunks_import(size, align);
@@ -216,8 +218,9 @@ static void *huge_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 	(void)hooks, (void)arena;
 	if (start == NULL)
 		return NULL;
-	os_pages_unmap(start, size);
-	if (!os_backing_map_huge_at(start, size)) {
+	if (!os_pages_unmap(start, size)) {
+		os_pages_huge(start, size, true);
+	} else if (!os_backing_map_huge_at(start, size)) {
 		if (!os_pages_map_at(start, size)) {
 			chunks_give_up((uintptr_t)start, size, errno == EEXIST);
 			return NULL;

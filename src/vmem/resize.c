@@ -111,6 +111,24 @@ bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 	return done;
 }
 
+bool vmem_cut(struct vmem *arena, uintptr_t start, size_t first)
+{
+	bool done = false;
+
+	if (!lock_with_tags(arena, 1))
+		return false;
+	struct vmem_segment *segment = *hash_find(arena, start);
+
+	if (segment != NULL && first < segment->size) {
+		hash_insert(arena, vmem_segment_new(arena, start + first, segment->size - first, segment));
+		segment->size = first;
+		arena->allocs++;
+		done = true;
+	}
+	mutex_unlock(&arena->lock);
+	return done;
+}
+
 void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most)
 {
 	if (!lock_with_tags(arena, TAGS_NEEDED))

@@ -155,6 +155,9 @@ bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_si
 // Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
 
+// Makes two allocated segments of one. False: none of more than `first` bytes begins there, or no memory for the tag.
+bool vmem_cut(struct vmem *arena, uintptr_t start, size_t first);
+
 // Says that the free segment behind an allocated one is dirty, at most `most` bytes of it.
 void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 

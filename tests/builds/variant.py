@@ -22,7 +22,7 @@ VARIANTS = {
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create)|^stress[.](mixed|large)[.]2"),
     "ubsan": ([], ["-DVMAG_UBSAN=ON"],
               "^unit|^surface[.](calloc|realloc|aligned|sized_free|usable_size|errors|trim|operators)[.]shared|^stress[.](mixed|large)[.]8"),
-    "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|thread_end)"),
+    "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
 }
 

@@ -22,23 +22,38 @@ static void *churn(void *unused) {
     return unused;
 }
 
+static void fork_once(void) {
+    pid_t child = fork();
+
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        alarm(300);
+        dependency_check();
+        allocate();
+        _exit(0);
+    }
+    expect_child(child);
+}
+
+// A thread that has not allocated yet: its first allocation is in a handler of the dependency's, amid the fork, and may make an arena.
+static void *fork_first(void *unused) {
+    fork_once();
+    fork_once();
+    return unused;
+}
+
 int main(void) {
-    pthread_t threads[3];
+    pthread_t threads[3], forker;
     alarm(600);
-    CHECK_EQ(pthread_atfork(allocate, allocate, allocate), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, churn, NULL), 0);
-    for (int round = 0; round < 300; round++) {
-        pid_t child = fork();
-        CHECK_GE(child, 0);
-        if (child == 0) {
-            alarm(300);
-            dependency_check();
-            allocate();
-            _exit(0);
-        }
-        expect_child(child);
+    for (int round = 0; round < 20; round++) {
+        CHECK_EQ(pthread_create(&forker, NULL, fork_first, NULL), 0);
+        CHECK_EQ(pthread_join(forker, NULL), 0);
     }
+    CHECK_EQ(pthread_atfork(allocate, allocate, allocate), 0);
+    for (int round = 0; round < 300; round++)
+        fork_once();
     stopping = 1;
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);

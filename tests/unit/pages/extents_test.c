@@ -240,6 +240,35 @@ static void kept(void) {
     CHECK_EQ(book.calls[DESTROY], 1);
 }
 
+// What was imported piece by piece is kept, put together and cut, and then goes back: nothing of it stays the process's.
+static void kept_goes_back(void) {
+    size_t mapped = chunks_mapped_bytes(), frees = heap_arena.frees, allocs = heap_arena.allocs;
+
+    for (int round = 0; round < 3; round++) {
+        void *objects[8];
+
+        begin();
+        book.refuses[DALLOC] = true;
+        for (int i = 0; i < 8; i++)
+            objects[i] = take(3 << 20);
+        for (int i = 0; i < 8; i++)
+            free(objects[i]);
+        arena_purge(arena_of(book.arena));
+        CHECK_GT(book.calls[MERGE], 0);
+        objects[0] = take(5 << 20);
+        objects[1] = take(1 << 20);
+        CHECK_GT(book.calls[SPLIT], 0);
+        book.refuses[DALLOC] = round == 0;
+        for (int i = 0; i < 2; i++)
+            free(objects[i]);
+        arena_purge(arena_of(book.arena));
+        end();
+        CHECK_EQ(chunks_mapped_bytes(), mapped);
+        vmem_check(&heap_arena);
+    }
+    CHECK_EQ(heap_arena.allocs - allocs, heap_arena.frees - frees);
+}
+
 static void exercise(void) {
     void *objects[40];
 
@@ -433,6 +462,7 @@ int main(void) {
     given_and_taken_back();
     holes_purged();
     kept();
+    kept_goes_back();
     no_purging();
     each_refuses();
     no_more();

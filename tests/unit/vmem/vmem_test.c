@@ -109,6 +109,22 @@ static void large_neighbours(void) {
     vmem_check(&arena);
 }
 
+static void cut(void) {
+    struct vmem_constraint at_first = { .least = 1, .most = 1 + L };
+    struct vmem arena;
+
+    three_large(&arena);
+    CHECK(!vmem_cut(&arena, 2, 1) && !vmem_cut(&arena, 1, L));
+    CHECK(vmem_cut(&arena, 1, 10) && vmem_cut(&arena, 11, L / 2));
+    vmem_check(&arena);
+    CHECK(vmem_segment_size(&arena, 1) == 10 && vmem_segment_size(&arena, 11) == L / 2);
+    CHECK_EQ(vmem_segment_size(&arena, 11 + L / 2), L - 10 - L / 2);
+    CHECK(vmem_segment_free(&arena, 11, L / 2, VMEM_CLEAN) && vmem_segment_free(&arena, 1, 10, VMEM_CLEAN));
+    CHECK(vmem_segment_free(&arena, 11 + L / 2, L - 10 - L / 2, VMEM_CLEAN));
+    vmem_check(&arena);
+    CHECK_EQ(vmem_segment_xalloc(&arena, L, &at_first, VMEM_INSTANTFIT, 0).start, 1);
+}
+
 static void sizes_at_the_edge(void) {
     struct vmem arena;
 
@@ -161,6 +177,7 @@ int main(void) {
     }
     separate_spans();
     large_neighbours();
+    cut();
     sizes_at_the_edge();
     times();
     return 0;
