@@ -17,7 +17,7 @@ CPU_FAST void *mallocx_miss(size_t size)
 
 		object = counted_leads(top[-1]) ? counted_pop_last(size_class_small[size]) : NULL;
 	}
-	return LIKELY(object != NULL) ? object : heap_malloc(size);
+	return LIKELY(object != NULL) ? object : heap_malloc_some(size);
 }
 
 static __attribute__((noinline)) void dallocx_slow(void *object)

@@ -58,7 +58,7 @@ static void throw_bad_alloc(size_t size)
 // `align` 0: the default alignment.
 static void *allocate(size_t size, size_t align)
 {
-	return align == 0 ? heap_malloc(size) : heap_aligned(align, size);
+	return align == 0 ? heap_malloc_some(size) : heap_aligned(align, size);
 }
 
 static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool may_throw)

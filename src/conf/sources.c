@@ -245,7 +245,9 @@ struct source {
 
 enum { SOURCES = 9 };
 
-static void find_sources(struct source sources[SOURCES])
+static struct source sources[SOURCES]; // as they were at the start: the program may change its environment, and the link be another
+
+static void find_sources(void)
 {
 	static char link_text[1024];
 	const char *link = os_link_read("/etc/malloc.conf", link_text, sizeof link_text) > 0 ? link_text : NULL;
@@ -267,9 +269,6 @@ static void find_sources(struct source sources[SOURCES])
 
 const char *options_source(unsigned place)
 {
-	struct source sources[SOURCES];
-
-	find_sources(sources);
 	return sources[place].string;
 }
 
@@ -290,7 +289,7 @@ static COLD void confirm_settings(void)
 	}
 }
 
-static __attribute__((noinline)) void confirm(const struct source *sources)
+static __attribute__((noinline)) void confirm(void)
 {
 	for (int i = 0; i < SOURCES; i++)
 		os_stderr_say("vmag: options of %s: %s", sources[i].name, sources[i].string == NULL ? "none" : sources[i].string);
@@ -299,10 +298,9 @@ static __attribute__((noinline)) void confirm(const struct source *sources)
 
 void options_read(void)
 {
-	struct source sources[SOURCES];
 	bool good = true;
 
-	find_sources(sources);
+	find_sources();
 	for (int i = 0; i < SOURCES; i++) {
 		const struct source *source = &sources[i];
 
@@ -311,7 +309,7 @@ void options_read(void)
 						  options_take_pairs(source->name, source->string);
 	}
 	if (options.confirm_conf)
-		confirm(sources);
+		confirm();
 	if (!good && options.abort_conf)
 		abort();
 }

@@ -73,15 +73,6 @@ int act_arena_reset(struct control_call *call)
 	return arena_reset(call->index[0]);
 }
 
-int act_arena_destroy(struct control_call *call)
-{
-	unsigned id = call->index[0];
-	int failure = live_arena(id) == NULL ? EFAULT : arena_destroy(id);
-
-	if (failure == 0)
-		snapshot_destroyed(id);
-	return failure;
-}
 
 // The number of a word; -1: none.
 static int dss_number(const char *word)
@@ -245,6 +236,22 @@ int read_narenas(struct control_call *call)
 	return 0;
 }
 
+// Before the number is another arena's.
+static void forget_number(unsigned id)
+{
+	snapshot_destroyed(id);
+	oversize[id] = grow_limit[id] = 0;
+	dss[id] = 0;
+	names[id][0] = '\0';
+}
+
+int act_arena_destroy(struct control_call *call)
+{
+	unsigned id = call->index[0];
+
+	return live_arena(id) == NULL ? EFAULT : arena_destroy(id, forget_number);
+}
+
 static int create(struct control_call *call, extent_hooks_t *hooks)
 {
 	unsigned id;
@@ -252,9 +259,6 @@ static int create(struct control_call *call, extent_hooks_t *hooks)
 
 	if (failure != 0)
 		return failure;
-	oversize[id] = grow_limit[id] = 0;
-	dss[id] = 0;
-	names[id][0] = '\0';
 	return control_put(call, &id, sizeof id);
 }
 

@@ -27,7 +27,7 @@ static struct {
 	struct arena_figures sums, destroyed;
 	// Under lock.
 	struct arena_figures scratch;
-	struct arena_figures roomless; // of an arena for whose figures there is no memory: the sums hold them all the same
+	struct arena_figures one; // arena's, before those who read its figures see them, or without: there may be no memory for them
 	size_t cached[ARENAS_MOST][2]; // bytes in magazines of fronts: of small and of large objects
 } snapshot = { .lock = MUTEX_INIT(RANK_CONTROLS) };
 
@@ -35,6 +35,7 @@ static void set_totals(void)
 {
 	const struct arena_figures *sums = &snapshot.sums;
 	struct totals *totals = &snapshot.totals;
+	struct mutex_figures ctl = { 0 }, prof = { 0 };
 
 	totals->allocated = sums->small.allocated + sums->large.allocated;
 	totals->active = sums->active;
@@ -45,10 +46,11 @@ static void set_totals(void)
 	totals->background_threads = atomic_load(&reclaim_state) != RECLAIM_NO_THREAD;
 	totals->background_runs = atomic_load_explicit(&reclaim_runs, memory_order_relaxed);
 	totals->background_interval_ns = totals->background_runs > 0 ? RECLAIM_STEP_MS * (uint64_t)1000000 : 0;
-	totals->ctl = totals->prof = (struct mutex_figures){ 0 };
-	mutex_figures_add(&totals->ctl, &snapshot.lock);
-	mutex_figures_add(&totals->ctl, names_mutex());
-	mutex_figures_add(&totals->prof, tallies_mutex());
+	mutex_figures_add(&ctl, &snapshot.lock);
+	mutex_figures_add(&ctl, names_mutex());
+	mutex_figures_add(&prof, tallies_mutex());
+	totals->ctl = ctl;
+	totals->prof = prof;
 }
 
 // Room for the figures of all arenas that there are. Maps memory: no lock is held.
@@ -77,9 +79,10 @@ static void take_arenas(unsigned arenas)
 		struct arena_figures *figures = atomic_load(&snapshot.by_id[id]);
 
 		if (arena_is_live(id)) {
-			figures = figures != NULL ? figures : &snapshot.roomless;
-			figures_take(arena_of(id), made, snapshot.cached[id], figures);
-			figures_add(&snapshot.scratch, figures);
+			figures_take(arena_of(id), made, snapshot.cached[id], &snapshot.one);
+			figures_add(&snapshot.scratch, &snapshot.one);
+			if (figures != NULL)
+				*figures = snapshot.one;
 		} else if (figures != NULL)
 			figures->live = false;
 	}
@@ -134,7 +137,7 @@ const struct arena_figures *snapshot_arena(unsigned id)
 	const struct arena_figures *figures = NULL;
 
 	snapshot_epoch();
-	if (id == CONTROL_ALL || id == snapshot.arenas)
+	if (id == CONTROL_ALL || id == control_arenas())
 		figures = &snapshot.sums;
 	else if (id == CONTROL_DESTROYED)
 		figures = &snapshot.destroyed;

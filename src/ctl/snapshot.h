@@ -31,7 +31,7 @@ const struct totals *snapshot_totals(void);
 // NULL: it did not exist.
 const struct arena_figures *snapshot_arena(unsigned id);
 
-// The arena was just destroyed: its counts are added to those of destroyed arenas, and begin anew.
+// The arena is destroyed, and its number not yet another's: its counts are added to those of destroyed arenas, and begin anew.
 void snapshot_destroyed(unsigned id);
 
 // All mutexes that are told begin anew.

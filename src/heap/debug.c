@@ -77,9 +77,7 @@ void *debug_alloc(enum guard_face face, size_t size, size_t align)
 
 	if (size <= PTRDIFF_MAX)
 		object = guard_alloc(cache_for(size), face, size, max_size(align, LEAST_ALIGN));
-	if (object == NULL)
-		errno = ENOMEM;
-	return object;
+	return object != NULL ? object : heap_no_memory();
 }
 
 void debug_free(enum guard_face face, void *object, size_t size, const char *call)

@@ -151,7 +151,7 @@ void arenas_finish_resets(void)
 			finish_reset(arena);
 }
 
-int arena_destroy(unsigned id)
+int arena_destroy(unsigned id, void (*forget_number)(unsigned id))
 {
 	struct arena *arena = begin_reset(id, 0, NULL);
 	struct extent_hooks_s *hooks;
@@ -163,6 +163,8 @@ int arena_destroy(unsigned id)
 	hooks = arena_hooks(arena);
 	pages_reset(&arena->pages, arena_of(0) == NULL ? NULL : &arena_of(0)->pages);
 	source_end(hooks);
+	if (forget_number != NULL)
+		forget_number(id);
 	arena_reopen(arena, ARENA_DESTROYED);
 	return 0;
 }
@@ -306,6 +308,7 @@ int thread_set_arena(unsigned id)
 
 bool thread_has_cache(void)
 {
+	front_get(); // what the options close is closed from then on
 	return (words.door & DOOR_NOCACHE) == 0;
 }
 

@@ -39,8 +39,9 @@ int arena_reset(unsigned id);
 // In a child of fork: the resets that other threads were at. What was being destroyed stays closed.
 void arenas_finish_resets(void);
 
-// Resets it, gives its memory back, and its number to the next arena that is made. EFAULT: as above, or a thread is bound to it.
-int arena_destroy(unsigned id);
+// Resets it, gives its memory back, and its number to the next arena that is made. EFAULT: as above, or a thread is bound to it. `forget_number`, or NULL, is called
+// before the number may be another's.
+int arena_destroy(unsigned id, void (*forget_number)(unsigned id));
 
 // What dirty pages of an arena do: −1 stay, 0 go at once, else go within so many milliseconds. EFAULT: below −1 or too large.
 // The muzzy value is kept and told, but pages are never muzzy here: purged is purged.

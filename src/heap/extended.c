@@ -120,8 +120,8 @@ static void *alloc_on(struct way way, size_t bytes, size_t align, bool *zeroed)
 	if (object == NULL && way.arena != NULL && page_map_has_room(bytes, align) && heap_trim())
 		object = alloc_once(way, bytes, align, zeroed);
 	if (object == NULL)
-		errno = ENOMEM;
-	else if (UNLIKELY(words.door != 0))
+		return heap_no_memory();
+	if (UNLIKELY(words.door != 0))
 		door_allocated(words.front, object, bytes);
 	return object;
 }
@@ -144,16 +144,14 @@ void *heap_mallocx(size_t size, int flags)
 	bool zeroed;
 
 	if (is_plain(flags) && (flags & ZERO) == 0)
-		return align == 0 ? heap_malloc(size) : heap_aligned(align, size);
+		return align == 0 ? heap_malloc_some(size) : heap_aligned(align, size);
 	bytes = heap_size_for(align, size);
 	if (is_plain(flags) && align == 0)
-		return bytes != 0 ? heap_calloc(1, debugging() ? size : bytes) : heap_malloc(size);
+		return bytes != 0 ? heap_calloc(1, debugging() ? size : bytes) : heap_malloc_some(size);
 	if (debugging())
 		return zeroed_guarded(heap_aligned(align, size), size);
-	if (bytes == 0) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (bytes == 0)
+		return heap_no_memory();
 	object = is_plain(flags) && bytes <= MAGAZINE_MOST ? heap_aligned(align, size) :
 							    alloc_on(way_of(bytes, flags, "mallocx"), bytes, align, &zeroed);
 	if (object != NULL && (flags & ZERO) != 0 && (!(bytes > MAGAZINE_MOST && zeroed) || options.junk != JUNK_NEVER))
@@ -209,10 +207,8 @@ void *heap_rallocx(void *object, size_t size, int flags)
 		return heap_realloc(object, class_round(size), "rallocx"); // rounded up, so that all that can be used is kept
 	bytes = heap_size_for(align, size);
 	old_size = heap_usable_size(object, "rallocx");
-	if (bytes == 0) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (bytes == 0)
+		return heap_no_memory();
 	if ((debugging() ? size : bytes) == old_size && is_aligned(object, align)) {
 		door_kept(words.front, old_size);
 		return object;

@@ -344,6 +344,11 @@ void *heap_malloc(size_t size)
 	return debugging() ? debug_alloc(GUARD_MALLOC, size, 0) : heap_plain_malloc(size);
 }
 
+void *heap_malloc_some(size_t size)
+{
+	return heap_malloc(UNLIKELY(size == 0) && heap_ready() && options.zero_size_null ? 1 : size);
+}
+
 // The fast path once more, for calloc, realloc and aligned allocation; what it misses.
 static __attribute__((noinline)) void *plain_malloc_missed(size_t size)
 {
@@ -370,7 +375,8 @@ __attribute__((noinline)) void *heap_malloc_missed(size_t size)
 static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = heap_is_sampled(class_size(class));
-	void *object = !sampled && class < CLASSES && words.front != NULL ? front_pop(words.front, class) : NULL;
+	struct front *front = (words.door & DOOR_HOOKS) != 0 ? NULL : words.front;
+	void *object = !sampled && class < CLASSES && front != NULL ? front_pop(front, class) : NULL;
 
 	if (!sampled && class < CLASSES && UNLIKELY(door_leads_to_cpu()))
 		object = cpu_front_take(class);

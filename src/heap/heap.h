@@ -13,6 +13,7 @@
 bool heap_ready(void);
 
 void *heap_malloc(size_t size);
+void *heap_malloc_some(size_t size); // the same for who may not get NULL for 0 bytes, whatever the options say of that
 // What a hit of the fast path would have been: its second try, whatever the door is closed for, then the slow side.
 void *heap_malloc_missed(size_t size);
 // What an allocation returns for which there is no memory: NULL, errno set; or the end, where an option asks for it.

@@ -24,6 +24,12 @@ static unsigned arena_of(void *object) {
     return id;
 }
 
+static void free_here(void *object) {
+    CHECK(object != NULL);
+    CHECK_EQ(arena_of(object), 0);
+    free(object);
+}
+
 // All kinds of sizes, some for longer than the call.
 static void allocate(void) {
     static const size_t sizes[] = {16, 24, 48, 100, 640, 1024, 5000, 20000, 60000, 100000, 3 << 20};
@@ -47,9 +53,13 @@ static void allocate(void) {
         pattern_fill(object, sizes[i], slot);
         kept[slot].object = object;
         kept[slot].size = sizes[i];
-        free(calloc(3, sizes[i]));
-        free(aligned_alloc(64, (sizes[i] + 63) & ~(size_t)63));
-        dallocx(mallocx(sizes[i], MALLOCX_TCACHE_NONE), 0);
+        free_here(calloc(3, sizes[i]));
+        free_here(calloc(1, sizes[i]));
+        free_here(aligned_alloc(64, (sizes[i] + 63) & ~(size_t)63));
+        free_here(mallocx(sizes[i], 0));
+        free_here(mallocx(sizes[i], MALLOCX_ZERO));
+        free_here(mallocx(sizes[i], MALLOCX_TCACHE_NONE));
+        free_here(rallocx(mallocx(sizes[i], 0), 2 * sizes[i], MALLOCX_ZERO));
     }
     inside--;
 }
@@ -94,6 +104,8 @@ static size_t stat(const char *name) {
 }
 
 static size_t size_of(size_t i, int round) {
+    if (i % 40 == 7)
+        return 14000 + i * 17 % 50000; // of which the thread keeps some at hand
     return i % 200 == 0 ? 70000 + i * 40 : 1 + (i * 31 + (size_t)round * 17) % 3000;
 }
 

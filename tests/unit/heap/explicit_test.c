@@ -110,7 +110,7 @@ static void gone_ones_do_not_count(void) {
         CHECK_EQ(arenas_make(NULL, &id), 0);
     CHECK_EQ(arenas_live(), made + 64);
     for (unsigned i = id; i > id - 64; i--)
-        CHECK_EQ(arena_destroy(i), 0);
+        CHECK_EQ(arena_destroy(i, NULL), 0);
     CHECK_EQ(arenas_live(), made);
     for (int i = 0; i < 4; i++)
         objects[i] = memset(malloc(100000), 1, 100000);
@@ -128,16 +128,16 @@ static void numbers(void) {
     CHECK(arenas_make(NULL, &a) == 0 && arenas_make(NULL, &b) == 0 && a == automatic && b == a + 1);
     CHECK_EQ(arenas_numbers(), automatic + 2);
     CHECK(arena_is_live(a) && arena_is_live(b) && !arena_is_live(b + 1));
-    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0 && !arena_is_live(a));
-    CHECK_EQ(arena_destroy(a), EFAULT);
+    CHECK(arena_destroy(a, NULL) == 0 && arena_destroy(b, NULL) == 0 && !arena_is_live(a));
+    CHECK_EQ(arena_destroy(a, NULL), EFAULT);
     CHECK_EQ(arena_reset(a), EFAULT);
     CHECK_EQ(arena_reset(0), EFAULT);
-    CHECK_EQ(arena_destroy(0), EFAULT);
+    CHECK_EQ(arena_destroy(0, NULL), EFAULT);
     CHECK_EQ(arena_reset(1000), EFAULT);
     CHECK(arenas_make(NULL, &c) == 0 && c == b);
     CHECK(arenas_make(NULL, &c) == 0 && c == a);
     CHECK_EQ(arenas_numbers(), automatic + 2);
-    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
+    CHECK(arena_destroy(a, NULL) == 0 && arena_destroy(b, NULL) == 0);
     CHECK(arena_wanted(automatic - 1) != NULL && arena_is_live(automatic - 1));
     CHECK(arena_wanted(automatic + 5) == NULL);
 }
@@ -146,12 +146,12 @@ static void numbers(void) {
 static void age(void) {
     unsigned first, second;
 
-    CHECK(arenas_make(NULL, &first) == 0 && arena_destroy(first) == 0);
+    CHECK(arenas_make(NULL, &first) == 0 && arena_destroy(first, NULL) == 0);
     nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
     uint64_t now = os_clock_ms();
     CHECK(arenas_make(NULL, &second) == 0 && second == first);
     CHECK_LE(now, arena_of(second)->created_at);
-    CHECK_EQ(arena_destroy(second), 0);
+    CHECK_EQ(arena_destroy(second, NULL), 0);
 }
 
 static void numbers_end(void) {
@@ -161,7 +161,7 @@ static void numbers_end(void) {
         CHECK_LT(++count, ARENAS_MOST);
     CHECK_EQ(arenas_numbers(), ARENAS_MOST);
     for (unsigned i = 0; i < count; i++)
-        CHECK_EQ(arena_destroy(made[i]), 0);
+        CHECK_EQ(arena_destroy(made[i], NULL), 0);
 }
 
 static void reset_and_destroy(void) {
@@ -180,7 +180,7 @@ static void reset_and_destroy(void) {
         CHECK(page_map_word(objects[1]) == 0 && heap_arena_of(objects[1], &(unsigned){0}) == EINVAL);
     }
     fill_arena(id, MALLOCX_TCACHE_NONE);
-    CHECK_EQ(arena_destroy(id), 0);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
     check_empty(id);
     CHECK_EQ(arena_of(id)->pages.runs.total_bytes, 0);
     CHECK_LE(stats_snapshot().mapped, mapped + 2 * CHUNK_BYTES); // what this thread uses itself
@@ -202,7 +202,7 @@ static void reset_with_fronts(void) {
         check_home(objects[i] = malloc(size_of(i)), id);
     for (int i = 0; i < OBJECTS; i++)
         free(objects[i]);
-    CHECK_EQ(arena_destroy(id), EFAULT); // a thread is bound to it
+    CHECK_EQ(arena_destroy(id, NULL), EFAULT); // a thread is bound to it
     CHECK_EQ(arena_reset(id), 0);
     check_empty(id);
     void *object = malloc(50);
@@ -210,7 +210,7 @@ static void reset_with_fronts(void) {
     CHECK_EQ(thread_set_arena(0), 0);
     free(object);
     CHECK_EQ(thread_set_arena(5000), EFAULT);
-    CHECK_EQ(arena_destroy(id), 0);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
 
     // A cache whose arena is gone serves the thread's.
     object = mallocx(50, MALLOCX_TCACHE(cache));
@@ -239,7 +239,7 @@ static void caches(void) {
     CHECK(fresh == object);
     CHECK(explicit_cache_destroy(first) == 0 && explicit_cache_create(&again) == 0 && again == first);
     CHECK(explicit_cache_destroy(again) == 0 && explicit_cache_destroy(second) == 0);
-    CHECK(arena_destroy(a) == 0 && arena_destroy(b) == 0);
+    CHECK(arena_destroy(a, NULL) == 0 && arena_destroy(b, NULL) == 0);
 }
 
 // Who names no arena gets no object of one that the program made, whatever the cache served before.
@@ -254,7 +254,7 @@ static void cache_without_arena(void) {
     CHECK_EQ(arena_reset(id), 0);
     CHECK(object[0] == 7 && object[99] == 7);
     dallocx(object, MALLOCX_TCACHE(cache));
-    CHECK(arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+    CHECK(arena_destroy(id, NULL) == 0 && explicit_cache_destroy(cache) == 0);
 }
 
 // A thread whose cache served an arena, and was flushed since, goes on with it while another resets the arena; others make and destroy caches.
@@ -286,7 +286,7 @@ static void *flush_and_go_on(void *argument) {
         }
         CHECK(explicit_cache_create(&short_lived) == 0 && explicit_cache_destroy(short_lived) == 0);
     }
-    CHECK(explicit_cache_destroy(cache) == 0 && arena_destroy(own) == 0);
+    CHECK(explicit_cache_destroy(cache) == 0 && arena_destroy(own, NULL) == 0);
     return NULL;
 }
 
@@ -308,7 +308,7 @@ static void reset_beside_flushed_caches(void) {
     over = true;
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    CHECK_EQ(arena_destroy(shared), 0);
+    CHECK_EQ(arena_destroy(shared, NULL), 0);
 }
 
 // What is asked of all arenas while others are made and destroyed.
@@ -316,7 +316,7 @@ static void *make_and_destroy(void *argument) {
     unsigned id;
 
     while (!over)
-        CHECK(arenas_make(NULL, &id) == 0 && arena_destroy(id) == 0);
+        CHECK(arenas_make(NULL, &id) == 0 && arena_destroy(id, NULL) == 0);
     return argument;
 }
 
@@ -376,7 +376,7 @@ static void settings(void) {
     dallocx(mallocx(1 << 20, MALLOCX_ARENA(id)), 0);
     arena_purge(arena);
     CHECK_EQ(pages_dirty_bytes(&arena->pages), 0);
-    CHECK_EQ(arena_destroy(id), 0);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
     CHECK(arenas_set_dirty_decay_ms(2500) == 0 && arenas_set_muzzy_decay_ms(0) == 0);
 }
 
@@ -393,7 +393,7 @@ static void utilization(void) {
     CHECK(!heap_utilization(NULL, &use) && use.count == 0 && use.bytes == 0);
     CHECK(!heap_utilization(&use, &use));
     CHECK_EQ(heap_arena_of(&use, &(unsigned){0}), EINVAL);
-    CHECK_EQ(arena_destroy(id), 0);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
 }
 
 // Another thread bound to the arena with magazines keeps it from being reset, until it has flushed.
@@ -429,10 +429,10 @@ static void reset_with_bound_thread(void) {
     sem_post(&bound.step);
     sem_wait(&bound.done);
     CHECK_EQ(arena_reset(bound.arena), 0);
-    CHECK_EQ(arena_destroy(bound.arena), EFAULT);
+    CHECK_EQ(arena_destroy(bound.arena, NULL), EFAULT);
     sem_post(&bound.step);
     pthread_join(thread, NULL);
-    CHECK_EQ(arena_destroy(bound.arena), 0);
+    CHECK_EQ(arena_destroy(bound.arena, NULL), 0);
 }
 
 // Threads make, fill, reset and destroy arenas of their own, while each also frees objects of its own heap and of others' arenas.
@@ -460,7 +460,7 @@ static void *churn(void *seed) {
             CHECK_EQ(arena_reset(id), 0);
         if (round % 4 == 0)
             heap_trim();
-        CHECK_EQ(arena_destroy(id), 0);
+        CHECK_EQ(arena_destroy(id, NULL), 0);
     }
     for (int i = 0; i < 64; i++)
         free(kept[i]);
@@ -487,11 +487,11 @@ static void across_fork(void) {
         for (int i = 0; i < OBJECTS; i++)
             dallocx(objects[i], MALLOCX_TCACHE(cache));
         fill_arena(id, MALLOCX_TCACHE(cache));
-        CHECK(arena_reset(id) == 0 && arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+        CHECK(arena_reset(id) == 0 && arena_destroy(id, NULL) == 0 && explicit_cache_destroy(cache) == 0);
         _exit(0);
     }
     expect_child(child);
-    CHECK(arena_destroy(id) == 0 && explicit_cache_destroy(cache) == 0);
+    CHECK(arena_destroy(id, NULL) == 0 && explicit_cache_destroy(cache) == 0);
 }
 
 int main(void) {

@@ -164,7 +164,7 @@ static void *use_cache(void *unused) {
         handed[i] = heap_mallocx(SIZE, flags);
         CHECK_EQ(arena_of_object(handed[i]), id);
     }
-    CHECK(arena_reset(id) == 0 && arena_destroy(id) == 0);
+    CHECK(arena_reset(id) == 0 && arena_destroy(id, NULL) == 0);
     CHECK_EQ(explicit_cache_destroy(cache), 0);
     return NULL;
 }

@@ -168,7 +168,7 @@ static unsigned begin(void) {
 
 // After the arena is destroyed nothing of what the hooks gave is left out.
 static void end(void) {
-    CHECK_EQ(arena_destroy(book.arena), 0);
+    CHECK_EQ(arena_destroy(book.arena, NULL), 0);
     CHECK_EQ(book.bytes, 0);
     CHECK(!arena_is_live(book.arena));
 }
@@ -341,7 +341,7 @@ static void alloc_alone(void) {
     CHECK_EQ(book.calls[ALLOC], given + 1); // and nobody may cut it
     exercise();
     CHECK_EQ(arena_reset(book.arena), 0);
-    CHECK_EQ(arena_destroy(book.arena), 0);
+    CHECK_EQ(arena_destroy(book.arena, NULL), 0);
     CHECK_GT(book.bytes, 0); // nobody took it back
 }
 
@@ -454,7 +454,7 @@ static void left_behind(void) {
     arena_purge(arena_of(book.arena));
     CHECK_EQ(arena_of(book.arena)->pages.runs.total_bytes, 0);
     CHECK_EQ(chunks_mapped_bytes(), mapped);
-    CHECK_EQ(arena_destroy(book.arena), 0);
+    CHECK_EQ(arena_destroy(book.arena, NULL), 0);
 }
 
 int main(void) {
