@@ -146,6 +146,46 @@ static void zeroes_are_not_junk(void) {
         }
 }
 
+static void mallocx_too_much(void) {
+    volatile size_t size = (size_t)1 << 60;
+    (void)mallocx(size, MALLOCX_TCACHE_NONE);
+}
+
+static void rallocx_too_much(void) {
+    volatile size_t size = SIZE_MAX / 2 + 2;
+    (void)rallocx(malloc(100), size, MALLOCX_ZERO);
+}
+
+extern void *_Znam(size_t);
+extern void *_ZnwmRKSt9nothrow_t(size_t, const void *);
+
+// A thread may have its magazines where others have none.
+static void cache_of_a_thread(void) {
+    bool has = true, wanted = true;
+    size_t size = sizeof has;
+
+    CHECK(mallctl("thread.tcache.enabled", &has, &size, NULL, 0) == 0 && !has);
+    CHECK_EQ(mallctl("thread.tcache.flush", NULL, NULL, NULL, 0), EFAULT);
+    CHECK(mallctl("thread.tcache.enabled", &has, &size, &wanted, sizeof wanted) == 0 && !has);
+    CHECK(mallctl("thread.tcache.enabled", &has, &size, NULL, 0) == 0 && has);
+    no_magazines(16, 0);
+    CHECK_EQ(mallctl("thread.tcache.flush", NULL, NULL, NULL, 0), 0);
+    wanted = false;
+    CHECK(mallctl("thread.tcache.enabled", &has, &size, &wanted, sizeof wanted) == 0 && has);
+    no_magazines(16, 1);
+}
+
+// What was read at the start is told, and nothing else.
+static void source_told(const char *expected) {
+    const char *told = NULL;
+    size_t size = sizeof told;
+
+    CHECK_EQ(setenv("MALLOC_CONF", "prof:true", 1), 0);
+    CHECK(mallctl("opt.malloc_conf.env_var", &told, &size, NULL, 0) == 0 && strcmp(told, expected) == 0);
+    CHECK_EQ(unsetenv("MALLOC_CONF"), 0);
+    CHECK(mallctl("opt.malloc_conf.env_var", &told, &size, NULL, 0) == 0 && strcmp(told, expected) == 0);
+}
+
 int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
 
@@ -157,6 +197,10 @@ int main(int count, char **arguments) {
         allocated_bytes(0);
     else if (strcmp(name, "xmalloc") == 0)
         aborts(too_much);
+    else if (strcmp(name, "xmalloc_mallocx") == 0)
+        aborts(mallocx_too_much);
+    else if (strcmp(name, "xmalloc_rallocx") == 0)
+        aborts(rallocx_too_much);
     else if (strcmp(name, "infallible_new") == 0)
         aborts(new_too_much);
     else if (strcmp(name, "interval") == 0)
@@ -175,13 +219,25 @@ int main(int count, char **arguments) {
         volatile size_t none = 0;
         CHECK(malloc(none) == NULL);
         free(malloc(1));
+        for (int times = 0; times < 3; times++) {
+            void *objects[] = {_Znam(none), _ZnwmRKSt9nothrow_t(none, ""), mallocx(none, 0), mallocx(none, MALLOCX_ZERO), mallocx(none, MALLOCX_TCACHE_NONE)};
+
+            for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+                CHECK_SAY(objects[i] != NULL, "the %zu.", i);
+                free(objects[i]);
+            }
+        }
     } else if (strcmp(name, "tcache_max") == 0) {
         no_magazines(256, 0);
         no_magazines(5000, 1);
     } else if (strcmp(name, "tcache") == 0) {
         no_magazines(16, 1);
         no_magazines(5000, 1);
-    } else
+    } else if (strcmp(name, "tcache_of_a_thread") == 0)
+        cache_of_a_thread();
+    else if (strcmp(name, "source") == 0)
+        source_told("narenas:2");
+    else
         CHECK(!"no such case");
     return 0;
 }
