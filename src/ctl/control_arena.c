@@ -73,7 +73,6 @@ int act_arena_reset(struct control_call *call)
 	return arena_reset(call->index[0]);
 }
 
-
 // The number of a word; -1: none.
 static int dss_number(const char *word)
 {
@@ -257,9 +256,7 @@ static int create(struct control_call *call, extent_hooks_t *hooks)
 	unsigned id;
 	int failure = arenas_make(hooks, &id);
 
-	if (failure != 0)
-		return failure;
-	return control_put(call, &id, sizeof id);
+	return failure != 0 ? failure : control_put(call, &id, sizeof id);
 }
 
 int own_arenas_create(struct control_call *call)
