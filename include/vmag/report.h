@@ -11,7 +11,7 @@
 //   umausers            all buffers in use, by the stack that allocated them, largest first           (::umausers)
 //   umem_verify         looks at all buffers, and reports those that are damaged                      (::umem_verify)
 //   umem_log [N]        the last N entries of the log of transactions                                 (::umem_log, ::umalog)
-//   umem_log fail|contents [N]   the same of the other logs
+//   umem_log fail|contents|slab [N]   the same of the other logs
 //   umem_status         options, sizes of logs, what was reported lately                              (::umem_status)
 //
 // findleaks, umausers, umem_verify and umem_log know buffers that were allocated under UMEM_DEBUG; stacks need audit.

@@ -130,7 +130,8 @@ static __attribute__((noinline)) void complain(const char *request, int error)
 	os_stderr_say("vmag: VMAG_UMEM_REPORT=%s: %s", request,
 		      error == EINVAL  ? "no such report; there are umastat, umem_cache, vmem, whatis, findleaks, umausers, umem_verify, "
 					 "umem_log, umem_status" :
-		      error == ENOTSUP ? "needs UMEM_DEBUG" :
+		      error == ENOTSUP ? (strncmp(request, "umem_log", 8) == 0 ? "needs UMEM_LOGGING with that log; transaction and contents need UMEM_DEBUG=audit, too" :
+								 "needs UMEM_DEBUG") :
 		      error == ENOMEM  ? "no memory for it" :
 					 "the file cannot be written");
 }

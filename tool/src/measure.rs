@@ -7,13 +7,16 @@ use crate::output::say;
 use crate::report::{ExitFigures, Report};
 use crate::{library, program};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 const REPORT_VARIABLE: &str = "VMAG_REPORT";
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 const OPTIONS_VARIABLE: &str = "VMAG_CONF";
 
 /// A command that has been found and can be run on vmag.
@@ -63,8 +66,13 @@ impl Subject {
         })
     }
 
+    /// Now and then it is looked whether the process became a program without vmag: `env -i` and the like empty the environment.
     pub fn run_on_vmag(&self, launcher: &mut Launcher) -> Result<Measured> {
-        self.run_on_vmag_and_look(launcher, None)
+        let mut gone = Gone::default();
+        let mut look = |pid| gone.look(pid, &self.library);
+        let mut measured = self.run_on_vmag_and_look(launcher, Some((LOOK_EVERY, &mut look)))?;
+        measured.served.by_vmag &= !gone.is_sure();
+        Ok(measured)
     }
 
     pub fn run_on_vmag_and_look(&self, launcher: &mut Launcher, look: Option<Look>) -> Result<Measured> {
@@ -121,11 +129,45 @@ impl Subject {
         ToolError::new(
             format!("{} ran, but NOT on vmag", self.program.display()),
             format!(
-                "{} never reported from its process, so nothing here measured vmag",
+                "{} never reported from its process, or was not in what that became, so nothing here measured vmag",
                 self.library.display()
             ),
-            "look above for a message of ld.so; a program that drops LD_PRELOAD must be linked with vmag instead",
+            "look above for a message of ld.so; what drops LD_PRELOAD, as `env -i` does, must be left out, or the program linked with vmag",
         )
+    }
+}
+
+/// Whether a process has the library no more. Just after exec it does not have it yet: so it takes two looks in a row at the same program.
+#[derive(Default)]
+struct Gone {
+    program: Option<PathBuf>,
+    looks_without: u32,
+}
+
+impl Gone {
+    fn look(&mut self, pid: i32, library: &Path) {
+        let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
+            return; // it ends
+        };
+        let is_same = self.program.as_ref() == Some(&program);
+        if is_same && self.looks_without == 0 {
+            return;
+        }
+        let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else {
+            return;
+        };
+        let name = library.file_name().unwrap_or_default().as_bytes();
+        let has = maps.windows(name.len().max(1)).any(|window| window == name);
+        self.looks_without = match (has || maps.is_empty(), is_same) {
+            (true, _) => 0,
+            (false, true) => self.looks_without + 1,
+            (false, false) => 1,
+        };
+        self.program = Some(program);
+    }
+
+    fn is_sure(&self) -> bool {
+        self.looks_without > 1
     }
 }
 

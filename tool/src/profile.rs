@@ -199,7 +199,15 @@ impl Profile {
             )
         })?;
         if black_box::is_black_box(&text) {
-            return Ok(BlackBox::read(path)?.profile);
+            let black_box = BlackBox::read(path)?;
+            if black_box.profile.samples.is_empty() && !black_box.profile_active {
+                return Err(ToolError::new(
+                    format!("{} has no heap profile", spoken(path)),
+                    "the profiler of its process was off",
+                    "start the process with VMAG_CONF=prof:true,black_box:PREFIX",
+                ));
+            }
+            return Ok(black_box.profile);
         }
         Profile::parse(&String::from_utf8_lossy(&text)).map_err(|why| {
             ToolError::new(
@@ -371,10 +379,18 @@ impl Profile {
         for sample in &earlier.samples {
             *before.entry(key(earlier, sample)).or_default() += sample.total;
         }
+        // There is a sample for each distance at which the same was sampled: the first says what all of them came to.
+        let mut firsts: HashMap<_, usize> = HashMap::new();
         for index in 0..self.samples.len() {
-            let key = key(&self, &self.samples[index]);
-            if let Some(total) = before.remove(&key) {
-                self.samples[index].total = self.samples[index].total.without(&total);
+            let first = *firsts.entry(key(&self, &self.samples[index])).or_insert(index);
+            if first != index {
+                let total = std::mem::take(&mut self.samples[index].total);
+                self.samples[first].total += total;
+            }
+        }
+        for (key, first) in firsts {
+            if let Some(total) = before.get(&key) {
+                self.samples[first].total = self.samples[first].total.without(total);
             }
         }
         self.samples

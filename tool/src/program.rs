@@ -161,6 +161,13 @@ fn objection(program: &Path, image: &Image, library: &Image) -> Option<(String, 
         );
         return Some((why, "use a libvmag.so built for the program's machine (--lib)"));
     }
+    if crate::image::symbol(program, "vmag_root").is_some() {
+        let why = "vmag is a part of it already";
+        return Some((
+            why.to_string(),
+            "start it as it is: for a profile with VMAG_CONF=prof:true,prof_final:true,prof_prefix:PREFIX, for a trace with trace:PREFIX",
+        ));
+    }
     if !image.has_loader {
         let why = "it is statically linked: no dynamic loader runs, so nothing can be preloaded";
         return Some((why.to_string(), "link it dynamically, or link libvmag.a into it"));

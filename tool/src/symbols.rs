@@ -286,7 +286,7 @@ fn debug_file(build_id: &str) -> Option<PathBuf> {
 fn frames_of(symbol: &blazesym::symbolize::Sym, module: &str) -> Vec<Frame> {
     const STRING: &str = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
     let frame = |name: &str, code: Option<&CodeInfo>, inlined: bool| Frame {
-        function: name.replace(STRING, "std::string"),
+        function: demangled(name).replace(STRING, "std::string"),
         module: module.to_string(),
         file: code.map(|code| code.to_path().display().to_string()),
         line: code.and_then(|code| code.line),
@@ -298,6 +298,17 @@ fn frames_of(symbol: &blazesym::symbolize::Sym, module: &str) -> Vec<Frame> {
     }
     frames.reverse();
     frames
+}
+
+/// Only what begins as mangled names do: a function "i" of C is not "int".
+fn demangled(name: &str) -> String {
+    let is_mangled = ["_Z", "__Z", "_R", "__R"].iter().any(|begin| name.starts_with(begin));
+    if !is_mangled {
+        return name.to_string();
+    }
+    let rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}"));
+    let cpp = || cpp_demangle::Symbol::new(name).ok()?.demangle().ok();
+    rust.ok().or_else(cpp).unwrap_or_else(|| name.to_string())
 }
 
 fn unknown(module: &str, name: &str) -> Frame {
@@ -314,6 +325,20 @@ fn unknown(module: &str, name: &str) -> Frame {
 mod tests {
     use super::*;
     use crate::heap_view::tests::frame;
+
+    #[test]
+    fn names_are_demangled_that_are_mangled() {
+        for (name, shown) in [
+            ("i", "i"),
+            ("Pc", "Pc"),
+            ("_start", "_start"),
+            ("_Z3fooi", "foo(int)"),
+            ("_ZN4core3fmt5write17h01234567890abcdeE", "core::fmt::write"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+        ] {
+            assert_eq!(demangled(name), shown);
+        }
+    }
 
     #[test]
     fn libraries_of_languages_are_known() {

@@ -11,11 +11,12 @@ use crate::system::Status;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmag attach 4711                   what it holds now: sums, arenas, size classes
+  vmag attach 4711                   what it holds now: sums and size classes; with --json arenas, too
   vmag attach --json 4711            the same for a script
   vmag attach --profile 512k 4711    sample an allocation every 512 KiB on average from now on
   vmag heap 4711                     what was sampled and is alive
@@ -193,6 +194,9 @@ impl Subject {
 }
 
 fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
+    if let Ask::TraceOn { prefix, .. } = ask {
+        check_folder(process, prefix)?;
+    }
     if process.ask(ask, patience)? == Answer::Waiting {
         return Err(not_seen(process.pid));
     }
@@ -207,6 +211,22 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
         _ => "profile off".to_string(),
     };
     deliver(format!("process {}: {done}\n", process.pid).as_bytes(), None)
+}
+
+/// The process makes its file when it has filled the first piece of it, and would say only there that it cannot.
+fn check_folder(process: &Process, prefix: &str) -> Result<()> {
+    let path = format!("{}{prefix}", process.root_of_names());
+    let folder = Path::new(&path)
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if !prefix.starts_with('/') || folder.is_none_or(Path::is_dir) {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        format!("cannot trace into {path}"),
+        "there is no such folder",
+        "name a folder that process can write to",
+    ))
 }
 
 pub fn not_seen(pid: i32) -> ToolError {

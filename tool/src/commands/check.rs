@@ -98,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         too_much: arguments.most_live.filter(is_beyond),
         peak,
         grown,
+        sampled: !by_site || !view.profile.samples.is_empty() || view.profile.lg_sample == Some(0),
     };
     let out = match arguments.json {
         true => verdict.as_json(),
@@ -148,6 +149,8 @@ struct Verdict {
     too_much: Option<u64>,
     peak: Option<Peak>,
     grown: Vec<Change>,
+    /// Something was, or need not be.
+    sampled: bool,
 }
 
 impl Verdict {
@@ -177,7 +180,7 @@ impl Verdict {
             .collect();
         let verdict = json!({"format": "vmag-check-1", "passed": !self.failed(), "live_bytes": self.live.map(|live| live.bytes),
                              "live_bytes_error": self.live.map(|live| live.bytes_error()),
-                             "too_much": self.too_much.is_some(), "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes),
+                             "sampled": self.sampled, "too_much": self.too_much.is_some(), "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes),
                              "peak_too_much": self.peak_too_much(), "grown": sites});
         format!("{verdict:#}\n")
     }
@@ -192,6 +195,9 @@ impl Verdict {
             let _ = write!(out, ": {} at the peak", amount(peak.bytes as f64));
         }
         out.push('\n');
+        if !self.sampled {
+            out.push_str("nothing was sampled: too little was allocated for that\n");
+        }
         if let Some(most) = self.too_much {
             let _ = writeln!(out, "more than the {} that --most-live allows", amount(most as f64));
         } else if let Some(most) = self.beyond_by_chance() {

@@ -27,7 +27,8 @@ told. The rows always sum to what is resident. Estimates are named so. A process
 the kernel knows it.
 
 With a command, its memory is looked at every 20 milliseconds, and explained when it has grown, for about a \
-twentieth of the time; the explanation comes on standard error at the end, and the exit status is the command's.";
+twentieth of the time; the explanation comes on standard error at the end, and the exit status is the command's; 125 where \
+there was nothing to look at.";
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How many times as long as an explanation took until the next one, but not longer than so.
@@ -75,7 +76,12 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
     let measured = subject.run_on_vmag_and_look(&mut launcher, Some((LOOK_EVERY, &mut look)))?;
     let status = measured.ended.status;
     let Some(ledger) = peak.ledger else {
-        say("vmag: the command ended before its memory could be looked at\n");
+        match measured.served.by_vmag {
+            true => say(
+                "vmag: the command ended before its memory could be looked at; `vmag run --trace` tells of short ones\n",
+            ),
+            false => say(format_args!("{}\n", subject.not_served())),
+        }
         return Ok(match status {
             Status::Exited(0) => Status::Exited(EXIT_TOOL_FAILED),
             other => other,

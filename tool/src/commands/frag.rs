@@ -25,7 +25,8 @@ Examples:
 After a peak, a few survivors of a size may keep many pages. How full each slab is, is read in the process. Whose the \
 survivors are comes from the heap profile (VMAG_CONF=prof:true, or `vmag attach --profile`), which knows of objects that were \
 allocated while it was on: what the nearly empty slabs of a size and arena keep is shared among the call sites in proportion \
-to the objects they hold there. A finer profile (64k) says more.\n\nA trace knows the address of every object: it tells of pages of 4 KiB, exactly.";
+to the objects they hold there. A finer profile (64k) says more. A slab that is several times as large as the first ones of its size is one here; counters \
+(`vmag attach`, `vmag_class_slabs`) tell it as several. Sampled objects lie in slabs of their own, which are not among these.\n\nA trace knows the address of every object: it tells of pages of 4 KiB, exactly.";
 
 /// Tell which call sites keep slabs that are nearly empty.
 #[derive(Args)]

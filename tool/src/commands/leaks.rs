@@ -82,7 +82,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
                 "give the number of one process that runs",
             ));
         };
-        let view = HeapView::new(Process::attach(pid)?.unreachable(SEARCH_PAUSE)?);
+        let process = Process::attach(pid)?;
+        process.profile_if_any()?; // else nothing would be found, whatever is lost
+        let view = HeapView::new(process.unreachable(SEARCH_PAUSE)?);
         return deliver(alive(arguments, &view, "unreachable").as_bytes(), None).map(|()| Status::Exited(0));
     }
     let profiles = match &arguments.profiles[..] {

@@ -4,6 +4,7 @@
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
+use crate::output::say;
 use crate::page;
 use crate::progress::Progress;
 use crate::source::{Source, file_parser};
@@ -63,6 +64,18 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         Some(source) => Some(HeapView::new(source.profile_if_any()?)),
         None => None,
     };
+    if let Some(heap) = heap
+        .as_ref()
+        .filter(|_| trace.as_ref().is_some_and(|trace| trace.heap.is_some()))
+    {
+        let of = heap
+            .profile
+            .pid
+            .map_or(String::new(), |pid| format!(" of process {pid}"));
+        say(format_args!(
+            "vmag: the profile{of} is not in the report: the trace knows the stack of each call\n"
+        ));
+    }
     let page = page::write(&arguments.title, trace.as_ref(), heap.as_ref());
     deliver(page.as_bytes(), Some(&arguments.output))?;
     Ok(Status::Exited(0))

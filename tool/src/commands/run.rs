@@ -167,9 +167,16 @@ impl Leavings {
     fn finish(&self, written: Written, name: Name, shown: &Shown) -> Result<()> {
         tell_written(&written, name, shown);
         if self.bundle {
-            for path in written.own.iter().chain(&written.of_children) {
+            if let Some(path) = &written.own {
                 let told = bundle::make(path, path)?;
                 shown.text(|| format!("{told}\n"));
+            }
+            for path in &written.of_children {
+                bundle::make(path, path)?;
+            }
+            let children = written.of_children.len() as u64;
+            if children > 0 {
+                shown.text(|| format!("vmag: bundled those of {}, too\n", counted(children, "further process")));
             }
         }
         Ok(())

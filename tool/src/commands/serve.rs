@@ -94,7 +94,7 @@ fn listen(address: &str) -> Result<(TcpListener, SocketAddr)> {
         ToolError::new(
             format!("cannot listen on {address}"),
             error,
-            "name a free address with --listen, as 127.0.0.1:9470",
+            "name another address with --listen; port 0 takes any that is free",
         )
     })
 }

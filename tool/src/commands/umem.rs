@@ -335,8 +335,8 @@ fn no_report(subject: &Subject, by_vmag: bool) -> ToolError {
     }
     ToolError::new(
         "there is no report",
-        "the command's process did not end by exit(3): it was killed, or it called _exit",
-        "let it end by itself, or call vmag_umem_report in it",
+        "the command's process did not end by exit(3): it was killed, called _exit, or became a program that does not use vmag",
+        "let it end by itself, or call vmag_umem_report in it; --all shows the reports of other processes that it started",
     )
 }
 

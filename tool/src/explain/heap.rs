@@ -380,15 +380,19 @@ impl Heap {
     /// Of what is in use, the free objects that magazines hold, and an estimate of what the rest was rounded up by: half
     /// a step between classes for each object, half a page for each large one.
     pub fn divide_live(&self, sums: &mut Sums) {
+        // Of classes that the process has no object of, too, if those that it has are as they should be.
+        let by_rule: Vec<u64> = (0..self.root.classes).map(class_size).collect();
+        let is_rule = (1..self.root.classes).all(|class| [0, by_rule[class]].contains(&self.sizes[class]));
+        let sizes = if is_rule { &by_rule } else { &self.sizes };
         let whole: u64 = self.live.iter().sum();
         let (mut cached, mut rounding) = (0, self.large_runs * (1 << self.root.lg_granule) / 2);
         for class in 1..self.root.classes {
-            let of_magazines = (self.rounds[class] * self.sizes[class]).min(self.live[class]);
-            let smaller = self.sizes[class - 1];
+            let of_magazines = (self.rounds[class] * sizes[class]).min(self.live[class]);
+            let smaller = sizes[class - 1];
             cached += of_magazines;
-            if class > 1 && smaller > 0 && self.sizes[class] > smaller {
-                let step = self.sizes[class] - smaller;
-                rounding += (self.live[class] - of_magazines) / self.sizes[class] * (step / 2);
+            if class > 1 && smaller > 0 && sizes[class] > smaller {
+                let step = sizes[class] - smaller;
+                rounding += (self.live[class] - of_magazines) / sizes[class] * (step / 2);
             }
         }
         // The sums may hold a part only: what is shared with other processes.
@@ -397,6 +401,20 @@ impl Heap {
         let (cached, rounding) = (part(cached), part(rounding));
         sums.shift(Row::Live, Row::Cached, cached);
         sums.shift(Row::Live, Row::Rounding, rounding);
+    }
+}
+
+/// 8, 16 to 128 by 16, and four for each doubling above.
+fn class_size(class: usize) -> u64 {
+    match class as u64 {
+        0 => 0,
+        1 => 8,
+        class @ 2..10 => (class - 1) * 16,
+        class => {
+            let (doubling, step) = ((class - 10) / 4, (class - 10) % 4 + 1);
+            // More than a class table can have.
+            32u64.checked_shl(doubling as u32).unwrap_or(0).saturating_mul(4 + step)
+        }
     }
 }
 

@@ -47,6 +47,9 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
             profile.lost
         );
     }
+    if profile.samples.is_empty() && profile.lg_sample != Some(0) {
+        out.push_str("nothing was sampled: too little was allocated for that\n");
+    }
     if let Some(missing) = &profile.missing {
         let _ = writeln!(out, "warning: {missing}");
     }

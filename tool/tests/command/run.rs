@@ -336,6 +336,24 @@ fn an_outer_report_gets_every_line() {
     assert!(lines.contains("\"loaded\"") && lines.contains("\"exit\""), "{lines}");
 }
 
+#[test]
+fn a_program_without_the_environment_does_not_pass_for_success() {
+    for (script, code) in [
+        ("env -i sleep 1", 125),
+        ("env -i sh -c 'sleep 1; exit 7'", 7),
+        ("env sleep 0.5", 0),
+    ] {
+        let output = run_shell(&[], &format!("exec {script}"));
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", stderr(&output));
+        assert_eq!(
+            stderr(&output).contains("NOT on vmag"),
+            code != 0,
+            "{script}: {}",
+            stderr(&output)
+        );
+    }
+}
+
 /// The report goes with it, but not what it said before.
 #[test]
 fn a_program_may_clear_the_temporary_folder() {
