@@ -204,7 +204,7 @@ static struct guarded *claim(struct guard_cache *cache, enum guard_face face, co
 	const char *wrong;
 
 	mutex_lock(&guard_table.lock);
-	record = guard_table_find((uintptr_t)object);
+	record = guard_table_find((uintptr_t)object, cache);
 	wrong = record == NULL ? NULL : finding(record, cache, face, size);
 	if (record != NULL && wrong == NULL)
 		record->state = (uint8_t)next;
@@ -255,7 +255,7 @@ size_t guard_size(const void *object, const char *call)
 	struct guarded *record;
 
 	mutex_lock(&guard_table.lock);
-	record = guard_table_find((uintptr_t)object);
+	record = guard_table_find((uintptr_t)object, NULL);
 	if (record != NULL && record->state == GUARD_LIVE)
 		size = record->size;
 	mutex_unlock(&guard_table.lock);

@@ -30,6 +30,7 @@ struct guard_cache {
 	char name[32];
 	size_t object_bytes; // 0: of any size
 	bool untouched;      // no memory: noted, never written
+	bool sourced;        // from an arena of the program's: never behind the firewall
 	bool painted;        // patterns and red zones are written and looked at
 	bool audited;        // who allocates and who frees is noted
 	bool contents;       // of freed buffers go to their log
@@ -112,8 +113,8 @@ struct guarded_copy {
 	uintptr_t frames[2 * GUARD_FRAMES_MOST];
 };
 bool guard_find(uintptr_t address, struct guarded_copy *copy);
-// The record of the buffer that begins there. False: none.
-bool guard_find_start(uintptr_t address, struct guarded_copy *copy);
+// The record of the buffer of which `buffer` is a copy without frames, or of one that came in its place. False: none.
+bool guard_find_start(const struct guarded *buffer, struct guarded_copy *copy);
 
 // All caches, newest first.
 struct guard_cache *guard_caches(void);
