@@ -144,7 +144,9 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	id = cache->id;
 	empty(cache);
 	caches_leave(cache);
-	empty(cache);
+	empty(cache); // what those left who were at work
+	caches_remove(cache);
+	empty(cache); // takes the locks under which others found it there
 	bin_trim(&cache->bin, true);
 	missing = cache->bin.slabs * cache->bin.shape.buffers - cache->bin.free_buffers;
 	if (missing != 0 && !cache->lost_rounds)
