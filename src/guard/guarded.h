@@ -44,6 +44,7 @@ struct guard_cache {
 	_Atomic size_t live, live_bytes;
 	_Atomic uint64_t allocs, frees, failures;
 	_Atomic bool destroyed;
+	_Atomic uint32_t leaving; // buffers out of the table whose memory is just going back to its source
 };
 
 // Who did something, when.
@@ -103,6 +104,9 @@ uint32_t guard_random(void);
 // Gives back the memory of all freed buffers, verified.
 void guard_release_held(void);
 
+// Waits until the memory of all freed buffers of the cache is back that others are just giving back.
+void guard_cache_await(struct guard_cache *cache);
+
 // Copies of all records, without frames, unsorted; up to `most`. Returns how many there are.
 size_t guard_copy_all(struct guarded *copies, size_t most);
 
@@ -126,4 +130,4 @@ size_t guard_held_bytes(void);
 void guard_set_mtbf(uint32_t mean);
 
 void guard_fork_prepare(void);
-void guard_fork_done(void);
+void guard_fork_done(bool child);

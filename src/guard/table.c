@@ -129,6 +129,7 @@ struct guarded *guard_table_release(size_t most)
 	if (record->cache->newest_held == record)
 		record->cache->newest_held = NULL;
 	unhash(record);
+	atomic_fetch_add(&record->cache->leaving, 1);
 	return record;
 }
 

@@ -175,6 +175,7 @@ static void destroy_guarded(struct umem_cache *cache)
 	if (atomic_exchange(&cache->guard.destroyed, true))
 		guard_report("umem_cache_destroy", cache, "this cache was destroyed already", 0);
 	guard_release_held();
+	guard_cache_await(&cache->guard);
 	if (live != 0)
 		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
 	else
