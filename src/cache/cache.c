@@ -159,7 +159,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 void cache_reap(struct vmag_cache *cache)
 {
 	cache_front_flush(cache);
-	cache_drain_chain(cache, depot_reap(&cache->depot, true, NULL));
+	cache_drain_depot(cache, true);
 	bin_trim(&cache->bin, true);
 	atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);
 }

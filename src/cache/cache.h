@@ -75,6 +75,8 @@ struct vmag_cache {
 	_Atomic bool moving;        // somebody consolidates
 	uint32_t pass;              // of who does: its number
 	bool leaving;               // under the table's lock: it is being destroyed, nobody pins it any more
+	_Atomic uint32_t carriers;  // who takes rounds or buffers from one place to another; and how often somebody began to (objects.h)
+	_Atomic uint32_t carries;
 	_Atomic bool lost_rounds;   // a fork lost other threads' magazines
 	_Atomic unsigned looks;     // of fronts since the last update
 	_Atomic uint64_t updated_at, tuned_at; // ms

@@ -254,6 +254,7 @@ static void alone_in_child(struct vmag_cache *cache)
 	atomic_store(&cache->sleepers, 0);
 	atomic_store(&cache->reclaiming, false);
 	atomic_store(&cache->moving, false);
+	atomic_store(&cache->carriers, 0);
 	atomic_store(&cache->lost_rounds, true);
 }
 

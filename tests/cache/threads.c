@@ -226,6 +226,50 @@ static void destroy_under_destructor(void) {
     pthread_barrier_destroy(&barrier);
 }
 
+// A walk while another thread drains the depot: what is destructed there, or waits for it, is not told.
+static void destruct_slowly(void *object, void *unused) {
+    static int calls;
+
+    (void)unused;
+    *(uint64_t *)object = 0;
+    if (calls++ > 0)
+        return;
+    pthread_barrier_wait(&barrier);
+    usleep(100000);
+}
+
+static void *reap_pairs(void *unused) {
+    vmag_cache_reap(pairs);
+    return unused;
+}
+
+static void count_object(void *told, void *object) {
+    (void)object;
+    ++*(int *)told;
+}
+
+static void walk_under_reap(void) {
+    enum { OBJECTS = 500 };
+    void *objects[OBJECTS];
+    pthread_t reaper;
+    int told = 0;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    pairs = vmag_cache_create("walked", 64, 0, construct_pair, destruct_slowly, NULL, NULL, NULL, 0);
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = vmag_cache_alloc(pairs, VMAG_SLEEP);
+    for (int i = 1; i < OBJECTS; i++)
+        vmag_cache_free(pairs, objects[i]);
+    CHECK_EQ(pthread_create(&reaper, NULL, reap_pairs, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    CHECK(vmag_cache_walk(pairs, count_object, &told));
+    CHECK_EQ(told, 1);
+    pthread_join(reaper, NULL);
+    vmag_cache_free(pairs, objects[0]);
+    vmag_cache_destroy(pairs);
+    pthread_barrier_destroy(&barrier);
+}
+
 int main(void) {
     struct vmag_cache_stats stats;
     pthread_t disturber;
@@ -257,5 +301,6 @@ int main(void) {
     destroy_under_threads();
     pthread_barrier_destroy(&barrier);
     destroy_under_destructor();
+    walk_under_reap();
     return 0;
 }
