@@ -144,7 +144,9 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	id = cache->id;
 	empty(cache);
 	caches_leave(cache);
-	empty(cache);
+	empty(cache); // what those left who were at work
+	caches_remove(cache);
+	empty(cache); // takes the locks under which others found it there
 	bin_trim(&cache->bin, true);
 	missing = cache->bin.slabs * cache->bin.shape.buffers - cache->bin.free_buffers;
 	if (missing != 0 && !cache->lost_rounds)
@@ -157,7 +159,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 void cache_reap(struct vmag_cache *cache)
 {
 	cache_front_flush(cache);
-	cache_drain_chain(cache, depot_reap(&cache->depot, true, NULL));
+	cache_drain_depot(cache, true);
 	bin_trim(&cache->bin, true);
 	atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);
 }

@@ -9,8 +9,8 @@
 //     │ slabs from pages of the heap or from any arena                           slabs.h
 //
 // Invariants: 1. what is in a magazine is constructed, what is free in a slab is not; 2. no lock is held while constructor,
-// destructor, reclaim, move, import or release runs; 3. a cache is in the table (table.c) from the end of its creation to
-// the beginning of its destruction, and is not freed while pinned.
+// destructor, reclaim, move, import or release runs; 3. a cache is in the table (table.c) from the end of its creation
+// until it is destroyed but for its memory, and from the beginning of that on nobody pins it.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -74,6 +74,9 @@ struct vmag_cache {
 	_Atomic bool reclaiming;    // somebody is in the reclaim callback
 	_Atomic bool moving;        // somebody consolidates
 	uint32_t pass;              // of who does: its number
+	bool leaving;               // under the table's lock: it is being destroyed, nobody pins it any more
+	_Atomic uint32_t carriers;  // who takes rounds or buffers from one place to another; and how often somebody began to (objects.h)
+	_Atomic uint32_t carries;
 	_Atomic bool lost_rounds;   // a fork lost other threads' magazines
 	_Atomic unsigned looks;     // of fronts since the last update
 	_Atomic uint64_t updated_at, tuned_at; // ms

@@ -221,16 +221,23 @@ static void pour(struct magazine *from, struct magazine *to)
 		to->round[to->rounds++] = from->round[--from->rounds];
 }
 
-void cache_leave_magazine(struct vmag_cache *cache, struct magazine *magazine)
+static void pour_into_depot(struct vmag_cache *cache, struct magazine *magazine)
 {
-	struct magazine *other = NULL;
+	struct magazine *other;
 
-	if (magazine->rounds > 0 && magazine->rounds < magazine->capacity)
-		other = depot_take_full(&cache->depot, NULL, NULL);
+	cache_carry(cache);
+	other = depot_take_full(&cache->depot, NULL, NULL);
 	if (other != NULL) {
 		pour(magazine, other);
 		depot_put(&cache->depot, other, NULL);
 	}
+	cache_carried(cache);
+}
+
+void cache_leave_magazine(struct vmag_cache *cache, struct magazine *magazine)
+{
+	if (magazine->rounds > 0 && magazine->rounds < magazine->capacity)
+		pour_into_depot(cache, magazine);
 	depot_put(&cache->depot, magazine, NULL);
 }
 

@@ -147,6 +147,9 @@ struct magazine *cache_fronts_collect(struct vmag_cache *cache);
 // at most `most`.
 size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most);
 
+// Whether they can be copied: other threads' by the kernel alone, which a sandbox may keep from it.
+bool cache_fronts_can_be_read(const struct vmag_cache *cache);
+
 void cache_fronts_init(void);
 void cache_fronts_open(void); // before there is a cache
 void cache_fronts_fork_lock(void);

@@ -154,6 +154,7 @@ size_t cache_consolidate(struct vmag_cache *cache, unsigned slabs)
 	if (run.move == NULL || atomic_exchange(&cache->moving, true))
 		return 0;
 	unused = base_alloc(bytes);
+	cache_carry(cache);
 	cache->pass++;
 	for (; unused != NULL && slabs > 0 && !run.done && (slab = begin(cache, unused, &held)) != NULL; slabs--) {
 		evacuate(&run, slab, unused, held);
@@ -161,6 +162,7 @@ size_t cache_consolidate(struct vmag_cache *cache, unsigned slabs)
 	}
 	if (run.to != NULL)
 		cache_drain(cache, &run.to, 1);
+	cache_carried(cache);
 	if (unused != NULL)
 		base_free(unused, bytes);
 	atomic_fetch_add_explicit(&cache->moves, run.moved, memory_order_relaxed);

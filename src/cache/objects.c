@@ -81,6 +81,32 @@ void cache_drain_chain(struct vmag_cache *cache, struct magazine *chain)
 	}
 }
 
+bool cache_drain_depot(struct vmag_cache *cache, bool everything)
+{
+	struct magazine *chain;
+
+	cache_carry(cache);
+	chain = depot_reap(&cache->depot, everything, NULL);
+	cache_drain_chain(cache, chain);
+	cache_carried(cache);
+	return chain != NULL;
+}
+
+void cache_carry(struct vmag_cache *cache)
+{
+	atomic_fetch_add(&cache->carriers, 1);
+	atomic_fetch_add(&cache->carries, 1);
+}
+
+// In the child of a fork amid it there are none.
+void cache_carried(struct vmag_cache *cache)
+{
+	uint32_t carriers = atomic_load(&cache->carriers);
+
+	while (carriers != 0 && !atomic_compare_exchange_weak(&cache->carriers, &carriers, carriers - 1))
+		;
+}
+
 // Where it is kept what this thread had constructed last; NULL: nowhere, the cache has no magazines.
 static void **last_built(const struct vmag_cache *cache)
 {

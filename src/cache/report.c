@@ -5,6 +5,9 @@
 #include "base/base.h"
 #include "cache/front.h"
 #include "cache/slabs.h"
+#include "os/clock.h"
+
+enum { WALK_TRIES = 500, WALK_WAIT_MS = 2 };
 
 static void slab_figures(struct vmag_cache *cache, struct vmag_cache_stats *stats)
 {
@@ -124,26 +127,56 @@ static size_t buffers_out(struct vmag_cache *cache)
 	return stats.in_use;
 }
 
+// Buffers that are out of their slabs, and rounds, of which some may be there twice.
+struct copies {
+	size_t most, count, cached;
+	void **objects, **rounds;
+};
+
+// As magazines go that are given back: from fronts to the depot to slabs.
+static void copy(struct vmag_cache *cache, struct copies *copies)
+{
+	size_t most = 2 * copies->most;
+
+	copies->cached = cache_fronts_rounds(cache, copies->rounds, most);
+	copies->cached += depot_rounds(cache, copies->rounds + copies->cached, most - copies->cached);
+	copies->count = used_buffers(cache, copies->objects, copies->most);
+}
+
+// False: somebody carries something all the time.
+static bool copy_at_rest(struct vmag_cache *cache, struct copies *copies)
+{
+	for (int tries = 0; tries < WALK_TRIES; tries++) {
+		uint32_t carries = atomic_load(&cache->carries), carriers = atomic_load(&cache->carriers);
+
+		if (carriers == 0)
+			copy(cache, copies);
+		if (carriers == 0 && atomic_load(&cache->carries) == carries)
+			return true;
+		os_word_wait(&cache->carriers, carriers, WALK_WAIT_MS);
+	}
+	return false;
+}
+
 // Buffers that are out of their slabs, without those in magazines.
 bool cache_walk(struct vmag_cache *cache, void (*function)(void *argument, void *object), void *argument)
 {
-	size_t most = buffers_out(cache) + 1, bytes = most * sizeof(void *), cached;
-	void **rounds = base_alloc_table(bytes), **objects = base_alloc_table(bytes);
-	bool possible = rounds != NULL && objects != NULL;
+	struct copies copies = { .most = buffers_out(cache) + 1 };
+	size_t bytes = copies.most * sizeof(void *);
+	bool possible;
 
+	copies.objects = base_alloc_table(bytes);
+	copies.rounds = base_alloc_table(2 * bytes);
+	possible = copies.objects != NULL && copies.rounds != NULL && cache_fronts_can_be_read(cache) && copy_at_rest(cache, &copies);
 	if (possible) {
-		size_t count = used_buffers(cache, objects, most);
-
-		cached = depot_rounds(cache, rounds, most);
-		cached += cache_fronts_rounds(cache, rounds + cached, most - cached);
-		sort(rounds, cached);
-		for (size_t i = 0; i < count; i++)
-			if (!contains(rounds, cached, objects[i]))
-				function(argument, objects[i]);
+		sort(copies.rounds, copies.cached);
+		for (size_t i = 0; i < copies.count; i++)
+			if (!contains(copies.rounds, copies.cached, copies.objects[i]))
+				function(argument, copies.objects[i]);
 	}
-	if (rounds != NULL)
-		base_free_table(rounds, bytes);
-	if (objects != NULL)
-		base_free_table(objects, bytes);
+	if (copies.rounds != NULL)
+		base_free_table(copies.rounds, 2 * bytes);
+	if (copies.objects != NULL)
+		base_free_table(copies.objects, bytes);
 	return possible;
 }

@@ -59,6 +59,20 @@ static bool stock(struct vmag_reserve *reserve, size_t *have, size_t count, int 
 	return true;
 }
 
+static void give_back(struct vmag_reserve *reserve)
+{
+	struct vmag_cache *cache = reserve->cache;
+
+	if (cache->flags & VMAG_CACHE_NOMAGAZINE)
+		cache_drain_chain(cache, reserve->chain);
+	else
+		for (struct magazine *magazine = reserve->chain, *next; magazine != NULL; magazine = next) {
+			next = magazine->next;
+			cache_leave_magazine(cache, magazine);
+		}
+	reserve->chain = NULL;
+}
+
 static struct vmag_reserve *new_reserve(struct vmag_cache *cache, int flags)
 {
 	struct vmag_reserve *reserve;
@@ -88,8 +102,11 @@ struct vmag_reserve *cache_reserve(struct vmag_cache *cache, size_t count, int f
 			break;
 		}
 		cache_relieve(cache);
-		if (again)
+		if (again) { // who sleeps has nothing that another one may sleep for
+			give_back(reserve);
+			have = 0;
 			cache_wait(cache);
+		}
 		again = true;
 	}
 	if (reserve == NULL) {
@@ -123,17 +140,8 @@ size_t reserve_left(const struct vmag_reserve *reserve)
 
 void reserve_release(struct vmag_reserve *reserve)
 {
-	struct vmag_cache *cache;
-
 	if (reserve == NULL)
 		return;
-	cache = reserve->cache;
-	if (cache->flags & VMAG_CACHE_NOMAGAZINE)
-		cache_drain_chain(cache, reserve->chain);
-	else
-		for (struct magazine *magazine = reserve->chain, *next; magazine != NULL; magazine = next) {
-			next = magazine->next;
-			cache_leave_magazine(cache, magazine);
-		}
+	give_back(reserve);
 	base_free(reserve, sizeof *reserve);
 }

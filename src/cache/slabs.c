@@ -48,11 +48,13 @@ static struct slab_shape shape_of(size_t stride, size_t slab_bytes)
 }
 
 // The number of buffers from which on sizes are tried. Of a resource without pages, 64 at once: a slab for each id would be
-// a waste of ours.
+// a waste of ours. Memory is no such resource: its source may be small.
 static size_t first_buffers(size_t stride, size_t quantum, int flags)
 {
-	if ((flags & VMAG_CACHE_QUANTUM) || quantum < os_page_size())
+	if ((flags & VMAG_CACHE_QUANTUM) || ((flags & VMAG_CACHE_NOTOUCH) && quantum < os_page_size()))
 		return QUANTUM_BUFFERS;
+	if (quantum < os_page_size())
+		return max_size(min_size(SLAB_LEAST / stride, QUANTUM_BUFFERS), 1);
 	return max_size(SLAB_LEAST / stride, stride <= FEW_LARGEST ? FEW_BUFFERS : 1);
 }
 

@@ -93,10 +93,17 @@ void caches_leave(struct vmag_cache *cache)
 	uint32_t pins;
 
 	mutex_lock(&table.lock);
-	atomic_store_explicit(&table.by_id[cache->id], NULL, memory_order_relaxed);
+	cache->leaving = true;
 	mutex_unlock(&table.lock);
 	while ((pins = atomic_load(&cache->pins)) != 0)
 		os_word_wait(&cache->pins, pins, UNPIN_WAIT_MS);
+}
+
+void caches_remove(struct vmag_cache *cache)
+{
+	mutex_lock(&table.lock);
+	atomic_store_explicit(&table.by_id[cache->id], NULL, memory_order_relaxed);
+	mutex_unlock(&table.lock);
 }
 
 void caches_free_id(unsigned id)
@@ -119,6 +126,8 @@ struct vmag_cache *cache_pin(unsigned id)
 		return NULL;
 	mutex_lock(&table.lock);
 	cache = cache_of_id(id);
+	if (cache != NULL && cache->leaving)
+		cache = NULL;
 	if (cache != NULL)
 		atomic_fetch_add(&cache->pins, 1);
 	mutex_unlock(&table.lock);
@@ -245,6 +254,7 @@ static void alone_in_child(struct vmag_cache *cache)
 	atomic_store(&cache->sleepers, 0);
 	atomic_store(&cache->reclaiming, false);
 	atomic_store(&cache->moving, false);
+	atomic_store(&cache->carriers, 0);
 	atomic_store(&cache->lost_rounds, true);
 }
 

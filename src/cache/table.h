@@ -15,8 +15,10 @@ void caches_tell_moved(const void *from, const void *to);
 // Gives the cache the lowest free id. False: the table is full.
 bool caches_enter(struct vmag_cache *cache);
 
-// Takes the cache out and waits until nobody has it pinned. caches_free_id lets its id be used again.
+// Waits until nobody has the cache pinned, nor can. caches_remove takes it out: until then destructors may use it, and threads that end
+// leave their magazines. caches_free_id lets its id be used again.
 void caches_leave(struct vmag_cache *cache);
+void caches_remove(struct vmag_cache *cache);
 void caches_free_id(unsigned id);
 
 // The cache of that id, not to be destroyed before it is unpinned; NULL: there is none. Ids run from 0 to caches_end() − 1.

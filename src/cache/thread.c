@@ -195,12 +195,14 @@ static void thread_end(void *value)
 }
 
 // A magazine in use by another thread may vanish while it is read.
-static size_t rounds_of(const struct magazine *magazine, size_t rounds, void **out, size_t most)
+static size_t rounds_of(const struct magazine *magazine, size_t rounds, bool own, void **out, size_t most)
 {
 	if (out == NULL || rounds == 0)
 		return rounds;
 	rounds = min_size(rounds, most);
-	return os_memory_peek(out, magazine->round, rounds * sizeof *out) ? rounds : 0;
+	if (own)
+		memcpy(out, magazine->round, rounds * sizeof *out);
+	return own || os_memory_peek(out, magazine->round, rounds * sizeof *out) ? rounds : 0;
 }
 
 static size_t rounds_of_thread(const struct cache_thread *thread, unsigned id, void **out, size_t most)
@@ -208,13 +210,14 @@ static size_t rounds_of_thread(const struct cache_thread *thread, unsigned id, v
 	const struct cache_front *front = cache_thread_fronts(thread)[id];
 	struct magazine *loaded = __atomic_load_n(&front->loaded, __ATOMIC_RELAXED);
 	struct magazine *previous = __atomic_load_n(&front->previous, __ATOMIC_RELAXED);
+	bool own = thread == cache_thread_this();
 	size_t count = 0;
 
 	if (loaded != NULL)
 		count = (size_t)(__atomic_load_n(&thread->tops[id], __ATOMIC_RELAXED) - loaded->round);
-	count = count <= front->capacity ? rounds_of(loaded, count, out, most) : 0;
+	count = count <= front->capacity ? rounds_of(loaded, count, own, out, most) : 0;
 	if (previous != NULL)
-		count += rounds_of(previous, front->previous_rounds, out == NULL ? NULL : out + count, most - count);
+		count += rounds_of(previous, front->previous_rounds, own, out == NULL ? NULL : out + count, most - count);
 	return count;
 }
 
@@ -228,6 +231,19 @@ size_t cache_fronts_rounds(struct vmag_cache *cache, void **out, size_t most)
 			count += rounds_of_thread(thread, cache->id, out == NULL ? NULL : out + count, most - count);
 	mutex_unlock(&threads.lock);
 	return count;
+}
+
+bool cache_fronts_can_be_read(const struct vmag_cache *cache)
+{
+	struct cache_thread *own = cache_thread_this(), copy;
+	bool others = false;
+
+	mutex_lock(&threads.lock);
+	for (struct cache_thread *thread = threads.first; thread != NULL; thread = thread->next)
+		others |= thread != own && cache->id < thread->count && cache_thread_fronts(thread)[cache->id] != NULL;
+	bool readable = !others || os_memory_peek(&copy, threads.first, sizeof copy);
+	mutex_unlock(&threads.lock);
+	return readable;
 }
 
 void cache_fronts_init(void)

@@ -126,17 +126,14 @@ static bool is_due(_Atomic uint64_t *at, uint64_t now_ms, uint64_t after_ms, uin
 void cache_update(struct vmag_cache *cache, uint64_t now_ms)
 {
 	uint64_t period = cache_is_plain(cache) ? PLAIN_MS : CONSTRUCTED_MS, elapsed;
-	struct magazine *chain;
 
 	if (is_due(&cache->tuned_at, now_ms, TUNE_MS, &elapsed))
 		tune(cache, elapsed);
 	if (!is_due(&cache->updated_at, now_ms, period, &elapsed))
 		return;
 	note_quiet(cache, (unsigned)min_size(elapsed / period, QUIET_UPDATES));
-	chain = depot_reap(&cache->depot, false, NULL);
-	if (chain != NULL)
+	if (cache_drain_depot(cache, false))
 		atomic_fetch_add_explicit(&cache->reaps, 1, memory_order_relaxed);
-	cache_drain_chain(cache, chain);
 	bin_trim(&cache->bin, false);
 	if (is_sparse(cache))
 		cache_consolidate(cache, SLABS_A_PASS);

@@ -39,7 +39,7 @@ static bool memory_raise(struct guarded *record, size_t align)
 bool fence_raise(struct guarded *record, size_t align)
 {
 	bool walled = umem_options.firewall_bytes != 0 && record->size >= umem_options.firewall_bytes &&
-		      !record->cache->untouched;
+		      !record->cache->untouched && !record->cache->sourced;
 
 	return (walled && firewall_raise(record, align)) || memory_raise(record, align);
 }

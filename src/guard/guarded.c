@@ -16,6 +16,8 @@
 #include "os/stack.h"
 #include "os/thread.h"
 
+enum { LEAVING_WAIT_MS = 10 };
+
 static _Atomic uint32_t mtbf;
 static _Atomic uint64_t operations;
 
@@ -96,6 +98,15 @@ static void stamp(const struct guard_cache *cache, struct guard_stamp *stamp, ui
 	stamp->frames = os_stack_trace(frames, (unsigned)umem_options.audit_frames);
 }
 
+// In the child of a fork amid it nothing is leaving any more.
+static void has_left(struct guard_cache *cache)
+{
+	uint32_t leaving = atomic_load(&cache->leaving);
+
+	while (leaving != 0 && !atomic_compare_exchange_weak(&cache->leaving, &leaving, leaving - 1))
+		;
+}
+
 // Buffers that were freed longest ago make room.
 static void release_down_to(size_t most)
 {
@@ -109,6 +120,7 @@ static void release_down_to(size_t most)
 			return;
 		verify_record(record, "free");
 		fence_lower(record);
+		has_left(record->cache);
 		base_free(record, guard_record_bytes());
 	}
 }
@@ -116,6 +128,14 @@ static void release_down_to(size_t most)
 void guard_release_held(void)
 {
 	release_down_to(0);
+}
+
+void guard_cache_await(struct guard_cache *cache)
+{
+	uint32_t leaving;
+
+	while ((leaving = atomic_load(&cache->leaving)) != 0)
+		os_word_wait(&cache->leaving, leaving, LEAVING_WAIT_MS);
 }
 
 // Every so many operations all buffers are looked at. With nosignal, each asks where it is called.
@@ -204,7 +224,7 @@ static struct guarded *claim(struct guard_cache *cache, enum guard_face face, co
 	const char *wrong;
 
 	mutex_lock(&guard_table.lock);
-	record = guard_table_find((uintptr_t)object);
+	record = guard_table_find((uintptr_t)object, cache);
 	wrong = record == NULL ? NULL : finding(record, cache, face, size);
 	if (record != NULL && wrong == NULL)
 		record->state = (uint8_t)next;
@@ -255,7 +275,7 @@ size_t guard_size(const void *object, const char *call)
 	struct guarded *record;
 
 	mutex_lock(&guard_table.lock);
-	record = guard_table_find((uintptr_t)object);
+	record = guard_table_find((uintptr_t)object, NULL);
 	if (record != NULL && record->state == GUARD_LIVE)
 		size = record->size;
 	mutex_unlock(&guard_table.lock);
@@ -274,7 +294,9 @@ void guard_fork_prepare(void)
 	mutex_fork_lock(&guard_table.lock);
 }
 
-void guard_fork_done(void)
+void guard_fork_done(bool child)
 {
+	for (struct guard_cache *cache = child ? guard_table.caches : NULL; cache != NULL; cache = cache->next)
+		atomic_store(&cache->leaving, 0);
 	mutex_fork_unlock(&guard_table.lock);
 }

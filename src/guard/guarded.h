@@ -30,6 +30,7 @@ struct guard_cache {
 	char name[32];
 	size_t object_bytes; // 0: of any size
 	bool untouched;      // no memory: noted, never written
+	bool sourced;        // from an arena of the program's: never behind the firewall
 	bool painted;        // patterns and red zones are written and looked at
 	bool audited;        // who allocates and who frees is noted
 	bool contents;       // of freed buffers go to their log
@@ -43,6 +44,7 @@ struct guard_cache {
 	_Atomic size_t live, live_bytes;
 	_Atomic uint64_t allocs, frees, failures;
 	_Atomic bool destroyed;
+	_Atomic uint32_t leaving; // buffers out of the table whose memory is just going back to its source
 };
 
 // Who did something, when.
@@ -102,6 +104,9 @@ uint32_t guard_random(void);
 // Gives back the memory of all freed buffers, verified.
 void guard_release_held(void);
 
+// Waits until the memory of all freed buffers of the cache is back that others are just giving back.
+void guard_cache_await(struct guard_cache *cache);
+
 // Copies of all records, without frames, unsorted; up to `most`. Returns how many there are.
 size_t guard_copy_all(struct guarded *copies, size_t most);
 
@@ -112,8 +117,8 @@ struct guarded_copy {
 	uintptr_t frames[2 * GUARD_FRAMES_MOST];
 };
 bool guard_find(uintptr_t address, struct guarded_copy *copy);
-// The record of the buffer that begins there. False: none.
-bool guard_find_start(uintptr_t address, struct guarded_copy *copy);
+// The record of the buffer of which `buffer` is a copy without frames, or of one that came in its place. False: none.
+bool guard_find_start(const struct guarded *buffer, struct guarded_copy *copy);
 
 // All caches, newest first.
 struct guard_cache *guard_caches(void);
@@ -125,4 +130,4 @@ size_t guard_held_bytes(void);
 void guard_set_mtbf(uint32_t mean);
 
 void guard_fork_prepare(void);
-void guard_fork_done(void);
+void guard_fork_done(bool child);

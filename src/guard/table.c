@@ -68,16 +68,24 @@ bool guard_table_add(struct guarded *record)
 	return true;
 }
 
-struct guarded *guard_table_find(uintptr_t address)
+static bool may_be_of(const struct guarded *record, const struct guard_cache *cache)
 {
-	struct guarded *record;
+	return record->cache->untouched ? record->cache == cache : cache == NULL || !cache->untouched;
+}
+
+struct guarded *guard_table_find(uintptr_t address, const struct guard_cache *cache)
+{
+	struct guarded *record, *other = NULL;
 
 	if (guard_table.buckets == NULL)
 		return NULL;
 	record = *bucket_of(guard_table.buckets, guard_table.lg_buckets, address);
-	while (record != NULL && record->address != address)
-		record = record->hash_next;
-	return record;
+	for (; record != NULL; record = record->hash_next)
+		if (record->address == address && may_be_of(record, cache))
+			return record;
+		else if (record->address == address)
+			other = record;
+	return other;
 }
 
 static void unhash(struct guarded *record)
@@ -121,6 +129,7 @@ struct guarded *guard_table_release(size_t most)
 	if (record->cache->newest_held == record)
 		record->cache->newest_held = NULL;
 	unhash(record);
+	atomic_fetch_add(&record->cache->leaving, 1);
 	return record;
 }
 

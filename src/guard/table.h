@@ -24,10 +24,10 @@ size_t guard_record_bytes(void);
 // False: no memory. Takes the lock.
 bool guard_table_add(struct guarded *record);
 
-// With the lock held.
-struct guarded *guard_table_find(uintptr_t address);
+// With the lock held. Of integers that are no memory several caches may have the same: that cache's buffer is found before another's.
+struct guarded *guard_table_find(uintptr_t address, const struct guard_cache *cache);
 void guard_table_hold(struct guarded *record);
-// Takes the oldest out of queue and table if more than `most` bytes are held back, else NULL.
+// Takes the oldest out of queue and table if more than `most` bytes are held back, else NULL; it counts as leaving until the caller says otherwise.
 struct guarded *guard_table_release(size_t most);
 // Calls for every record until the function says true; that record, or NULL.
 struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument);

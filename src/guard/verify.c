@@ -130,12 +130,12 @@ bool guard_find(uintptr_t address, struct guarded_copy *copy)
 	return record != NULL;
 }
 
-bool guard_find_start(uintptr_t address, struct guarded_copy *copy)
+bool guard_find_start(const struct guarded *buffer, struct guarded_copy *copy)
 {
 	struct guarded *record;
 
 	mutex_lock(&guard_table.lock);
-	record = guard_table_find(address);
+	record = guard_table_find(buffer->address, buffer->cache);
 	if (record != NULL)
 		memcpy(copy, record, guard_record_bytes());
 	mutex_unlock(&guard_table.lock);

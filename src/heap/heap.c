@@ -520,7 +520,7 @@ void heap_fork_done(bool child)
 	if (child)
 		fronts_watch_sizes(); // sampling may just have been switched
 	explicit_caches_fork_done(child);
-	guard_fork_done();
+	guard_fork_done(child);
 	mutex_fork_end();
 	if (child)
 		mutex_figures_fork_child();

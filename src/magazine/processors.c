@@ -433,12 +433,14 @@ static void look_at(struct processor *processor, unsigned slot, processor_look *
 
 void processors_look(unsigned first, unsigned end, processor_look *look, void *context)
 {
+	mutex_lock(&processors.lock); // none is on its way elsewhere
 	for (struct processor *processor = NULL; (processor = next_made(processor)) != NULL;) {
 		mutex_lock(&processor->lock);
 		for (unsigned slot = first; slot < end; slot++)
 			look_at(processor, slot, look, context);
 		mutex_unlock(&processor->lock);
 	}
+	mutex_unlock(&processors.lock);
 }
 
 COLD void processors_tell(struct vmag_root *root)

@@ -43,7 +43,8 @@ static void reclaim(void *argument)
 {
 	struct umem_cache *cache = argument;
 
-	cache->reclaim(cache->argument);
+	if (!atomic_load(&cache->guard.destroyed)) // it was not empty
+		cache->reclaim(cache->argument);
 }
 
 // The object cache below a guarded one as the source of its buffers.
@@ -88,6 +89,7 @@ static bool create_guarded(struct umem_cache *cache, const char *name, vmem_t *s
 		return false;
 	cache->guarded = true;
 	cache->guard.untouched = untouched;
+	cache->guard.sourced = source != NULL;
 	cache->guard.alloc = raw_alloc;
 	cache->guard.free = raw_free;
 	cache->guard.source = cache;
@@ -116,7 +118,7 @@ static bool arguments_are_good(const char *name, size_t size, size_t align, size
 {
 	if (name == NULL || size == 0 || align > quantum)
 		return false;
-	if ((flags & UMC_NOHASH) && ((flags & UMC_NOTOUCH) || size + SLAB_HEADER > os_page_size()))
+	if ((flags & UMC_NOHASH) && ((flags & UMC_NOTOUCH) || size + SLAB_HEADER > quantum))
 		return false;
 	return true;
 }
@@ -173,6 +175,7 @@ static void destroy_guarded(struct umem_cache *cache)
 	if (atomic_exchange(&cache->guard.destroyed, true))
 		guard_report("umem_cache_destroy", cache, "this cache was destroyed already", 0);
 	guard_release_held();
+	guard_cache_await(&cache->guard);
 	if (live != 0)
 		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
 	else

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "guard/report.h"
+#include "os/thread.h"
 #include "util/bits.h"
 
 enum { NO_CALLBACK_STATUS = 255 };
 
 static umem_nofail_callback_t *_Atomic callback;
-static _Atomic bool exiting;
+static _Atomic int exiting; // the process that does; a child of fork does not
 static __thread bool exits_here;
 
 EXPORT void umem_nofail_callback(umem_nofail_callback_t *function)
@@ -25,7 +26,7 @@ static _Noreturn void exit_once(int status)
 {
 	if (exits_here)
 		guard_report("umem_alloc", NULL, "no memory for a handler of exit that says UMEM_NOFAIL", 0);
-	if (!atomic_exchange(&exiting, true)) {
+	if (atomic_exchange(&exiting, os_process_number()) != os_process_number()) {
 		exits_here = true;
 		exit(status);
 	}

@@ -11,8 +11,7 @@
 struct group {
 	uint64_t key;
 	size_t bytes, buffers;
-	uintptr_t oldest; // a buffer
-	uint64_t oldest_ns;
+	const struct guarded *oldest;
 };
 
 struct grouping {
@@ -41,7 +40,7 @@ static void group_add(struct grouping *grouping, const struct guarded *buffer)
 	uint64_t key;
 	size_t slot;
 
-	if (!guard_find_start(buffer->address, &copy))
+	if (!guard_find_start(buffer, &copy))
 		return;
 	key = key_of(&copy);
 	for (slot = key % grouping->slots; (group = &grouping->groups[slot])->buffers != 0 && group->key != key;)
@@ -51,10 +50,8 @@ static void group_add(struct grouping *grouping, const struct guarded *buffer)
 		group->key = key;
 	}
 	group->bytes += buffer->size;
-	if (group->oldest == 0 || buffer->allocated.time_ns < group->oldest_ns) {
-		group->oldest = buffer->address;
-		group->oldest_ns = buffer->allocated.time_ns;
-	}
+	if (group->oldest == NULL || buffer->allocated.time_ns < group->oldest->allocated.time_ns)
+		group->oldest = buffer;
 }
 
 // The largest group not yet told; it is forgotten.
@@ -83,10 +80,10 @@ static void write_group(struct out *out, const struct group *group)
 		out_number(out, "bytes", group->bytes);
 		out_number(out, "buffers", group->buffers);
 		out_string(out, "cache", copy.record.cache->name);
-		out_address(out, "oldest", group->oldest);
+		out_address(out, "oldest", group->oldest->address);
 	} else
 		out_add(out, "%12zu bytes in %zu buffers, cache %s, the oldest at 0x%lx\n", group->bytes, group->buffers,
-			copy.record.cache->name, (unsigned long)group->oldest);
+			copy.record.cache->name, (unsigned long)group->oldest->address);
 	out_stack(out, "stack", copy.frames, copy.record.allocated.frames);
 	out_close(out, '}');
 }

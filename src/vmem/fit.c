@@ -82,7 +82,7 @@ static uintptr_t placed(uintptr_t from, size_t room, size_t size, const struct v
 		if (crosses(start, size, c->nocross)) // as every later place would
 			return 0;
 	}
-	if (start < from || start >= end || end - start < size)
+	if (start < from || start < c->least || start >= end || end - start < size)
 		return 0;
 	return start;
 }

@@ -18,6 +18,8 @@ static struct {
 	// Under lock.
 	struct vmag_vmem *first, *last;
 	uint64_t number;
+	// Written by a fork's child, while it has one thread.
+	unsigned forks; // that led here: whoever waited before is forgotten
 } resources = { .lock = MUTEX_INIT(RANK_RESOURCES) };
 
 static void list_append(struct vmag_vmem *arena)
@@ -173,6 +175,7 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 	arena->qcache_max = min_size(qcache_max / quantum, RESOURCE_QUANTUM_CACHES) * quantum;
 	arena->short_free_max = arena->qcache_max;
 	if (size != 0 && !resource_add(arena, base, size, flags, "vmag_vmem_create")) {
+		vmem_fini(&arena->segments);
 		base_free(arena, sizeof *arena);
 		errno = ENOMEM;
 		return NULL;
@@ -276,13 +279,19 @@ static void count_waiter(struct vmag_vmem *arena, int by)
 static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context)
 {
 	uint64_t wait_ms = FIRST_WAIT_MS;
+	unsigned forks = resources.forks;
 	uintptr_t start;
 
 	count_waiter(arena, 1);
 	for (;;) {
 		uint32_t changes = atomic_load(&arena->root->changes);
 
-		if ((start = try(context)) != 0)
+		start = try(context);
+		if (UNLIKELY(forks != resources.forks)) { // an import forked, and this is the child
+			forks = resources.forks;
+			count_waiter(arena, 1);
+		}
+		if (start != 0)
 			break;
 		atomic_fetch_add_explicit(&arena->waits, 1, memory_order_relaxed);
 		sleep_on(arena, changes, &wait_ms);
@@ -351,6 +360,7 @@ void resources_fork_prepare(void)
 // Other threads, and so all waiters and callbacks, are gone in the child; what they were allocating is lost there.
 void resources_fork_done(bool child)
 {
+	resources.forks += child;
 	for (struct vmag_vmem *arena = resources.first; arena != NULL; arena = arena->next) {
 		if (child) {
 			vmem_cursors_forget_others(&arena->segments);

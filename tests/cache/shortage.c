@@ -155,6 +155,37 @@ static void exhaustion(void) {
     vmag_vmem_destroy(few);
 }
 
+// Two threads want more than there is: who cannot have all keeps nothing while it sleeps, so first one is served, then the other.
+static _Atomic int halves;
+
+static int construct_by_turns(void *object, void *argument, int flags) {
+    (void)object, (void)argument, (void)flags;
+    if (halves++ < 64)
+        usleep(1000);
+    return 0;
+}
+
+static void *reserve_most(void *cache) {
+    vmag_reserve_t *reserve = vmag_cache_reserve(cache, 40, VMAG_SLEEP);
+
+    CHECK_EQ(vmag_reserve_left(reserve), 40);
+    vmag_reserve_release(reserve);
+    return NULL;
+}
+
+static void reserves_take_turns(int flags) {
+    vmag_vmem_t *ids = vmag_vmem_create("ids", (void *)1000, 64, 1, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
+    vmag_cache_t *cache = vmag_cache_create("turns", 1, 0, construct_by_turns, NULL, NULL, NULL, ids, VMAG_CACHE_NOTOUCH | flags);
+    pthread_t thread;
+
+    halves = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, reserve_most, cache), 0);
+    reserve_most(cache);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    vmag_cache_destroy(cache);
+    vmag_vmem_destroy(ids);
+}
+
 // A reap of all caches asks all of them; a callback that allocates from its own cache does not recurse.
 static vmag_cache_t *greedy;
 
@@ -244,6 +275,8 @@ int main(void) {
     nth_constructor(0, 1);
     constructor_never();
     exhaustion();
+    reserves_take_turns(0);
+    reserves_take_turns(VMAG_CACHE_NOMAGAZINE);
     reap_all();
     recursion();
     shortage_passes();

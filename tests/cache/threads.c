@@ -185,6 +185,91 @@ static void destroy_under_threads(void) {
     }
 }
 
+// A destructor that frees to its own cache, called by a thread that reaps while another one has begun to destroy the cache.
+static vmag_cache_t *pairs;
+
+static int construct_pair(void *object, void *unused, int flags) {
+    (void)unused, (void)flags;
+    *(void **)object = NULL;
+    return 0;
+}
+
+static void destruct_pair(void *object, void *unused) {
+    void *second = *(void **)object;
+
+    (void)unused;
+    if (second == NULL)
+        return;
+    pthread_barrier_wait(&barrier);
+    usleep(100000);
+    vmag_cache_free(pairs, second);
+}
+
+static void *reap_pair(void *unused) {
+    void **first = vmag_cache_alloc(pairs, VMAG_SLEEP);
+
+    *first = vmag_cache_alloc(pairs, VMAG_SLEEP);
+    vmag_cache_free(pairs, first);
+    vmag_caches_reap();
+    return unused;
+}
+
+static void destroy_under_destructor(void) {
+    pthread_t reaper;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    pairs = vmag_cache_create("pairs", 64, 0, construct_pair, destruct_pair, NULL, NULL, NULL, 0);
+    CHECK_EQ(pthread_create(&reaper, NULL, reap_pair, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    vmag_cache_destroy(pairs);
+    pthread_join(reaper, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
+// A walk while another thread drains the depot: what is destructed there, or waits for it, is not told.
+static void destruct_slowly(void *object, void *unused) {
+    static int calls;
+
+    (void)unused;
+    *(uint64_t *)object = 0;
+    if (calls++ > 0)
+        return;
+    pthread_barrier_wait(&barrier);
+    usleep(100000);
+}
+
+static void *reap_pairs(void *unused) {
+    vmag_cache_reap(pairs);
+    return unused;
+}
+
+static void count_object(void *told, void *object) {
+    (void)object;
+    ++*(int *)told;
+}
+
+static void walk_under_reap(void) {
+    enum { OBJECTS = 500 };
+    void *objects[OBJECTS];
+    pthread_t reaper;
+    int told = 0;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    pairs = vmag_cache_create("walked", 64, 0, construct_pair, destruct_slowly, NULL, NULL, NULL, 0);
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = vmag_cache_alloc(pairs, VMAG_SLEEP);
+    for (int i = 1; i < OBJECTS; i++)
+        vmag_cache_free(pairs, objects[i]);
+    CHECK_EQ(pthread_create(&reaper, NULL, reap_pairs, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    CHECK(vmag_cache_walk(pairs, count_object, &told));
+    CHECK_EQ(told, 1);
+    pthread_join(reaper, NULL);
+    vmag_cache_free(pairs, objects[0]);
+    vmag_cache_destroy(pairs);
+    pthread_barrier_destroy(&barrier);
+}
+
 int main(void) {
     struct vmag_cache_stats stats;
     pthread_t disturber;
@@ -214,5 +299,8 @@ int main(void) {
     vmag_cache_destroy(constructed);
     CHECK_EQ(balance, 0);
     destroy_under_threads();
+    pthread_barrier_destroy(&barrier);
+    destroy_under_destructor();
+    walk_under_reap();
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <umem.h>
+#include <vmag/cache.h>
 
 #include "../check.h"
 
@@ -136,6 +137,40 @@ static void test_integers(void) {
     vmem_destroy(ids);
 }
 
+// Two caches of the same integers: each takes back its own.
+static void test_same_integers(void) {
+    vmem_t *ids[2];
+    umem_cache_t *caches[2];
+    void *id[2];
+    for (int i = 0; i < 2; i++) {
+        ids[i] = vmem_create("same ids", (void *)1000, 64, 1, NULL, NULL, NULL, 0, VM_NOSLEEP);
+        caches[i] = umem_cache_create((char *)"same id", 1, 1, NULL, NULL, NULL, NULL, ids[i], UMC_NOTOUCH);
+        id[i] = umem_cache_alloc(caches[i], UMEM_DEFAULT);
+    }
+    CHECK(id[0] != NULL && id[0] == id[1]);
+    umem_cache_free(caches[0], id[0]);
+    umem_cache_free(caches[1], id[1]);
+    for (int i = 0; i < 2; i++) {
+        umem_cache_destroy(caches[i]);
+        vmem_destroy(ids[i]);
+    }
+}
+
+// Memory of an arena: all objects lie in it, also those that would be behind a firewall; NOHASH goes by its quantum.
+static void test_own_memory(void) {
+    static char memory[1 << 19] __attribute__((aligned(4096)));
+    vmem_t *arena = vmem_create("memory", memory, sizeof memory, 512, NULL, NULL, NULL, 0, VM_NOSLEEP);
+    umem_cache_t *cache = umem_cache_create((char *)"own", 16384, 0, NULL, NULL, NULL, NULL, arena, 0);
+    char *object = umem_cache_alloc(cache, UMEM_DEFAULT);
+    CHECK(object >= memory && object <= memory + sizeof memory - 16384);
+    umem_cache_free(cache, object);
+    umem_cache_destroy(cache);
+    CHECK(umem_cache_create((char *)"own", 480, 0, NULL, NULL, NULL, NULL, arena, UMC_NOHASH) == NULL && errno == EINVAL);
+    CHECK((cache = umem_cache_create((char *)"own", 456, 0, NULL, NULL, NULL, NULL, arena, UMC_NOHASH)) != NULL);
+    umem_cache_destroy(cache);
+    vmem_destroy(arena);
+}
+
 // Without an alignment of its own an untouched object is aligned as any, not to the source's quantum.
 static void test_untouched_memory(void) {
     umem_cache_t *cache = umem_cache_create((char *)"untouched", 60, 0, NULL, NULL, NULL, NULL, NULL, UMC_NOTOUCH);
@@ -157,6 +192,12 @@ static void test_reap(void) {
     umem_reap(); // again within the interval: nothing
     CHECK(reclaims == 1);
     umem_cache_destroy(cache);
+    cache = umem_cache_create((char *)"not empty", 100, 0, NULL, NULL, reclaim, &argument, NULL, 0);
+    CHECK(umem_cache_alloc(cache, UMEM_DEFAULT) != NULL);
+    umem_cache_destroy(cache);
+    reclaims = 0;
+    vmag_caches_reap();
+    CHECK_EQ(reclaims, 0);
 }
 
 int main(void) {
@@ -167,6 +208,8 @@ int main(void) {
     test_errors();
     test_alignment();
     test_integers();
+    test_same_integers();
+    test_own_memory();
     test_untouched_memory();
     test_reap();
     return 0;

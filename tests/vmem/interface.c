@@ -68,10 +68,22 @@ static void the_last_integers(void) {
     vmag_vmem_free(last, AT(UINTPTR_MAX - 10), 10);
     CHECK_EQ(INT(vmag_vmem_xalloc(last, 1, 4, 2, 0, NULL, NULL, VMAG_VM_NOSLEEP)) % 4, 2);
     CHECK_EQ(INT(vmag_vmem_xalloc(last, 4, 64, 0, 0, NULL, NULL, VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(last, 1, 0, 0, 0, AT(UINTPTR_MAX), NULL, VMAG_VM_NOSLEEP)), 0);
     CHECK_EQ(get(last, SIZE_MAX, 0), 0);
     CHECK_EQ(get(last, SIZE_MAX / 2 + 1, VMAG_VM_BESTFIT), 0);
     vmag_vmem_walk(last, VMAG_VMEM_ALLOC, (void (*)(void *, void *, size_t))(void *)vmag_vmem_xfree, last);
     vmag_vmem_destroy(last);
+}
+
+// No place at or above them: what lies there is not rounded up to one around all integers.
+static void limits_near_the_last(void) {
+    vmag_vmem_t *arena = plain(0x1000, 0x100000, 0x1000);
+
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 0x1000, 0x10000, 0x8000, 0, AT(0xfffffffffffff000), NULL, VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 0x1000, 0x10000, 0x8000, 0, AT(UINTPTR_MAX), NULL, VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 0x2000, 0x10000, 0x8000, 0x20000, AT(0xffffffffffff9000), NULL, VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 0x1000, 0x10000, 0x8000, 0, AT(0x100000), NULL, VMAG_VM_NOSLEEP)), 0);
+    vmag_vmem_destroy(arena);
 }
 
 // An arena [1, 1001) whose free segments have the given sizes, each between allocated integers.
@@ -243,6 +255,7 @@ int main(void) {
     the_papers_example();
     impossible_arguments();
     the_last_integers();
+    limits_near_the_last();
     policies();
     nothing_is_refused();
     next_fit_cycles();

@@ -51,12 +51,15 @@ int main(void) {
         check(size, 4096, 0);
         check(size, 16384, 0);
         check(size, 65536, 0);
+        check(size, 512, 0);
+        check(size, 2048, 0);
     }
     say("worst waste %.1f %%", 100 * worst);
     for (size_t size = 1; size < 3000; size++)
         check(size, 1, VMAG_CACHE_NOTOUCH);
     for (size_t n = 1; n <= 16; n++)
         check(n * 4096, 4096, VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM);
+    CHECK_EQ(cache_shape(16384, 512, 0, 0).slab_bytes, 16384);
     check((size_t)1 << 40, 4096, 0);
     CHECK_EQ(cache_shape(SIZE_MAX / 2, 1, 0, 0).buffers, 0);
     CHECK_EQ(cache_shape(4096, 4096, 4096 * 48, 0).buffers, 48);
