@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmag attach 4711                   what it holds now: sums and size classes; with --json arenas, too
+  vmag attach 4711                   what it holds now: sums, size classes; as JSON also arenas
   vmag attach --json 4711            the same for a script
   vmag attach --profile 512k 4711    sample an allocation every 512 KiB on average from now on
   vmag heap 4711                     what was sampled and is alive
