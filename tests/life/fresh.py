@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-RUNS = 15
+RUNS = 40
 MORE_LIMIT_KIB = 124
 LIBRARY_LIMIT_KIB = 60  # the tables that the loader reads, the first stretch of the code, and what it writes to; no other fits (os/layout_linux.c)
 LISTED_LIMIT_KIB = 96  # all that is listed
