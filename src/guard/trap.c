@@ -5,11 +5,14 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "conf/umem_options.h"
 #include "guard/fault.h"
 #include "guard/table.h"
 #include "os/stack.h"
+#include "os/system_call.h"
+#include "os/thread.h"
 
 static bool is_touched(struct guarded *record, void *argument)
 {
@@ -30,10 +33,14 @@ static void tell(uintptr_t address, uintptr_t code)
 		.finding = record->state == GUARD_LIVE ? "touched beyond the end of a buffer" : "touched after it was freed" });
 }
 
+// One that was sent has no instruction that faults again, nor an address: it is sent once more.
 static void handle(int number, siginfo_t *information, void *context)
 {
 	signal(number, SIG_DFL);
-	tell((uintptr_t)information->si_addr, os_context_address(context));
+	if (information->si_code <= 0)
+		os_system_call(SYS_tgkill, os_process_number(), os_thread_number(), number);
+	else
+		tell((uintptr_t)information->si_addr, os_context_address(context));
 }
 
 void guard_trap_init(void)

@@ -477,6 +477,7 @@ void *heap_aligned(size_t align, size_t size)
 void heap_fork_prepare(void)
 {
 	mutex_fork_lock(&first_use);
+	os_thread_forks();
 	reclaim_fork_prepare();
 	mutex_fork_begin();
 	guard_fork_prepare();

@@ -232,7 +232,7 @@ static bool may_move(const struct arena *arena)
 	return !arena->is_explicit && extents_are_zero(&arena->pages.extents);
 }
 
-void *large_move(struct arena *arena, void *object, size_t new_size)
+void *large_move(struct arena *arena, void *object, size_t new_size, struct run **left)
 {
 	struct run *run = large_run(object);
 	size_t old_bytes = run_bytes(run->bytes);
@@ -259,9 +259,14 @@ void *large_move(struct arena *arena, void *object, size_t new_size)
 	count(&arena_large_count(arena_of(run->arena), run->bytes)->freed);
 	page_map_take_word(object);
 	page_map_clear(run_start(run), 1);
-	pages_free_clean(&arena_of(run->arena)->pages, run_start(run), old_bytes);
-	base_free(run, sizeof *run);
+	*left = run;
 	return fresh;
+}
+
+void large_leave(struct run *left)
+{
+	pages_free_clean(&arena_of(left->arena)->pages, run_start(left), run_bytes(left->bytes));
+	base_free(left, sizeof *left);
 }
 
 // The fence is there before the sample: a child of fork that resets the arena may find the thread here.

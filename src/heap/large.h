@@ -36,8 +36,10 @@ bool large_clear(void *object);
 // Resizes in place to a class size; false: the object is as before.
 bool large_resize(void *object, size_t new_size);
 
-// Resizes by moving the pages, not the bytes; NULL: not possible, the object is as before.
-void *large_move(struct arena *arena, void *object, size_t new_size);
+// Resizes by moving the pages, not the bytes; NULL: not possible, the object is as before. Where it was, `*left`, is nobody's until large_leave, so that it
+// can be told before another has it.
+void *large_move(struct arena *arena, void *object, size_t new_size, struct run **left);
+void large_leave(struct run *left);
 
 // The tally of a sampled object (watch/profile.h), which freeing and moving it tell the profile. `take` leaves 0. What a program writes
 // just behind such an object is reported when it is freed or resized.

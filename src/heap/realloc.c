@@ -14,6 +14,7 @@
 #include "heap/large.h"
 #include "heap/reclaim.h"
 #include "os/clock.h"
+#include "os/probe.h"
 #include "pages/page_map.h"
 #include "watch/trace.h"
 
@@ -48,29 +49,38 @@ static void *realloc_copy(void *object, size_t old_size, size_t size)
 }
 
 // To the profile a resize is a free and a new allocation; when it was not possible, nothing.
-static void resized(void *object, size_t new_size, uint32_t tally, bool done)
+static void resized(const void *object, void *moved, size_t new_size, uint32_t tally)
 {
-	if (done && tally != 0)
+	if (tally != 0) {
+		os_probe_free(object);
 		tally_freed(tally);
-	if (!done)
-		large_set_sample(object, tally);
-	else if (heap_is_sampled(new_size))
-		large_set_sample(object, profile_record(&words.front->profile, new_size, words.front->arena->id));
+	}
+	if (heap_is_sampled(new_size)) {
+		tally = profile_record(&words.front->profile, new_size, words.front->arena->id);
+		os_probe_alloc(moved, new_size, tally_weighted_bytes(tally, new_size));
+		large_set_sample(moved, tally);
+	}
 }
 
 void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new_size)
 {
 	void *moved = object;
+	struct run *left = NULL;
 	uint32_t tally;
 
 	if (old_size <= MAGAZINE_MOST || new_size <= MAGAZINE_MOST)
 		return NULL;
 	tally = large_take_sample(object);
 	if (!large_resize(object, new_size))
-		moved = arena == NULL ? NULL : large_move(arena, object, new_size);
-	resized(moved != NULL ? moved : object, new_size, tally, moved != NULL);
-	if (moved != NULL && moved != object && UNLIKELY((words.door & DOOR_TRACE) != 0))
+		moved = arena == NULL ? NULL : large_move(arena, object, new_size, &left);
+	if (moved == NULL)
+		large_set_sample(object, tally);
+	else
+		resized(object, moved, new_size, tally);
+	if (left != NULL && UNLIKELY((words.door & DOOR_TRACE) != 0))
 		trace_freed(&words.front->tracer, object);
+	if (left != NULL)
+		large_leave(left);
 	if (moved != NULL && UNLIKELY(words.door != 0))
 		door_resized(words.front, moved, old_size, new_size);
 	if (moved != NULL && new_size < old_size) // perhaps it does nothing more that looks

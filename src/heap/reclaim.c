@@ -117,7 +117,7 @@ static bool may_start(void)
 
 COLD bool reclaim_may_be_unseen(void)
 {
-	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || sampling_is_on() || caches_end() != 0 || guard_told != NULL ||
+	if (!os_process_is_single() || options.front == FRONT_CPU || debugging() || trace_is_on() || tracing_is_begun() || sampling_is_on() || caches_end() != 0 || guard_told != NULL ||
 	    atomic_load(&black_box) != NULL || atomic_load(&black_box_wanted))
 		return false;
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)

@@ -19,7 +19,7 @@
 #include "watch/trace.h"
 
 struct tracing_settings tracing_settings;
-static _Atomic bool tracing; // also when the trace has come to its limit
+static _Atomic bool tracing;
 
 static void tracing_init(void)
 {
@@ -46,6 +46,11 @@ bool tracing_start(void)
 	atomic_store(&tracing, true);
 	doors_close(DOOR_TRACE);
 	return true;
+}
+
+bool tracing_is_begun(void)
+{
+	return atomic_load(&tracing);
 }
 
 void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size)
@@ -190,8 +195,8 @@ static int obey(const struct vmag_request *asked)
 {
 	switch (asked->what) {
 	case VMAG_ASK_PROFILE_ON:
-		if (asked->value > 0 && lg_floor(asked->value) <= PROFILE_LG_MOST)
-			atomic_store(&profile_settings.lg_sample, (uint8_t)lg_floor(asked->value));
+		if (asked->value > 0)
+			atomic_store(&profile_settings.lg_sample, (uint8_t)min_size(lg_floor(asked->value), PROFILE_LG_MOST));
 		sampling_set(true);
 		return 0;
 	case VMAG_ASK_PROFILE_OFF:

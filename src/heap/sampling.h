@@ -57,6 +57,9 @@ extern struct tracing_settings tracing_settings;
 bool tracing_start(void);
 void tracing_stop(void);
 
+// Whether one is on, or came to its limit.
+bool tracing_is_begun(void);
+
 static inline bool sampling_is_on(void)
 {
 	return atomic_load_explicit(&profile_settings.active, memory_order_relaxed);

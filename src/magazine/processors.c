@@ -384,14 +384,16 @@ static bool collect_from_all(unsigned first, unsigned end, bool everything, cons
 bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give, void *context)
 {
 	struct collection collection = { give, context };
-	bool left = false;
+	bool left = false, stay = false;
 
 	mutex_lock(&processors.lock);
 	end = (unsigned)min_size(end, processors.slots);
 	if (!processors.stopped && any_holds(first, end)) { // stopped: this thread forks
-		if (stop_all())
+		if (stop_all()) {
 			left = collect_from_all(first, end, everything, &collection);
-		set_all_stopped(false);
+			stay = !RSEQ_READS_IN_ORDER && !os_rseq_fence(); // no top from before may be found with the number
+		}
+		set_all_stopped(stay);
 	}
 	mutex_unlock(&processors.lock);
 	return left;

@@ -34,5 +34,6 @@ _Static_assert(sizeof(struct os_frame_rule) == sizeof(uint64_t), "a rule is one 
 
 // The rule at an address. `is_on_stack`: the address is in a frame of the calling thread's that is known to be one, so that its code stays
 // loaded meanwhile; else it may be anything, and its tables vanish while they are read. Whatever they contain, nothing faults, and it ends after
-// 131,072 steps at most. Takes no lock, allocates nothing, takes some microseconds; ten times as long if the kernel copies. Keeps errno.
-struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack);
+// 131,072 steps at most. `*told` false: what would tell could not be read at this moment, or is kept from us, and the rule may be another one than its code's.
+// Takes no lock, allocates nothing, takes some microseconds; ten times as long if the kernel copies. Keeps errno.
+struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack, bool *told);

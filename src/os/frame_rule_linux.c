@@ -432,17 +432,18 @@ static struct os_frame_rule read_rule(struct table_reader *reader, uintptr_t add
 	return run(&program, at, end) ? rule_of(&program.state) : end_of_stack;
 }
 
-struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack)
+struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack, bool *told)
 {
 	struct os_frame_rule rule = { .kind = FRAME_UNKNOWN };
 	struct table_reader reader;
 	struct os_module module;
 	int saved = errno;
 
-	if (os_module_find(address, &module) && module.unwind_table != 0) {
+	if (os_module_find(address, &module, told) && module.unwind_table != 0) {
 		table_begin(&reader, &module, is_on_stack);
 		if (seek_entry(&reader, address))
 			rule = read_rule(&reader, address);
+		*told = !reader.failed;
 	}
 	if (rule.kind == FRAME_UNKNOWN && (os_returns_from_handler(address) || os_returns_from_handler(address + 1)))
 		rule.kind = FRAME_SIGNAL;

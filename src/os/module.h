@@ -14,8 +14,8 @@ struct os_module {
 };
 
 // The one that has code at that address, which must stay loaded meanwhile. Takes no lock and allocates nothing: the loader is asked, if it
-// can be; else the kernel, which takes some hundred times as long.
-bool os_module_find(uintptr_t address, struct os_module *module);
+// can be; else the kernel, which takes some hundred times as long, and may tell nothing (`*told`), to a process without a file to spare, say.
+bool os_module_find(uintptr_t address, struct os_module *module, bool *told);
 
 // From now on the loader is asked, by glibc's _dl_find_object (from 2.35 on), which takes no lock; NULL: not. It is given to us, for who would be linked
 // with it would not run with an older glibc.

@@ -39,12 +39,13 @@ void os_modules_ask_loader(void *dl_find_object)
 enum { MOST_HEADERS = 64 };
 
 // Where the file begins whose mapping has the address: at its last mapping of offset 0.
-static uintptr_t image_of(uintptr_t address)
+static uintptr_t image_of(uintptr_t address, bool *told)
 {
 	struct os_areas areas;
 	struct os_area area, image = { 0 };
 
-	if (!os_areas_begin_places(&areas))
+	*told = os_areas_begin_places(&areas);
+	if (!*told)
 		return 0;
 	while (os_areas_next(&areas, &area)) {
 		if (area.offset == 0 || area.inode != image.inode)
@@ -56,15 +57,15 @@ static uintptr_t image_of(uintptr_t address)
 	return area.start <= address && address < area.end && image.offset == 0 ? image.start : 0;
 }
 
-static bool read_headers(uintptr_t image, struct os_module *module)
+static bool read_headers(uintptr_t image, struct os_module *module, bool *told)
 {
 	Elf64_Ehdr file;
 	Elf64_Phdr header;
 	uintptr_t bias = 0;
 	bool has_bias = false;
 
-	if (!os_memory_peek(&file, (const void *)image, sizeof file) || memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    file.e_phentsize != sizeof header || file.e_phnum > MOST_HEADERS)
+	*told = os_memory_peek(&file, (const void *)image, sizeof file);
+	if (!*told || memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phentsize != sizeof header || file.e_phnum > MOST_HEADERS)
 		return false;
 	*module = (struct os_module){ image, image, 0 };
 	for (unsigned i = 0; i < file.e_phnum; i++) {
@@ -83,18 +84,19 @@ static bool read_headers(uintptr_t image, struct os_module *module)
 	return true;
 }
 
-bool os_module_find(uintptr_t address, struct os_module *module)
+bool os_module_find(uintptr_t address, struct os_module *module, bool *told)
 {
 	loaders_find *find = atomic_load_explicit(&loaders, memory_order_relaxed);
 	struct found_object found;
 	uintptr_t image;
 
+	*told = true;
 	if (find != NULL) {
 		if (find((void *)address, &found) != 0)
 			return false;
 		*module = (struct os_module){ (uintptr_t)found.start, (uintptr_t)found.end, (uintptr_t)found.unwind_table };
 		return true;
 	}
-	image = image_of(address);
-	return image != 0 && read_headers(image, module);
+	image = image_of(address, told);
+	return image != 0 && read_headers(image, module, told);
 }

@@ -62,6 +62,9 @@ bool os_rseq_fence(void);
 
 // What the platform's header defines, always inlined:
 //
+// RSEQ_READS_IN_ORDER
+//     Whether a sequence that finds the number finds the tops as they were when it was written, or later; else there is to be an os_rseq_fence in between.
+//
 // void *rseq_field(ptrdiff_t distance)
 //     Of this thread, what lies at that distance from its thread pointer.
 //

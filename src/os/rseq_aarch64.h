@@ -3,7 +3,7 @@
 // Labels: 7 begins anew, 1 start, 2 first instruction after the commit, 3 descriptor, 4 abort. The word before the abort
 // address is the signature that was registered, an undefined instruction. No barriers: a processor sees its own stores in
 // order, and the kernel puts one between two processors of a thread, and into os_rseq_fence. Loads through a pointer
-// are ordered by it.
+// are ordered by it; the number and the top are not.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -24,6 +24,8 @@
 	".inst 0xd428bc00\n"                                         \
 	"4:\tb 7b\n\t"                                               \
 	".popsection\n"
+
+enum { RSEQ_READS_IN_ORDER = 0 };
 
 #define RSEQ_INLINE static inline __attribute__((always_inline))
 

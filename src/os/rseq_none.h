@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+enum { RSEQ_READS_IN_ORDER = 1 };
+
 static inline void *rseq_field(ptrdiff_t distance)
 {
 	(void)distance;

@@ -27,6 +27,8 @@
 	"4:\tjmp 7b\n\t"                                             \
 	".popsection\n"
 
+enum { RSEQ_READS_IN_ORDER = 1 };
+
 #define RSEQ_INLINE static inline __attribute__((always_inline))
 
 RSEQ_INLINE void *rseq_field(ptrdiff_t distance)

@@ -96,13 +96,15 @@ static __attribute__((noinline)) uint64_t find(struct home home, uintptr_t addre
 {
 	struct os_frame_rule rule;
 	uint64_t word;
+	bool told;
 
 	for (unsigned i = 1; i < RULES_A_LINE; i++)
 		if (is_of(home.line, home.at ^ i, key, &word))
 			return word;
-	rule = os_frame_rule_find(address, is_on_stack);
+	rule = os_frame_rule_find(address, is_on_stack, &told);
 	memcpy(&word, &rule, sizeof word);
-	keep(home, key, word);
+	if (told) // the next may be told more, by a walk that knows its frames to be some
+		keep(home, key, word);
 	return word;
 }
 

@@ -53,6 +53,7 @@ struct os_walk {
 	uint32_t count; // of words; 0: nothing is kept
 	uint32_t generation; // of what was known of code; 0: by frame pointers
 	uint32_t begun;      // walks: who looks before and after sees that a handler walked in between, over the words of who was interrupted
+	uint32_t taken;      // the walk whose stack the caller has in its place; what another one read is not kept: a handler may come before that
 	struct os_walk_word {
 		uintptr_t at, value;
 		uintptr_t frame_at; // WORD_…, or of a return address: where the frame pointer is, by which one goes on from there
@@ -66,7 +67,7 @@ uintptr_t os_stack_outside(uintptr_t frame);
 
 // Return addresses as above, from that frame on; by tables, with what is kept of them in `rules`, or (NULL) by frame pointers. Only those further in
 // than where it met the last walk: `*kept` outermost ones are the same as then. `walk` becomes this one; nothing if this was too long, did not come
-// to its end, or left the range.
+// to its end, or left the range. The caller then says that it has `taken` it.
 struct os_rules;
 size_t os_stack_walk(uintptr_t *frames, size_t depth, uintptr_t frame, struct os_rules *rules, struct os_stack_range *range, struct os_walk *walk,
 		     size_t *kept);

@@ -167,7 +167,7 @@ __attribute__((no_sanitize("address"))) bool os_walk_holds(const struct os_walk 
 {
 	const struct os_walk_word *word = &walk->word[OS_WALK_MOST - walk->count], *end = &walk->word[OS_WALK_MOST];
 
-	if (walk->count == 0 || word->at != frame + sizeof frame)
+	if (walk->taken != walk->begun || word->at != frame + sizeof frame) // the end's mark, if there are no words
 		return false;
 	if (walk->generation != 0 && walk->generation != atomic_load_explicit(&os_modules_generation, memory_order_relaxed))
 		return false;

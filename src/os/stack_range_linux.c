@@ -68,7 +68,7 @@ static void extend(uintptr_t *bound, uintptr_t low, uintptr_t step)
 // A handler that interrupts this finds no range yet and learns one for itself, or a whole one.
 static void learn(struct os_stack_range *range)
 {
-	bool is_first = os_thread_number() == os_process_number();
+	bool is_first = os_thread_has_first_stack();
 
 	range->step = is_first ? RANGE_STEP : OWN_STEP;
 	range->top = is_first ? getauxval(AT_RANDOM) : (uintptr_t)min_size((size_t)__errno_location(), (size_t)pthread_self());

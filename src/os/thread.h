@@ -31,6 +31,11 @@ bool os_thread_is_unprivileged(void);
 void os_process_begins(void);
 bool os_process_is_own(void);
 
+// This thread is about to fork, and no other is. Whether this thread's stack is that of the process's first one: not in the child of another thread, in which
+// that one is the first.
+void os_thread_forks(void);
+bool os_thread_has_first_stack(void);
+
 // Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork,
 // nor where a filter of system calls refuses such a child the question, as a container's does, or ends who asks it.
 bool os_memory_is_own(void);

@@ -63,10 +63,22 @@ bool os_thread_is_unprivileged(void)
 }
 
 static int process;
+static pthread_t forks, first_by_fork; // with a stack that is not the first thread's; else none
 
 void os_process_begins(void)
 {
 	process = os_process_number();
+	first_by_fork = forks;
+}
+
+void os_thread_forks(void)
+{
+	forks = os_thread_has_first_stack() ? 0 : pthread_self();
+}
+
+bool os_thread_has_first_stack(void)
+{
+	return os_thread_number() == os_process_number() && first_by_fork != pthread_self();
 }
 
 bool os_process_is_own(void)

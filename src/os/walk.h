@@ -31,7 +31,7 @@ static inline void walking_begin(struct walking *walking, struct os_walk *walk, 
 	walking->walk = walk;
 	walking->frame = frame;
 	walking->fresh = walking->since = walk->word;
-	walking->met = walking->full = &walk->word[walk->generation == generation ? OS_WALK_MOST - walk->count : OS_WALK_MOST];
+	walking->met = walking->full = &walk->word[walk->generation == generation && walk->taken == walk->begun ? OS_WALK_MOST - walk->count : OS_WALK_MOST];
 	walking->lost = false;
 	walk->word[OS_WALK_MOST].at = UINTPTR_MAX;
 	walk->generation = generation;

@@ -38,7 +38,7 @@ static size_t walk_alone(uintptr_t *frames, size_t depth, uintptr_t frame, enum 
 	struct os_walk none;
 	size_t kept;
 
-	none.count = none.generation = none.begun = 0;
+	none.count = none.generation = none.begun = none.taken = 0;
 	return os_stack_walk(frames, depth, frame, rules_for(unwinder), &range, &none, &kept);
 }
 
@@ -52,6 +52,7 @@ static void forget(struct last_stack *own)
 {
 	own->stack = stacks_intern(0, (struct stack_hash){ 0 }, NULL);
 	atomic_signal_fence(memory_order_seq_cst);
+	own->walk.taken = own->walk.begun - 1;
 	own->walk.count = 0;
 }
 
@@ -93,6 +94,8 @@ static __attribute__((noinline)) struct stack *walk(struct last_stack *own, uint
 		end[-(ptrdiff_t)++at] = frames[i];
 	}
 	own->stack = stack = stacks_intern(depth, hash, own->keeps_frames ? frames : NULL);
+	atomic_signal_fence(memory_order_seq_cst);
+	own->walk.taken = begun;
 	if (UNLIKELY(!is_newest(own, begun) || stack->depth == 0)) // it has no frames of which the next could keep any
 		forget(own);
 	return stack;

@@ -20,7 +20,7 @@
 #include "watch/stacks.h"
 #include "watch/tally.h"
 
-enum { PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 62 };
+enum { PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 57 /* and 36.8 times as far a point may be, which is below 2^63 */ };
 
 // Read by anyone, changed by the functions below or before a second thread exists.
 struct profile_settings {

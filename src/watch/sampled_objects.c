@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "os/mutex.h"
+#include "os/probe.h"
 #include "watch/tally.h"
 
 enum { LG_LISTS = 12 };
@@ -123,8 +124,10 @@ bool sampled_objects_add(const void *object, uint32_t tally)
 	if (sampled == NULL)
 		return false;
 	before = sampled_objects_take(object);
-	if (before != 0)
+	if (before != 0) {
+		os_probe_free(object);
 		tally_freed(before);
+	}
 	*sampled = (struct sampled){ NULL, object, tally };
 	add(sampled);
 	return true;
@@ -143,6 +146,8 @@ static uint32_t take_of_arena(list *from, unsigned arena)
 	if (sampled != NULL)
 		sampled = take_after(from, before);
 	mutex_unlock(&table.lock);
+	if (sampled != NULL)
+		os_probe_free(sampled->object);
 	return end(sampled);
 }
 

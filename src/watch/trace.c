@@ -80,17 +80,24 @@ static void close_chunk(struct tracer *tracer)
 	head->ns_last = head->ns_first + (uint64_t)(ticks > 0 ? (double)(tracer->ticks - head->ticks_first) / ticks * ns : 0);
 }
 
-// The trace ends when there is no place for the chunk, or its time is over.
+// The trace ends when there is no place for the chunk, or its time is over. Once it is off, a chunk is left to who stops it (`last`).
 static void write_chunk(struct tracer *tracer, uint32_t generation, bool last)
 {
 	uint32_t used = atomic_load_explicit(&tracer->used, memory_order_acquire);
+	bool is_on = true;
+	uint64_t entered;
 
 	if (tracer->generation != generation || used == 0)
 		return;
-	tracer->head.bytes = used;
-	tracer->head.events = tracer->events;
-	close_chunk(tracer);
-	if (!trace_file_write(&tracer->head, last) || is_over())
+	entered = trace_file_enter();
+	if (last || atomic_load(&trace_generation) == generation) {
+		tracer->head.bytes = used;
+		tracer->head.events = tracer->events;
+		close_chunk(tracer);
+		is_on = trace_file_write(&tracer->head, entered) && !is_over();
+		atomic_store_explicit(&tracer->used, 0, memory_order_release);
+	}
+	if (trace_file_leave(entered) && !is_on)
 		end(generation);
 }
 
@@ -131,6 +138,8 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 		*own = tracer;
 	} else {
 		write_chunk(tracer, generation, false);
+		if (atomic_load(&trace_generation) != generation) // who stops it may be at the chunk
+			return NULL;
 		if (tracer->generation != generation) // whose file knows no stacks yet
 			known_stacks_clear(&tracer->stacks);
 	}
@@ -138,7 +147,7 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 	return tracer;
 }
 
-// Room for an event in this thread's chunk; NULL: there is no trace, or no memory.
+// Room for an event in this thread's chunk; NULL: there is no trace, or it has just ended, or no memory.
 static inline struct tracer *ready(struct tracer **own)
 {
 	uint32_t generation = atomic_load_explicit(&trace_generation, memory_order_relaxed);

@@ -30,7 +30,10 @@ enum {
 	REST_EVERY = 64, // chunks, without need
 	RING_LEAST = 4, // places, of which one in four is for facts,
 	FACT_PLACES_LEAST = 2, // and two in any case: stacks, and the rest
+	SETTLE_MOST_MS = 5000,
 };
+
+static const uint64_t NEXT_FILE = (uint64_t)1 << 32; // of `writers`
 
 // In place of a file's descriptor.
 enum { NO_FILE = -1, NOT_TO_BE_HAD = -2, BEING_MADE = -3 };
@@ -43,7 +46,7 @@ static struct {
 	struct os_backing_identity identity; // of the file, once it is there
 	struct os_backing_identity standard_error; // when it began
 	// Atomic.
-	_Atomic uint32_t writers; // of those who may be using it
+	_Atomic uint64_t writers; // those who may be using it, and above them the file's number
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool is_full;     // a chunk of events had no place left, or could not be written
 	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
@@ -137,7 +140,8 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 		return false;
 	if (os_file_write_at(file, (const char *)head, sizeof *head + head->bytes, (uint64_t)place * VMAG_TRACE_CHUNK))
 		return true;
-	complain("write", errno);
+	if (os_backing_is(file, &out.identity)) // else a handler forked meanwhile
+		complain("write", errno);
 	return false;
 }
 
@@ -288,34 +292,49 @@ bool trace_file_begin(const struct trace_wish *wish)
 	return true;
 }
 
-// Who stops the trace first says that it is off and then waits for the writers; who writes first says so and then looks.
-bool trace_file_write(struct vmag_trace_chunk *head, bool last)
+uint64_t trace_file_enter(void)
 {
-	int saved = errno, file;
-	uint32_t place;
-	bool written = false;
+	return atomic_fetch_add(&out.writers, 1);
+}
 
-	atomic_fetch_add(&out.writers, 1);
-	if (last || atomic_load(&trace_generation) != 0) {
-		file = the_file();
-		head->sequence = atomic_fetch_add(&out.chunks, 1);
-		place = out.fact_places != 0 ? head->sequence % out.places : place_of(head->sequence);
-		written = file >= 0 && place != UINT32_MAX && write_at(file, head, place);
-		if (written)
-			write_facts(file, false);
-		else if (file >= 0 && !atomic_exchange(&out.is_full, true))
-			write_facts(file, true);
-	}
-	atomic_fetch_sub(&out.writers, 1);
+static bool is_of_file(uint64_t writers, uint64_t entered)
+{
+	return writers / NEXT_FILE == entered / NEXT_FILE;
+}
+
+bool trace_file_leave(uint64_t entered)
+{
+	uint64_t now = atomic_load(&out.writers);
+
+	while (is_of_file(now, entered))
+		if (atomic_compare_exchange_weak(&out.writers, &now, now - 1))
+			return true;
+	return false;
+}
+
+bool trace_file_write(struct vmag_trace_chunk *head, uint64_t entered)
+{
+	int saved = errno, file = the_file();
+	uint32_t place;
+	bool written;
+
+	head->sequence = atomic_fetch_add(&out.chunks, 1);
+	place = out.fact_places != 0 ? head->sequence % out.places : place_of(head->sequence);
+	written = file >= 0 && place != UINT32_MAX && write_at(file, head, place);
+	if (written)
+		write_facts(file, false);
+	else if (file >= 0 && is_of_file(atomic_load(&out.writers), entered) && !atomic_exchange(&out.is_full, true))
+		write_facts(file, true);
 	errno = saved;
 	return written;
 }
 
 void trace_file_settle(void)
 {
+	uint64_t end = os_clock_ms() + SETTLE_MOST_MS;
 	_Atomic uint32_t never = 0;
 
-	while (atomic_load(&out.writers) != 0)
+	while (atomic_load(&out.writers) % NEXT_FILE != 0 && os_clock_ms() < end)
 		os_word_wait(&never, 0, 1);
 }
 
@@ -338,7 +357,7 @@ void trace_file_ledger(const char *fields, size_t length)
 void trace_file_fork_child(void)
 {
 	close_file(atomic_exchange(&out_file, NO_FILE));
-	atomic_store(&out.writers, 0);
+	atomic_store(&out.writers, (atomic_load(&out.writers) / NEXT_FILE + 1) * NEXT_FILE);
 	atomic_store(&out.chunks, 0);
 	atomic_store(&out.facts_taken, false);
 	atomic_store(&out.is_full, false);

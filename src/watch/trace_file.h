@@ -15,11 +15,16 @@
 // The file that chunks will go to from now on. False: the prefix is too long.
 bool trace_file_begin(const struct trace_wish *wish);
 
-// Writes the chunk whose payload follows the head; the caller has filled in what tells of the events. `last`: by who stops the
-// trace. False: recording is to end, for the file is full or there is none. Keeps errno; calls the operating system.
-bool trace_file_write(struct vmag_trace_chunk *head, bool last);
+// Who writes says so, and then looks whether the trace is on: who stops it first says that it is off and then waits for the writers. Leaving is false if
+// another file began meanwhile: a child has one, which a handler forked.
+uint64_t trace_file_enter(void);
+bool trace_file_leave(uint64_t entered);
 
-// After trace_generation became 0: waits until nobody is writing.
+// In between: writes the chunk whose payload follows the head; the caller has filled in what tells of the events. False: recording is to end, for the file is
+// full or there is none. Keeps errno; calls the operating system.
+bool trace_file_write(struct vmag_trace_chunk *head, uint64_t entered);
+
+// After trace_generation became 0: waits until nobody is writing; some seconds at most, for who is left by a handler's jump comes to no end.
 void trace_file_settle(void);
 
 // Writes the facts and closes the file; nobody is writing.

@@ -59,6 +59,7 @@ static bool is_found_by_last(const uintptr_t *frames, size_t depth, uintptr_t fr
     uintptr_t found[DEPTH];
     size_t kept, count = os_stack_walk(found, DEPTH, frame, &rules, &range, &walk, &kept);
 
+    walk.taken = walk.begun;
     if (count + kept != depth)
         return false;
     memcpy(found + count, stack + stack_depth - kept, kept * sizeof *found);

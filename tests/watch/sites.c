@@ -1,5 +1,5 @@
-// Five programs whose live memory is known: prints for each site its name, objects and bytes that are live at the end.
-// `sites small|large|mixed|churn|threads`.  Every site is a function of its own, so that profiles can name it.
+// Programs whose live memory is known: prints for each site its name, objects and bytes that are live at the end.
+// `sites small|large|mixed|churn|resized|threads`.  Every site is a function of its own, so that profiles can name it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +33,18 @@ SITE void site_middle(int count) {
 SITE void site_large(int count) {
     for (int i = 0; i < count; i++)
         take(LARGE);
+    __asm__ volatile("");
+}
+
+// In place, by moving, and smaller again.
+SITE void site_resized(int count) {
+    void *object = take(LARGE);
+
+    for (int i = 2; i <= count; i++) {
+        object = realloc(object, (size_t)i * LARGE);
+        take(RUN);
+    }
+    keep = realloc(object, LARGE);
     __asm__ volatile("");
 }
 
@@ -92,6 +104,9 @@ int main(int argc, char **argv) {
             site_run_kept();
         }
         tell("site_run_kept", 400, 400l * RUN);
+    } else if (strcmp(program, "resized") == 0) {
+        site_resized(8);
+        tell("site_resized", 8, LARGE + 7l * RUN);
     } else if (strcmp(program, "mixed") == 0) {
         site_mixed(20000);
         tell("site_mixed", 20000, 19800l * SMALL + 200l * LARGE);

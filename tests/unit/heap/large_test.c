@@ -1,4 +1,5 @@
-// Tests heap/large.h: resizing in place and by moving pages, contents kept, and shrinking when there is no memory for a tag.
+// Tests heap/large.h: resizing in place and by moving pages, contents kept, and told before the pages are another's; and shrinking when there is no memory
+// for a tag.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/large.h"
 
@@ -7,6 +8,7 @@
 #include "base/base.h"
 #include "conf/options.h"
 #include "guard/report.h"
+#include "heap/door.h"
 #include "heap/front.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
@@ -47,15 +49,17 @@ static void resize_in_place(struct arena *arena) {
 static void move(struct arena *arena) {
     bool zeroed;
     char *object = large_alloc(arena, 4 * MIB, 0, 0, NULL), *wall = large_alloc(arena, 128 * KIB, 0, 0, NULL), *moved;
+    struct run *left;
 
     paint(object, 4 * MIB);
-    moved = large_move(arena, object, 8 * MIB);
+    moved = large_move(arena, object, 8 * MIB, &left);
     if (moved == NULL) {
         say("this kernel does not move pages: nothing to test");
         large_free(object, "free");
     } else {
         CHECK(moved != object && large_size(moved) == 8 * MIB && large_size(object) == 0);
         check_paint(moved, 4 * MIB);
+        large_leave(left);
         pages_purge(&arena->pages, 0);
         char *again = large_alloc(arena, 4 * MIB, 0, 0, &zeroed);
         for (size_t i = 0; zeroed && i < 4 * MIB; i += 64)
@@ -65,6 +69,35 @@ static void move(struct arena *arena) {
     }
     large_free(wall, "free");
     CHECK_EQ(pages_active_bytes(&arena->pages), 0);
+}
+
+// What the trace is told of where an object was comes before that goes.
+static const void *told_freed;
+static bool went;
+
+void __wrap_trace_freed(struct tracer **own, const void *object);
+void __wrap_trace_freed(struct tracer **own, const void *object) {
+    (void)own;
+    told_freed = object;
+}
+
+void __real_pages_free_clean(struct pages *pages, uintptr_t start, size_t size);
+void __wrap_pages_free_clean(struct pages *pages, uintptr_t start, size_t size);
+void __wrap_pages_free_clean(struct pages *pages, uintptr_t start, size_t size) {
+    CHECK_EQ((uintptr_t)told_freed, words.door == 0 ? 0 : start);
+    went = true;
+    __real_pages_free_clean(pages, start, size);
+}
+
+static void moved_is_told_first(void) {
+    char *object = malloc(4 * MIB), *wall = malloc(128 * KIB), *moved;
+
+    door_close(DOOR_TRACE);
+    moved = realloc(object, 8 * MIB);
+    CHECK(moved != NULL && went == (told_freed != NULL));
+    door_open(DOOR_TRACE);
+    free(moved);
+    free(wall);
 }
 
 static void alignment(struct arena *arena) {
@@ -148,6 +181,7 @@ int main(void) {
     CHECK(arena != NULL && arena != words.front->arena);
     resize_in_place(arena);
     move(arena);
+    moved_is_told_first();
     alignment(arena);
     marked_without_fence(arena);
     fence_is_looked_at(arena);

@@ -33,6 +33,8 @@ enum { STACK_POINTER = 31 };
 #define IN_LIBRARIES 0
 #endif
 
+static bool told;
+
 static uintptr_t address_in(const char *library, const char *function) {
     void *opened = dlopen(library, RTLD_NOW), *found = opened == NULL ? NULL : dlsym(opened, function);
 
@@ -50,18 +52,18 @@ static void modules_are_found(void) {
         Dl_info info;
 
         CHECK(dladdr((void *)in[i], &info) != 0);
-        CHECK(os_module_find(in[i], &module));
+        CHECK(os_module_find(in[i], &module, &told));
         CHECK_EQ(module.start, (uintptr_t)info.dli_fbase);
         CHECK(module.start < module.unwind_table && module.unwind_table < module.end && in[i] < module.end);
-        CHECK_EQ(os_frame_rule_find(in[i], true).kind, FRAME_CALLED);
+        CHECK_EQ(os_frame_rule_find(in[i], true, &told).kind, FRAME_CALLED);
     }
     if (vdso != 0) {
-        CHECK(os_module_find(vdso + 100, &module));
+        CHECK(os_module_find(vdso + 100, &module, &told));
         CHECK_EQ(module.start, vdso);
     }
-    CHECK(!os_module_find((uintptr_t)heap, &module) && !os_module_find((uintptr_t)&module, &module));
-    CHECK(!os_module_find(100, &module) && !os_module_find(UINTPTR_MAX - 100, &module));
-    CHECK_EQ(os_frame_rule_find((uintptr_t)heap, true).kind, FRAME_UNKNOWN);
+    CHECK(!os_module_find((uintptr_t)heap, &module, &told) && !os_module_find((uintptr_t)&module, &module, &told));
+    CHECK(!os_module_find(100, &module, &told) && !os_module_find(UINTPTR_MAX - 100, &module, &told));
+    CHECK_EQ(os_frame_rule_find((uintptr_t)heap, true, &told).kind, FRAME_UNKNOWN);
     free(heap);
 }
 
@@ -94,7 +96,7 @@ static void what_is_kept_holds_again(void) {
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (unsigned is_on_stack = 0; is_on_stack < 2; is_on_stack++) {
-            struct os_frame_rule rule = os_frame_rule_find((uintptr_t)kept_and_restored + known[i].at, is_on_stack);
+            struct os_frame_rule rule = os_frame_rule_find((uintptr_t)kept_and_restored + known[i].at, is_on_stack, &told);
 
             CHECK_EQ(rule.kind, FRAME_CALLED);
             CHECK_EQ((unsigned)rule.cfa, known[i].cfa);
@@ -104,7 +106,7 @@ static void what_is_kept_holds_again(void) {
 
 // At a function's first instruction the return address is the word at the stack pointer, or in its register.
 static void first_instructions_are_known(void) {
-    struct os_frame_rule rule = os_frame_rule_find((uintptr_t)address_in, true);
+    struct os_frame_rule rule = os_frame_rule_find((uintptr_t)address_in, true, &told);
 
     CHECK(!rule.by_frame && !rule.by_word && !rule.frame_is_saved);
 #if defined(__x86_64__)
@@ -122,7 +124,7 @@ static void any_bytes_are_survived(void) {
     unsigned char *tables, *page;
     size_t bytes;
 
-    CHECK(os_module_find(address_in("libm.so.6", "sin"), &module));
+    CHECK(os_module_find(address_in("libm.so.6", "sin"), &module, &told));
     tables = (unsigned char *)(module.unwind_table & -(uintptr_t)PAGE);
     bytes = (module.end - module.unwind_table) & -(size_t)PAGE;
     bytes = bytes < 64 * PAGE ? bytes : 64 * PAGE;
@@ -133,15 +135,15 @@ static void any_bytes_are_survived(void) {
         tables[i % 4 == 0 ? (module.unwind_table % PAGE) + (size_t)rand() % 4 : (size_t)rand() % bytes] = (unsigned char)rand();
         if (i % 100 == 0)
             memcpy((void *)module.unwind_table, "\1\33\3\73", 4);
-        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true);
+        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true, &told);
     }
     memset((void *)module.unwind_table, 0xff, bytes / 2);
     memcpy((void *)module.unwind_table, "\1\33\3\73", 4);
-    os_frame_rule_find(module.start + PAGE, true);
+    os_frame_rule_find(module.start + PAGE, true, &told);
     for (page = tables; page < tables + bytes; page += PAGE) {
         CHECK_EQ(mprotect(page, PAGE, PROT_NONE), 0);
         os_modules_change(); // a page that was readable is taken for readable while its module is loaded
-        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true);
+        os_frame_rule_find(module.start + (size_t)rand() % (module.unwind_table - module.start), true, &told);
     }
 }
 
@@ -149,9 +151,9 @@ static void any_bytes_are_survived(void) {
 static void copies_are_read_alike(void) {
     struct os_module module;
 
-    CHECK(os_module_find(address_in("libm.so.6", "sin"), &module));
+    CHECK(os_module_find(address_in("libm.so.6", "sin"), &module, &told));
     for (uintptr_t address = module.start; address < module.end; address += 97) {
-        struct os_frame_rule rule = os_frame_rule_find(address, true), copied = os_frame_rule_find(address, false);
+        struct os_frame_rule rule = os_frame_rule_find(address, true, &told), copied = os_frame_rule_find(address, false, &told);
 
         CHECK(memcmp(&rule, &copied, sizeof rule) == 0);
     }
@@ -178,7 +180,7 @@ static void put(unsigned at, uint32_t value) {
 }
 
 static struct os_frame_rule made_rule(bool is_on_stack) {
-    return os_frame_rule_find((uintptr_t)made + MADE_BYTES - 1, is_on_stack);
+    return os_frame_rule_find((uintptr_t)made + MADE_BYTES - 1, is_on_stack, &told);
 }
 
 static enum os_frame_kind made_kind(bool is_on_stack) {
@@ -312,9 +314,9 @@ static void unloaded_code_is_unknown(void) {
         return;
     function = dlsym(opened, "ns_initparse");
     CHECK(function != NULL);
-    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true).kind, FRAME_CALLED);
+    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true, &told).kind, FRAME_CALLED);
     dlclose(opened);
-    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true).kind, FRAME_UNKNOWN);
+    CHECK_EQ(os_frame_rule_find((uintptr_t)function, true, &told).kind, FRAME_UNKNOWN);
 }
 
 static struct os_rules rules;
@@ -325,6 +327,7 @@ __attribute__((noinline)) static size_t walk_here(struct os_walk *walk) {
     uintptr_t frames[100];
     size_t fresh = os_stack_walk(frames, 100, (uintptr_t)__builtin_frame_address(0), &rules, &range, walk, &kept);
 
+    walk->taken = walk->begun;
     return fresh + kept;
 }
 
@@ -394,7 +397,7 @@ int main(void) {
     pid_t child;
     int status;
 
-    if (os_module_find((uintptr_t)main, &own) && own.unwind_table == 0) // musl's wrapper of gcc links none
+    if (os_module_find((uintptr_t)main, &own, &told) && own.unwind_table == 0) // musl's wrapper of gcc links none
         return 0;
     child = fork();
 

@@ -3,14 +3,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <alloca.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucontext.h>
 
+#include "../../support/child.h"
 #include "os/module.h"
 #include "os/rules.h"
 #include "unit.h"
@@ -257,7 +260,8 @@ __attribute__((noinline)) static void handlers_may_come_between(void) {
 }
 
 #if defined(__x86_64__)
-// A handler on another stack finds one after so many instructions, the next time after some more. Who is interrupted finds its own all the same.
+// A handler finds a stack after so many instructions, the next time after some more; so does who is interrupted, each its own. On another stack, and on the
+// same one, where it meets the walk that was interrupted.
 enum { TRAP_FLAG = 0x100 };
 static volatile int steps;
 static volatile bool finds;
@@ -267,28 +271,33 @@ static void begin_steps(int signal, siginfo_t *info, void *context) {
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 }
 
+static void expect_stack(const struct stack *stack, uintptr_t frame) {
+    struct os_stack_range range = { 0 };
+    uintptr_t frames[STACK_DEPTH];
+    struct os_walk fresh = { 0 };
+    size_t kept, depth = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(frame), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &range, &fresh, &kept);
+
+    CHECK_EQ(stack->depth, depth);
+    CHECK(memcmp(stack->frames, frames, depth * sizeof *frames) == 0);
+}
+
 static void step(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     if (finds && --steps > 0)
         return;
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
     if (finds)
-        last_stack_find(own, (uintptr_t)__builtin_frame_address(0), unwinder);
+        expect_stack(last_stack_find(own, (uintptr_t)__builtin_frame_address(0), unwinder), (uintptr_t)__builtin_frame_address(0));
 }
 
 __attribute__((noinline)) static void find_in_steps(void) {
-    uintptr_t frames[STACK_DEPTH], here = (uintptr_t)__builtin_frame_address(0);
-    struct os_walk fresh = { 0 };
     struct stack *stack;
-    size_t depth, kept;
 
     finds = true;
     raise(SIGUSR2);
-    stack = last_stack_find(own, here, unwinder);
+    stack = last_stack_find(own, (uintptr_t)__builtin_frame_address(0), unwinder);
     finds = false;
-    depth = os_stack_walk(frames, STACK_DEPTH, os_stack_outside(here), unwinder == OS_UNWIND_FRAMES ? NULL : &rules, &own->range, &fresh, &kept);
-    CHECK_EQ(stack->depth, depth);
-    CHECK(memcmp(stack->frames, frames, depth * sizeof *frames) == 0);
+    expect_stack(stack, (uintptr_t)__builtin_frame_address(0));
 }
 
 // False: there were not so many steps.
@@ -303,13 +312,15 @@ static void handlers_may_find_meanwhile(void) {
     struct sigaction begin = { .sa_sigaction = begin_steps, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     struct sigaction trap = { .sa_sigaction = step, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     stack_t other = { .ss_sp = calloc(1, OTHER_BYTES), .ss_size = OTHER_BYTES };
-    volatile int wanted = 1;
 
     CHECK_EQ(sigaltstack(&other, NULL), 0);
     CHECK_EQ(sigaction(SIGUSR2, &begin, NULL), 0);
-    CHECK_EQ(sigaction(SIGTRAP, &trap, NULL), 0);
-    while (wanted < 3000 && find_another_and_step(wanted))
-        wanted += 11;
+    for (volatile int turn = 0; turn < 2; turn++) {
+        trap.sa_flags = turn == 0 ? SA_SIGINFO | SA_ONSTACK : SA_SIGINFO;
+        CHECK_EQ(sigaction(SIGTRAP, &trap, NULL), 0);
+        for (volatile int wanted = 1; wanted < 3000 && find_another_and_step(wanted);)
+            wanted += 11;
+    }
     signal(SIGTRAP, SIG_DFL);
 }
 #else
@@ -568,6 +579,45 @@ static void what_is_astray_is_not_touched(void) {
 static void what_is_astray_is_not_touched(void) {}
 #endif
 
+// A child that a thread forked which is not the first has that one's stack.
+static void *fork_and_look(void *nothing) {
+    pid_t child = fork();
+
+    if (child != 0) {
+        expect_child(child);
+        return nothing;
+    }
+    last_stack_clear(own, true);
+    known_stacks_clear(lately);
+    right(5, 9);
+    CHECK_GT(own->walk.count, 0);
+    _exit(0);
+}
+
+static void who_was_forked_keeps_the_stack(void) {
+    pthread_t thread;
+
+    CHECK_EQ(pthread_create(&thread, NULL, fork_and_look, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+// What nobody told while there was no file to spare is asked again.
+__attribute__((noinline)) static void what_was_not_told_is_asked_again(void) {
+    struct rlimit limit, none;
+
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    os_modules_ask_loader(NULL);
+    os_modules_change();
+    for (volatile int turn = 0; turn < 2; turn++) {
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, turn == 0 ? &none : &limit), 0);
+        straight(20);
+    }
+    CHECK(unwinder == OS_UNWIND_FRAMES || last->depth > 20);
+    os_modules_ask_loader(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+}
+
 // A thread whose first walk begins far down is known from there on, when it came up by small steps: no walk after it asks the kernel for anything.
 __attribute__((noinline)) static void go_down(int depth) {
     volatile char room[1000];
@@ -625,6 +675,8 @@ int main(void) {
         CHECK_EQ(pthread_create(&thread, NULL, all, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         who_begins_far_down_is_known();
+        who_was_forked_keeps_the_stack();
+        what_was_not_told_is_asked_again();
         other_stacks_are_taken_away();
         what_is_astray_is_not_touched();
     }

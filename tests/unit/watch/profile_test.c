@@ -45,6 +45,20 @@ static void points_fall_as_they_should(void) {
     CHECK_EQ(sample(1, 48, 1000), 1000);
 }
 
+// Further than there are bytes is nowhere, not at the next allocation.
+static void points_may_be_far(void) {
+    profile_settings.lg_sample = PROFILE_LG_MOST;
+    for (int i = 0; i < 1000; i++) {
+        struct profile_thread fresh = { 0 };
+        int64_t to[PROFILE_LINES];
+
+        profile_thread_active(&fresh, to, true);
+        for (unsigned line = 0; line < PROFILE_LINES; line++)
+            CHECK(to[line] >= 0);
+    }
+    profile_settings.lg_sample = 0;
+}
+
 static void tallies_are_by_key(void) {
     uint32_t first = 0, again = 0, other;
 
@@ -141,6 +155,7 @@ static void names_are_cut(void) {
 int main(void) {
     profile_settings.active = true;
     points_fall_as_they_should();
+    points_may_be_far();
     profile_settings.active = false; // from here on what the tests record is all there is: not what pthread_create allocates and keeps
     tallies_are_by_key();
     estimates_are_weighted();

@@ -1,0 +1,155 @@
+// A trace while its chunks are written: a handler that forks, or leaves by a jump; who stops it, and begins another one, just before and just behind a chunk;
+// and a fork after it came to its limit.
+// SPDX-License-Identifier: BSD-2-Clause
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../support/child.h"
+#include "heap/sampling.h"
+#include "os/clock.h"
+#include "unit.h"
+#include "vmag/trace_format.h"
+#include "watch/trace_file.h"
+
+enum { PAIRS = 10000 /* more than a chunk */ };
+
+static char folder[] = "/tmp/vmag-trace-XXXXXX";
+static volatile enum { NOTHING, FORK, JUMP, STOP_BEFORE, STOP_BEHIND } wish; // once, at the next chunk
+static volatile unsigned chunks, facts; // written
+static volatile bool forked;
+static jmp_buf outside;
+
+// As if it came at this moment, in a handler or in another thread.
+static bool comes(int what) {
+    if (wish != (unsigned)what)
+        return false;
+    wish = NOTHING;
+    return true;
+}
+
+bool __real_os_file_write_at(int file, const char *bytes, size_t size, uint64_t offset);
+bool __wrap_os_file_write_at(int file, const char *bytes, size_t size, uint64_t offset);
+bool __wrap_os_file_write_at(int file, const char *bytes, size_t size, uint64_t offset) {
+    struct vmag_trace_chunk head;
+
+    memcpy(&head, bytes, sizeof head);
+    chunks += head.kind == VMAG_TRACE_EVENTS;
+    facts += head.kind == VMAG_TRACE_FACTS;
+    if (comes(FORK)) {
+        pid_t child = fork();
+
+        forked = child == 0;
+        if (child > 0)
+            expect_child(child);
+    }
+    if (comes(JUMP))
+        longjmp(outside, 1);
+    return __real_os_file_write_at(file, bytes, size, offset);
+}
+
+uint64_t __real_trace_file_enter(void);
+uint64_t __wrap_trace_file_enter(void);
+uint64_t __wrap_trace_file_enter(void) {
+    if (comes(STOP_BEFORE)) {
+        tracing_stop();
+        CHECK(tracing_start());
+    }
+    return __real_trace_file_enter();
+}
+
+bool __real_trace_file_leave(uint64_t entered);
+bool __wrap_trace_file_leave(uint64_t entered);
+bool __wrap_trace_file_leave(uint64_t entered) {
+    bool left = __real_trace_file_leave(entered);
+
+    if (comes(STOP_BEHIND))
+        tracing_stop();
+    return left;
+}
+
+static void allocate(void) {
+    void *volatile object = malloc(100);
+
+    free(object);
+}
+
+static void begin(int what) {
+    CHECK(tracing_start());
+    wish = what;
+    chunks = 0;
+}
+
+static void fill_a_chunk(void) {
+    for (int i = 0; i < PAIRS && wish != NOTHING; i++)
+        allocate();
+    CHECK(wish == NOTHING);
+}
+
+static void stop_soon(void) {
+    uint64_t began = os_clock_ms();
+
+    tracing_stop();
+    CHECK_LE(os_clock_ms() - began, 4000);
+}
+
+// The child's thread goes on with the chunk, which is not of its file.
+static void a_handler_may_fork(void) {
+    begin(FORK);
+    fill_a_chunk();
+    stop_soon();
+    if (forked)
+        _exit(0);
+}
+
+static void a_handler_may_jump(void) {
+    begin(JUMP);
+    if (setjmp(outside) == 0)
+        fill_a_chunk();
+    tracing_stop();
+    begin(NOTHING);
+    stop_soon();
+}
+
+static void chunks_are_written_once(void) {
+    begin(STOP_BEHIND);
+    fill_a_chunk();
+    CHECK_EQ(chunks, 1);
+    begin(STOP_BEFORE);
+    fill_a_chunk();
+    CHECK_EQ(chunks, 1); // by who stopped, in the file before
+    tracing_stop();
+}
+
+// The parent's file is not the child's to write.
+static void at_the_limit_it_may_fork(void) {
+    pid_t child;
+
+    tracing_settings.bytes = 2 * VMAG_TRACE_CHUNK;
+    begin(NOTHING);
+    while (trace_is_on())
+        allocate();
+    child = fork();
+    if (child == 0) {
+        chunks = facts = 0;
+        tracing_stop();
+        _exit(chunks + facts != 0);
+    }
+    expect_child(child);
+    tracing_stop();
+}
+
+int main(void) {
+    free(malloc(1));
+    CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0);
+    alarm(25);
+    at_the_limit_it_may_fork();
+    tracing_settings.bytes = 1 << 20;
+    a_handler_may_fork();
+    a_handler_may_jump();
+    chunks_are_written_once();
+    CHECK_EQ(system("rm -r \"$PWD\""), 0);
+    return 0;
+}
