@@ -128,7 +128,7 @@ struct vmag_cache_stats {
 void vmag_cache_stats(vmag_cache_t *cache, struct vmag_cache_stats *stats, size_t size);
 
 // Calls `function` for each object that the program has; exact when no other thread uses the cache meanwhile. No lock is held:
-// it may free the object. 0: nothing was called: there is no memory for the list, objects are destructed all the time, or other
+// it may free the object. 0: nothing was called: there is no memory for the list, objects are destructed all the time (it is called from a destructor or from move), or other
 // threads have magazines of the cache and the kernel does not let them be read (a sandbox without process_vm_readv).
 int vmag_cache_walk(vmag_cache_t *cache, void (*function)(void *argument, void *object), void *argument);
 

@@ -152,6 +152,7 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	if (missing != 0 && !cache->lost_rounds)
 		os_stderr_say("vmag: %s(%p): cache '%s' is not empty: %zu of its objects were not freed", call, (void *)cache, cache->name, missing);
 	cache_slabs_abandon(cache);
+	cache->leaving = false;
 	base_free(cache, sizeof *cache);
 	caches_free_id(id);
 }

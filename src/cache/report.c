@@ -143,7 +143,7 @@ static void copy(struct vmag_cache *cache, struct copies *copies)
 	copies->count = used_buffers(cache, copies->objects, copies->most);
 }
 
-// False: somebody carries something all the time.
+// False: somebody carries something all the time, this thread perhaps: it is called from a destructor or from move.
 static bool copy_at_rest(struct vmag_cache *cache, struct copies *copies)
 {
 	for (int tries = 0; tries < WALK_TRIES; tries++) {

@@ -247,13 +247,27 @@ enum { SOURCES = 9 };
 
 static struct source sources[SOURCES]; // as they were at the start: the program may change its environment, and the link be another
 
+// Also in its place, as who writes a title for ps does.
+static COLD __attribute__((noinline)) void keep(struct source *source)
+{
+	static char texts[SOURCES * 512];
+	static size_t used;
+	size_t length = strnlen(source->string, sizeof texts - used);
+
+	if (used + length >= sizeof texts)
+		return;
+	memcpy(&texts[used], source->string, length);
+	source->string = &texts[used];
+	used += length + 1;
+}
+
 static void find_sources(void)
 {
 	static char link_text[1024];
 	const char *link = os_link_read("/etc/malloc.conf", link_text, sizeof link_text) > 0 ? link_text : NULL;
 	bool link_has_pairs = link != NULL && strchr(link, ':') != NULL;
 	const struct source all[SOURCES] = {
-		{ "the build", VMAG_MALLOC_CONF, false },
+		{ "the build", sizeof VMAG_MALLOC_CONF > 1 ? VMAG_MALLOC_CONF : NULL, false },
 		{ "/etc/malloc.conf", link_has_pairs ? NULL : link, true },
 		{ "MALLOC_OPTIONS", environment("MALLOC_OPTIONS"), true },
 		{ "_malloc_options", _malloc_options, true },
@@ -302,11 +316,12 @@ void options_read(void)
 
 	find_sources();
 	for (int i = 0; i < SOURCES; i++) {
-		const struct source *source = &sources[i];
+		struct source *source = &sources[i];
 
-		if (source->string != NULL)
-			good &= source->letters ? options_take_letters(source->name, source->string) :
-						  options_take_pairs(source->name, source->string);
+		if (source->string == NULL)
+			continue;
+		good &= source->letters ? options_take_letters(source->name, source->string) : options_take_pairs(source->name, source->string);
+		keep(source);
 	}
 	if (options.confirm_conf)
 		confirm();

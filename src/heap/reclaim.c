@@ -271,6 +271,7 @@ void reclaim_set_background(bool wanted)
 	_Atomic uint32_t never = 0;
 
 	options.background_thread = wanted;
+	atomic_thread_fence(memory_order_seq_cst); // as it is read by who goes to sleep
 	if (!wanted && reclaim_is_unseen)
 		reclaim_recall(reclaim_dismiss());
 	if (wanted || atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)

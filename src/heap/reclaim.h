@@ -61,7 +61,7 @@ bool reclaim_dismiss(void);
 void reclaim_recall(bool dismissed);
 void reclaim_replace(bool dismissed); // the same, and one by pthread_create is made if it is that now: not in a handler
 void reclaim_unseen_begins(void); // told before it is there
-void reclaim_unseen_ended(void);  // told by it, last
+void reclaim_unseen_ended(void);  // told by it at its end
 void reclaim_fork_child_dismissals(void); // the child has those of its thread
 
 // A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.

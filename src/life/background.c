@@ -114,6 +114,7 @@ static void rest(bool unseen)
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
 		return;
+	atomic_thread_fence(memory_order_seq_cst); // who switches it off writes, and then looks whether it is asleep
 	if (!options.background_thread || reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends))
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
 	for (uint64_t now = 0; atomic_load(&reclaim_state) == RECLAIM_ASLEEP;) {
@@ -158,8 +159,8 @@ static void leave_end_to_a_thread(void)
 		pthread_detach(thread);
 }
 
-// Until it is switched off, or left over, or finds itself in a child of what the program had it call. Whoever switches it on again while it ends finds no
-// thread, and makes one.
+// Until it is switched off, or left over, or finds itself in a child that a callback of the program's forked: it is that one's only thread, and the C library
+// exits with it. Whoever switches it on again while it ends finds no thread, and makes one.
 static void *work(void *unused)
 {
 	_Atomic uint32_t never = 0;
@@ -197,8 +198,8 @@ static void work_unseen(void)
 		else
 			rest(true);
 	}
+	reclaim_unseen_ended(); // first, for then another may begin
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
-	reclaim_unseen_ended();
 }
 
 // What it calls of the C library is nobody's else.

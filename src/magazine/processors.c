@@ -381,19 +381,23 @@ static bool collect_from_all(unsigned first, unsigned end, bool everything, cons
 	return left;
 }
 
+// No top from before may be found with the number.
+static bool must_stay(void)
+{
+	return !RSEQ_READS_IN_ORDER && !os_rseq_fence();
+}
+
 bool processors_collect(unsigned first, unsigned end, bool everything, processor_give *give, void *context)
 {
 	struct collection collection = { give, context };
-	bool left = false, stay = false;
+	bool left = false;
 
 	mutex_lock(&processors.lock);
 	end = (unsigned)min_size(end, processors.slots);
 	if (!processors.stopped && any_holds(first, end)) { // stopped: this thread forks
-		if (stop_all()) {
+		if (stop_all())
 			left = collect_from_all(first, end, everything, &collection);
-			stay = !RSEQ_READS_IN_ORDER && !os_rseq_fence(); // no top from before may be found with the number
-		}
-		set_all_stopped(stay);
+		set_all_stopped(must_stay());
 	}
 	mutex_unlock(&processors.lock);
 	return left;
@@ -489,6 +493,6 @@ void processors_fork_done(bool child)
 		mutex_fork_unlock(&processor->lock);
 	}
 	processors.stopped = false;
-	set_all_stopped(false);
+	set_all_stopped(!child && must_stay());
 	mutex_fork_unlock(&processors.lock);
 }

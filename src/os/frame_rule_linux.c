@@ -443,7 +443,7 @@ struct os_frame_rule os_frame_rule_find(uintptr_t address, bool is_on_stack, boo
 		table_begin(&reader, &module, is_on_stack);
 		if (seek_entry(&reader, address))
 			rule = read_rule(&reader, address);
-		*told = !reader.failed;
+		*told = !reader.unread;
 	}
 	if (rule.kind == FRAME_UNKNOWN && (os_returns_from_handler(address) || os_returns_from_handler(address + 1)))
 		rule.kind = FRAME_SIGNAL;

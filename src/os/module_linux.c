@@ -69,7 +69,8 @@ static bool read_headers(uintptr_t image, struct os_module *module, bool *told)
 		return false;
 	*module = (struct os_module){ image, image, 0 };
 	for (unsigned i = 0; i < file.e_phnum; i++) {
-		if (!os_memory_peek(&header, (const void *)(image + file.e_phoff + i * sizeof header), sizeof header))
+		*told = os_memory_peek(&header, (const void *)(image + file.e_phoff + i * sizeof header), sizeof header);
+		if (!*told)
 			return false;
 		if (header.p_type == PT_LOAD && !has_bias) {
 			bias = image - (header.p_vaddr - header.p_offset);

@@ -16,7 +16,7 @@ enum { TABLE_WINDOW = 512 };
 struct table_reader {
 	struct os_module module;
 	uintptr_t at, end;
-	bool stays, failed;
+	bool stays, failed, unread; // unread: the kernel gave it not
 	size_t held;
 	uintptr_t from;
 	const unsigned char *window;

@@ -33,7 +33,7 @@ void table_begin(struct table_reader *reader, const struct os_module *module, bo
 	reader->at = module->unwind_table;
 	reader->end = module->end;
 	reader->stays = stays;
-	reader->failed = false;
+	reader->failed = reader->unread = false;
 	reader->held = 0;
 	reader->from = 0;
 }
@@ -46,7 +46,8 @@ static bool move_window(struct table_reader *reader)
 		return false;
 	reader->from = round_down(reader->at, reader->stays ? PROBE_PAGE : TABLE_WINDOW);
 	reader->window = reader->stays ? (const unsigned char *)reader->from : reader->copy;
-	if (reader->stays ? !page_can_be_read(reader->from) : !os_memory_peek(reader->copy, (const void *)reader->from, TABLE_WINDOW))
+	reader->unread = reader->stays ? !page_can_be_read(reader->from) : !os_memory_peek(reader->copy, (const void *)reader->from, TABLE_WINDOW);
+	if (reader->unread)
 		return false;
 	reader->held = min_size(reader->stays ? PROBE_PAGE : TABLE_WINDOW, reader->end - reader->from);
 	return true;

@@ -9,7 +9,7 @@
 #include "os/pages.h"
 #include "pages/page_map.h"
 
-enum { LOOK_BACK = 4096 }; // chunks: a larger extent is not released in parts
+enum { LOOK_BACK = 1 << 16 }; // chunks: of a larger extent that is released in parts the addresses are lost
 
 struct vmem heap_arena;
 
@@ -82,10 +82,12 @@ uintptr_t chunks_import(size_t size, size_t align)
 // Sees to it that no segment lies on both sides. False: no memory.
 static bool cut_at(uintptr_t place)
 {
-	uintptr_t start = place;
+	uintptr_t start = place, first = page_map_first_chunk();
 	size_t size = 0;
 
-	for (unsigned i = 0; size == 0 && i < LOOK_BACK; i++)
+	if (place > page_map_last_chunk_end())
+		return true;
+	for (unsigned i = 0; size == 0 && i < LOOK_BACK && start > first; i++)
 		size = vmem_segment_size(&heap_arena, start -= CHUNK_BYTES);
 	return size <= place - start || vmem_cut(&heap_arena, start, place - start);
 }

@@ -240,7 +240,7 @@ static void *node_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size
 	if (start == NULL)
 		return NULL;
 	if (!os_backing_bind(start, size, source->node, source->strict) && source->strict) {
-		chunks_release((uintptr_t)start, size);
+		chunks_release((uintptr_t)start, size); // where that fails, too, it is lost
 		return NULL;
 	}
 	*zero = *commit = true;

@@ -382,8 +382,7 @@ COLD void trace_thread_end(struct tracer **own)
 	if (generation != 0)
 		write_chunk(tracer, generation, false);
 	mutex_lock(&trace.lock);
-	tracer->generation = 0;
-	tracer->taken = false;
+	tracer->taken = false; // what it has of a trace that is just off is for who stops that
 	mutex_unlock(&trace.lock);
 }
 

@@ -265,8 +265,12 @@ static void write_facts(int file, bool last)
 	if (out.facts == NULL)
 		out.facts = base_alloc_pages(sizeof *out.facts);
 	if (out.facts != NULL) {
+		bool first = out.names_sequence == NO_SEQUENCE, due = rest_is_due() || last;
+
+		if (first) // its place is where the file says that it is full
+			write_the_rest(file, out.facts);
 		write_stacks(file, out.facts);
-		if (last || rest_is_due())
+		if (due && (last || !first))
 			write_the_rest(file, out.facts);
 	}
 	atomic_store(&out.facts_taken, false);

@@ -180,6 +180,9 @@ static void source_told(const char *expected) {
     const char *told = NULL;
     size_t size = sizeof told;
 
+    char *there = getenv("MALLOC_CONF");
+
+    memset(there, 'x', strlen(there));
     CHECK_EQ(setenv("MALLOC_CONF", "prof:true", 1), 0);
     CHECK(mallctl("opt.malloc_conf.env_var", &told, &size, NULL, 0) == 0 && strcmp(told, expected) == 0);
     CHECK_EQ(unsetenv("MALLOC_CONF"), 0);

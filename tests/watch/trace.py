@@ -88,6 +88,10 @@ def check_limit(vmag, library, sites, folder):
     assert not summary["oldest_events_missing"] and summary["newest_events_missing"] and summary["events"] > 20000
     check_no_verdict(vmag, path)
     assert "newest events are not there" in subprocess.run([vmag, "trace", path], capture_output=True, text=True, check=True).stdout
+    tight = os.path.join(folder, "tight")  # room for one chunk of events and what the file says of itself
+    subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{tight},trace_bytes:{2 * CHUNK},trace_stacks:true"),
+                   stdout=subprocess.DEVNULL)
+    check_no_verdict(vmag, glob.glob(tight + ".*.trace")[0])
     whole = os.path.join(folder, "whole")
     subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{whole}"), stdout=subprocess.DEVNULL)
     path = glob.glob(whole + ".*.trace")[0]

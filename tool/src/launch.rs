@@ -158,6 +158,7 @@ fn cannot_start(command: &Command, error: &io::Error) -> ToolError {
             EXIT_NOT_FOUND,
             "its dynamic loader is missing: install it, or build for this system",
         ),
+        Some(libc::EINVAL) => (EXIT_TOOL_FAILED, "look whether the processors exist that --cpus names"),
         Some(libc::EAGAIN | libc::ENOMEM) => {
             (EXIT_TOOL_FAILED, "look at `ulimit -u` and at the machine's free memory")
         }

@@ -41,6 +41,8 @@ pub struct Asked {
 pub struct Served {
     /// The command's own process used vmag.
     pub by_vmag: bool,
+    /// And did not become a program that does not, as far as that was seen.
+    pub to_its_end: bool,
     pub version: String,
     /// What the command's process held at its end, if it could say so.
     pub at_exit: Option<ExitFigures>,
@@ -71,7 +73,7 @@ impl Subject {
         let mut gone = Gone::default();
         let mut look = |pid| gone.look(pid, &self.library);
         let mut measured = self.run_on_vmag_and_look(launcher, Some((LOOK_EVERY, &mut look)))?;
-        measured.served.by_vmag &= !gone.is_sure();
+        measured.served.to_its_end = !gone.is_sure();
         Ok(measured)
     }
 
@@ -124,12 +126,21 @@ impl Subject {
         command.env(OPTIONS_VARIABLE, options);
     }
 
+    /// What it became at last ran without.
+    pub fn not_to_the_end(&self) -> ToolError {
+        ToolError::new(
+            format!("{} did NOT stay on vmag", self.program.display()),
+            "it became a program that the library is not in; what is told is of before",
+            "leave out what drops LD_PRELOAD, as `env -i` does, or link that program with vmag",
+        )
+    }
+
     /// The command that ran although vmag never came into it.
     pub fn not_served(&self) -> ToolError {
         ToolError::new(
             format!("{} ran, but NOT on vmag", self.program.display()),
             format!(
-                "{} never reported from its process, or was not in what that became, so nothing here measured vmag",
+                "{} never reported from its process, so nothing here measured vmag",
                 self.library.display()
             ),
             "look above for a message of ld.so; what drops LD_PRELOAD, as `env -i` does, must be left out, or the program linked with vmag",
@@ -140,15 +151,17 @@ impl Subject {
 /// Whether a process has the library no more. Just after exec it does not have it yet: so it takes two looks in a row at the same program.
 #[derive(Default)]
 struct Gone {
-    program: Option<PathBuf>,
+    /// What differs from exec to exec, of one program, too: where the kernel put things.
+    program: Option<(PathBuf, Vec<u8>)>,
     looks_without: u32,
 }
 
 impl Gone {
     fn look(&mut self, pid: i32, library: &Path) {
-        let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
+        let Ok(file) = fs::read_link(format!("/proc/{pid}/exe")) else {
             return; // it ends
         };
+        let program = (file, fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default());
         let is_same = self.program.as_ref() == Some(&program);
         if is_same && self.looks_without == 0 {
             return;
@@ -183,6 +196,7 @@ impl Served {
     fn from_report(report: &Report, pid: i32) -> Served {
         Served {
             by_vmag: report.was_loaded_by(pid),
+            to_its_end: true,
             version: report.version_in(pid).unwrap_or_default().to_string(),
             at_exit: report.exit_of(pid).cloned(),
             processes: report.processes().len(),

@@ -83,8 +83,9 @@ pub fn of_library(library: &Path) -> Result<Vec<OptionRow>> {
 
 /// As they are in a process.
 pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
+    let was_ours = is_ours(pid);
     let (file, root) = root_of(pid)?;
-    let file = to_be_run(pid, &file)?;
+    let file = to_be_run(pid, &file, was_ours)?;
     let presets = table(&file, &SOURCES, None)?;
     let (values, sources) = values(pid, &root, presets.len()).ok_or_else(|| not_told(&file))?;
     let mut rows = table(&file, &SOURCES, Some(&values))?;
@@ -98,9 +99,12 @@ pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
     Ok(rows)
 }
 
-/// What the library would say about the variables that a process was started with: a line a mistake.
-pub fn warnings_of(pid: i32, library: &Path) -> Vec<String> {
-    let Some(library) = to_be_run(pid, library).ok().filter(|_| !process::is_secure(pid)) else {
+/// What the library would say about the variables that a process was started with: a line a mistake. `was_ours`: the process, when the library was found.
+pub fn warnings_of(pid: i32, library: &Path, was_ours: bool) -> Vec<String> {
+    let Some(library) = to_be_run(pid, library, was_ours)
+        .ok()
+        .filter(|_| !process::is_secure(pid))
+    else {
         return Vec::new();
     };
     let started_with = process::environment(pid).into_iter();
@@ -125,9 +129,14 @@ pub fn warnings_of(pid: i32, library: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The file that tells of a process when it is run: its own, or ours.
-fn to_be_run(pid: i32, file: &Path) -> Result<PathBuf> {
-    if process::is_of_user(pid, system::user_id()) && !attach::lives_elsewhere(pid) {
+/// Whether what it has loaded may be run with our rights.
+pub fn is_ours(pid: i32) -> bool {
+    process::is_of_user(pid, system::user_id()) && !attach::lives_elsewhere(pid)
+}
+
+/// The file that tells of a process when it is run: its own, or ours. `was_ours`: the process, when the file was found.
+fn to_be_run(pid: i32, file: &Path, was_ours: bool) -> Result<PathBuf> {
+    if was_ours && is_ours(pid) {
         // By the name that it has for us, too, lest the number becomes another's.
         let there = file.strip_prefix(format!("/proc/{pid}/root"));
         return Ok(there.map_or(file.to_path_buf(), |rest| Path::new("/").join(rest)));

@@ -132,7 +132,7 @@ impl Wanted {
         paths.sort_by_cached_key(|path| (number_in(path, 2), path.clone()));
         for path in paths {
             let Some(of) = number_in(&path, 1) else { continue };
-            if written.running.contains(&of) {
+            if written.running.iter().any(|pid| process::own_number(*pid) == Some(of)) {
                 continue; // it writes on
             }
             let to = if of == pid {

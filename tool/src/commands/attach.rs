@@ -215,15 +215,12 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
 
 /// The process makes its file when it has filled the first piece of it, and would say only there that it cannot.
 fn check_folder(process: &Process, prefix: &str) -> Result<()> {
-    let path = format!("{}{prefix}", process.root_of_names());
-    let folder = Path::new(&path)
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if !prefix.starts_with('/') || folder.is_none_or(Path::is_dir) {
+    let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+    if folder.is_empty() || !prefix.starts_with('/') || process.lives_elsewhere() || Path::new(folder).is_dir() {
         return Ok(());
     }
     Err(ToolError::new(
-        format!("cannot trace into {path}"),
+        format!("cannot trace into {prefix}"),
         "there is no such folder",
         "name a folder that process can write to",
     ))

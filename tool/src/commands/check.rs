@@ -89,6 +89,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let mut grown = Vec::new();
     if let Some(path) = &arguments.baseline {
         let baseline = HeapView::new(Profile::read(path)?);
+        if let Some(missing) = &baseline.profile.missing {
+            return Err(not_whole(&Source::File(path.clone()), missing.clone()));
+        }
         grown = heap_diff::compare(&baseline, &view, MEASURE).changes;
         grown.retain(|change| change.is_real && change.change > change.before * arguments.tolerance / 100.0);
     }

@@ -8,7 +8,7 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::output::figures::{FIGURES, Figure};
 use crate::output::{compared, say};
-use crate::system::{self, Status};
+use crate::system::Status;
 use crate::{library, program};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -140,13 +140,6 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         show_output: arguments.show_output,
         cpus: arguments.cpus.clone().map_or(Vec::new(), |cpus| cpus.0),
     };
-    if let Some(cpu) = subject.cpus.iter().find(|cpu| **cpu >= system::processors()) {
-        return Err(ToolError::new(
-            format!("there is no processor {cpu}"),
-            format!("the last one is {}", system::processors() - 1),
-            "name others with --cpus",
-        ));
-    }
     program::check_can_preload(&subject.program, &library)?;
     let mut written = Written::open(arguments)?;
     let mut launcher = Launcher::new()?;

@@ -235,13 +235,16 @@ fn run_once(subject: &Subject, shown: &mut Shown, mut wanted: Leavings) -> Resul
         say(format_args!("{}\n", subject.not_served()));
         return Ok(not_success(status));
     }
+    if !measured.served.to_its_end {
+        say(format_args!("{}\n", subject.not_to_the_end()));
+    }
     shown.text(|| text::of_run(&measured));
     let finished = left
         .into_iter()
         .map(|(name, written)| written.and_then(|written| wanted.finish(written, name, shown)));
     let failures: Vec<ToolError> = [told].into_iter().chain(finished).filter_map(Result::err).collect();
     failures.iter().for_each(|failure| say(format_args!("{failure}\n")));
-    match failures.is_empty() {
+    match failures.is_empty() && measured.served.to_its_end {
         true => Ok(status),
         false => Ok(not_success(status)),
     }

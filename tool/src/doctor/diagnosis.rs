@@ -49,6 +49,7 @@ pub struct Diagnosis {
 impl Diagnosis {
     pub fn of(pid: i32) -> Result<Diagnosis> {
         let cannot = |error: io::Error| process::cannot_look(pid, &error);
+        let was_ours = option_rows::is_ours(pid);
         let areas = areas::read(pid).map_err(cannot)?;
         let loaded = Loaded::of(pid, &areas).map_err(cannot)?;
         let memory = Memory::open(pid).ok();
@@ -70,7 +71,7 @@ impl Diagnosis {
         if let Some(object) = vmag {
             diagnosis.options = option_rows::of_process(pid).ok();
             let file = &diagnosis.loaded.objects[object].file;
-            diagnosis.warnings = option_rows::warnings_of(pid, file);
+            diagnosis.warnings = option_rows::warnings_of(pid, file, was_ours);
         }
         Ok(diagnosis)
     }

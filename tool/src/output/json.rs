@@ -32,7 +32,7 @@ fn heading(format: &str, subject: &Subject, status: Status, served: &Served) -> 
         "program": subject.program.to_string_lossy(),
         "library": subject.library.to_string_lossy(),
         "library_version": served.version,
-        "used_vmag": served.by_vmag,
+        "used_vmag": served.by_vmag && served.to_its_end,
         "exit_code": exit_code,
         "signal": signal,
         "allocator_at_exit": served.at_exit,

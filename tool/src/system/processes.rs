@@ -173,12 +173,6 @@ fn idle() -> ! {
     }
 }
 
-/// That the machine may have: their numbers are below.
-pub fn processors() -> usize {
-    // SAFETY: no memory is involved.
-    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize
-}
-
 /// Of the running kernel.
 pub fn page_bytes() -> u64 {
     // SAFETY: no memory is involved.

@@ -93,12 +93,18 @@ impl Sums {
                 self.summary.resizes += 1;
                 let old = self.live.remove(event.address);
                 let before = old.as_ref().map_or(0, |old| old.size);
+                let stack_before = old.as_ref().map(|old| old.stack);
                 if let Some(old) = old {
                     self.gone(&old);
                 }
                 self.allocated(event, false);
-                // It was resized where it lies: new is only what it grew by.
-                self.summary.allocated_bytes -= before.min(event.size);
+                // It was resized where it lies: new is only what it grew by; of another stack it is new all the same.
+                let grown_from = before.min(event.size);
+                self.summary.allocated_bytes -= grown_from;
+                if let Some(stack) = self.stack(event.stack).filter(|_| stack_before == Some(event.stack)) {
+                    stack.all_bytes -= grown_from;
+                    stack.all_objects -= 1;
+                }
             }
             Kind::CacheAlloc | Kind::ArenaAlloc => self.source_event(event, true),
             Kind::CacheFree | Kind::ArenaFree => self.source_event(event, false),
