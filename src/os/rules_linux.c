@@ -33,7 +33,7 @@ enum {
 };
 #endif
 
-enum { UNTOLD_MOST = 10000 };
+enum { UNTOLD_MOST = 10000 }; // questions without an answer: where nobody ever tells, they are too dear to be asked at each walk
 
 struct place {
 	uintptr_t code;     // a return address,
@@ -97,8 +97,8 @@ static void keep(struct home home, uint64_t key, uint64_t word)
 static __attribute__((noinline)) uint64_t find(struct home home, uintptr_t address, uint64_t key, bool is_on_stack)
 {
 	struct os_frame_rule rule;
+	static _Atomic uint32_t untold;
 	uint64_t word;
-	static _Atomic uint32_t untold; // how often: where nobody ever tells, the question is dear
 	bool told;
 
 	for (unsigned i = 1; i < RULES_A_LINE; i++)
@@ -106,7 +106,8 @@ static __attribute__((noinline)) uint64_t find(struct home home, uintptr_t addre
 			return word;
 	rule = os_frame_rule_find(address, is_on_stack, &told);
 	memcpy(&word, &rule, sizeof word);
-	if (told || atomic_fetch_add_explicit(&untold, 1, memory_order_relaxed) >= UNTOLD_MOST) // the next may be told more, by a walk that knows its frames to be some
+	// Else the next may be told more, by a walk that knows its frames to be some.
+	if (told || atomic_fetch_add_explicit(&untold, 1, memory_order_relaxed) >= UNTOLD_MOST)
 		keep(home, key, word);
 	return word;
 }
