@@ -64,7 +64,7 @@ static bool grows_fast(struct pages *pages, size_t size)
 
 static bool is_small_object(size_t size, enum use use)
 {
-	return use <= USE_OBJECT && size < CHUNK_BYTES;
+	return use == USE_OBJECT && size < CHUNK_BYTES;
 }
 
 // A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.
@@ -125,10 +125,9 @@ static bool ask(struct pages *pages, uintptr_t start, uintptr_t end, bool touch)
 	return true;
 }
 
-// Whatever the heap: it may be large by objects of which little is used. What the program reads of a large object that is not zero it has written before, so
-// it is filled, or from its start on: all but the first chunk is asked for, and that too if the one before was filled. Of one that is zero only then. In a heap
-// that is not sure to fill chunks nothing of the last fifth, by which a size class may exceed what the program wanted. Nothing if the one before was not
-// used where it begins: stacks are used from their ends.
+// Whatever the heap: it may be large by objects of which little is used. Only if the one before was filled: many a program's first is a table for the
+// most that it may ever have to hold. In a heap that is not sure to fill chunks nothing of the last fifth, by which a size class may exceed what the
+// program wanted. Nothing if the one before was not used where it begins: stacks are used from their ends.
 static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	uintptr_t end = start + round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
@@ -137,7 +136,7 @@ static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t si
 
 	if (density == DENSE)
 		ask(pages, start, end, true); // it will be used where it begins
-	else if (density == DENSITY_UNKNOWN && (use == USE_OBJECT || dense_before))
+	else if (density == DENSITY_UNKNOWN && dense_before)
 		ask(pages, start + CHUNK_BYTES, end, false);
 }
 
@@ -147,7 +146,7 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 
 	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
-	if (!always && use <= USE_OBJECT && size >= HUGE_OBJECT) {
+	if (!always && use == USE_OBJECT && size >= HUGE_OBJECT) {
 		ask_for_large_object(pages, start, size, use);
 		return;
 	}

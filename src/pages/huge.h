@@ -6,9 +6,9 @@
 
 #include "pages/runs.h"
 
-// What is known of a request: an object may be used here and there, more so if its zeroes are those of the system, slabs are filled, what has
-// outgrown its place was filled before, and so was what grows where it is; but that may be dirty, so that nothing is seen of what it takes.
-enum use { USE_ZEROED, USE_OBJECT, USE_SLAB, USE_GROWN, USE_EXTENDED };
+// What is known of a request: an object may be used here and there, slabs are filled, what has outgrown its place was filled before, and so was what
+// grows where it is; but that may be dirty, so that nothing is seen of what it takes.
+enum use { USE_OBJECT, USE_SLAB, USE_GROWN, USE_EXTENDED };
 
 // `size` bytes at `start`, which nobody else knows yet and which may be set to zero, are taken into use: asks for the chunks that they fill or begin, where
 // that pays, and touches some of the bytes to see whether it does (pages/dear.h). No lock is held.

@@ -264,7 +264,7 @@ uintptr_t pages_alloc_slab(struct pages *pages, size_t size, unsigned *lg_times)
 
 uintptr_t pages_alloc(struct pages *pages, size_t size, size_t align, bool *zeroed)
 {
-	return take(pages, size, align, zeroed, zeroed == NULL ? USE_OBJECT : USE_ZEROED);
+	return take(pages, size, align, zeroed, USE_OBJECT);
 }
 
 uintptr_t pages_alloc_dense(struct pages *pages, size_t size, size_t align, bool *zeroed)
