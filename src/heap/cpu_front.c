@@ -261,8 +261,10 @@ static struct magazine *give_full(struct arena *arena, unsigned slot, struct mag
 {
 	if (slot >= HOMEWARD)
 		return outbound_send_home(arena, class_of(slot), full);
-	if (!arena_depot_is_full(arena, slot, full->rounds, front_is_scattered(arena, slot, full)))
+	if (!arena_depot_is_full(arena, slot, full->rounds, front_is_scattered(arena, slot, full))) {
+		magazine_clear_rest(full, arena_word(arena->id, slot)); // one that another thread brought may be partly filled
 		return arena_exchange_full(arena, slot, full);
+	}
 	arena_drain(arena, slot, full->round, full->rounds, "free");
 	full->rounds = 0;
 	return full;

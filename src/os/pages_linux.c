@@ -160,7 +160,8 @@ static bool remap_fresh(void *address, size_t size)
 	return map(address, size, READ_WRITE, PRIVATE | MAP_FIXED) != NULL;
 }
 
-// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried once, on pages of our own.
+// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on pages of our own until it is not refused, as it is while the
+// program locks all that is mapped.
 static bool dontneed_zeroes(void)
 {
 	static _Atomic int known; // 0 not tried, 1 it does, 2 it does not
@@ -172,11 +173,12 @@ static bool dontneed_zeroes(void)
 		if (probe == NULL)
 			return false;
 		*probe = 1;
-		answer = madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0 && *probe == 0 ? 1 : 2;
+		if (madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0)
+			answer = *probe == 0 ? 1 : 2;
 		os_pages_unmap((void *)probe, os_page_size());
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
 	}
-	return answer == 1;
+	return answer != 2;
 }
 
 // Whether the program locks all that is mapped from now on (mlockall): it wants what there is to stay.
@@ -227,8 +229,8 @@ size_t os_pages_resident(void *address, size_t size)
 	return resident;
 }
 
-// Each wish may split a mapping. With half of those that there may be we leave the rest to the program: looked at now and
-// then, after at least 8 GiB of wishes, or told by who finds them used up.
+// Each wish for huge pages may split a mapping, and each move: what was moved never becomes one with what lies beside it. With half of those that there
+// may be we leave the rest to the program: looked at now and then, or told by who finds them used up.
 static _Atomic bool scarce;
 
 static bool may_split(void)
@@ -267,16 +269,47 @@ bool os_pages_map_at(void *address, size_t size)
 }
 
 // The system call moves the page tables and leaves zero pages behind (Linux 5.7). Many kernels refuse a range of more than one
-// mapping, and may have unmapped the target before they look.
+// mapping, and may have unmapped the target before they look; others (6.17) move one mapping after the other up to the one that they refuse.
 static bool move_piece(char *from, char *to, size_t size)
 {
 	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
 }
 
 // What is nobody's file has nothing to be written.
-static bool is_mapped(void *address, size_t size)
+static bool is_mapped(const void *address, size_t size)
 {
 	return os_system_call(SYS_msync, address, size, MS_ASYNC) == 0;
+}
+
+static COLD bool is_zero(const char *bytes, size_t size)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+// To what was zero before, which stays as sparse as it was.
+static COLD void copy_filled(char *to, const char *from, size_t size)
+{
+	size_t page = os_page_size();
+
+	for (size_t at = 0; at < size; at += page)
+		if (!is_zero(from + at, page))
+			memcpy(to + at, from + at, page);
+}
+
+// What moved before the rest was refused; the target had been zero.
+static COLD void take_back(char *from, const char *to, size_t size)
+{
+	size_t page = os_page_size();
+
+	for (size_t at = 0; at < size; at += page)
+		if (is_mapped(to + at, page))
+			copy_filled(from + at, to + at, page);
+}
+
+static void clear(char *address, size_t size)
+{
+	if (!os_pages_purge(address, size))
+		memset(address, 0, size);
 }
 
 // Where no other mapping may be made (vm.max_map_count) the target still is what it was; locked pages are not given back.
@@ -285,8 +318,7 @@ static bool copy_piece(char *from, char *to, size_t size)
 	if (!remap_fresh(to, size) && !is_mapped(to, size))
 		return false;
 	memcpy(to, from, size);
-	if (!os_pages_purge(from, size))
-		memset(from, 0, size);
+	clear(from, size);
 	return true;
 }
 
@@ -316,14 +348,20 @@ static bool moves_leave_pages(void)
 // In pieces between the boundaries at which we ourselves split mappings (os_pages_huge).
 enum os_move os_pages_move(void *from, void *to, size_t size)
 {
-	if (!moves_leave_pages())
+	if (!moves_leave_pages() || !os_pages_purge(to, size))
 		return OS_NOT_MOVED;
+	if (UNLIKELY(!may_split())) {
+		copy_filled(to, from, size);
+		clear(from, size);
+		return OS_MOVED;
+	}
 	for (size_t done = 0, piece; done < size; done += piece) {
 		char *source = (char *)from + done, *target = (char *)to + done;
 
 		piece = min_size(PIECE - (uintptr_t)source % PIECE, size - done);
 		if (move_piece(source, target, piece))
 			continue;
+		take_back(source, target, piece);
 		if (done == 0)
 			return remap_fresh(target, piece) ? OS_NOT_MOVED : OS_TARGET_LOST;
 		ALWAYS(copy_piece(source, target, piece)); // half of it has moved: there is no way back

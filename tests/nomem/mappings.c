@@ -4,33 +4,12 @@
 #include "../check.h"
 #include "../support/pattern.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <sys/mman.h>
 
 #include "jemalloc/jemalloc.h"
+#include "mapping_count.h"
 
 enum { UNTOUCHED = 36000, UNTOUCHED_BYTES = 3000000, BLOCKS = 60, BLOCK_BYTES = 3 << 20, ROUNDS = 20, KIBIBYTE = 1024 };
-
-static long allowed(void) {
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-    long count = 65530;
-    if (file != NULL) {
-        CHECK_EQ(fscanf(file, "%ld", &count), 1);
-        fclose(file);
-    }
-    return count;
-}
-
-static long mappings(void) {
-    FILE *file = fopen("/proc/self/maps", "r");
-    long count = 0;
-    CHECK(file != NULL);
-    for (int byte; (byte = getc(file)) != EOF;)
-        count += byte == '\n';
-    fclose(file);
-    return count;
-}
 
 // As much as 109 GB of address space, of which nothing is touched.
 static void check_many_large(void) {
@@ -43,17 +22,6 @@ static void check_many_large(void) {
     while (count > 0)
         free(blocks[--count]);
     malloc_trim(0);
-}
-
-// Every second page of a reservation gets another protection.
-static void use_up(void) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = (size_t)allowed() + 100;
-    char *pages = mmap(NULL, 2 * count * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    CHECK(pages != MAP_FAILED);
-    for (size_t i = 0; i < count; i++)
-        if (mprotect(pages + 2 * i * page, page, PROT_READ) != 0)
-            break;
-    CHECK_EQ(errno, ENOMEM);
 }
 
 static size_t bytes_of(int i, int round) {
