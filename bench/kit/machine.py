@@ -58,10 +58,10 @@ def take_huge_pages(size):
             memory[start] = 0
 
 
-def machine():
+def host():
+    """What stays as it is while the machine is up."""
     huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "cpu": cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -69,5 +69,12 @@ def machine():
         "architecture": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
         "huge_pages": huge.read_text().strip() if huge.exists() else "unknown",
-        "load_at_start": os.getloadavg()[0],
     }
+
+
+def date():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def machine():
+    return {"date": date()} | host() | {"load_at_start": os.getloadavg()[0]}
