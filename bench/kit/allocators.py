@@ -26,7 +26,7 @@ def fetch_peers():
 
 
 def known(who, library, folder):
-    """All allocators that are there, by name, vmag first. `who` asks, for the message."""
+    """All allocators that are there, by name, vmag first; those that were built once and are not there are told. `who` asks, for the message."""
     found = {}
     if library.exists():
         # A copy, so that a build meanwhile does not change what is measured.
@@ -39,6 +39,8 @@ def known(who, library, folder):
     for name, version, origin, library in sorted(peers, key=lambda peer: peer[2].startswith("debian")):
         if pathlib.Path(library).exists():
             found[name] = {"version": version, "origin": origin, "library": library}
+        else:
+            say(f"{who}: {name} is left out: {library} is not there (bench/peers/get.sh)")
     return found
 
 

@@ -4,10 +4,13 @@ import math
 import pathlib
 import random
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 
-from kit import document, results  # noqa: E402
+import fronts  # noqa: E402
+import run as run_py  # noqa: E402
+from kit import document, machine, results  # noqa: E402
 from kit.figures import geometric_mean, interval_of_median  # noqa: E402
 
 METRICS = {"ns": {"label": "time", "unit": "ns", "better": "lower", "scale": 1.0, "compared": True}, "rate": {"label": "rate", "unit": "", "better": "higher", "scale": 1.0, "compared": True}}
@@ -83,3 +86,30 @@ assert cells.behind(0, "resident", cells.best) == ("none", math.inf) and cells.b
 assert document.standing({"experiments": {"x": record}})[2] == "| x: time | 2.00 | inf (0, none) |"
 both = results.Cells(resident(vmag=(0, 0), none=(0, 1)))
 assert both.behind(0, "resident", both.best) == ("none", 1) and both.behind(1, "resident", both.best) == ("none", 0)
+
+# run.py: a side that failed once in a pattern has no time there, in no table and mean; that its settling failed says nothing of its time.
+def entry(ns, **failed):
+    return {"runs": [{"ns_per_operation": ns}], "settled": None, "failed": failed}
+
+
+told = {"a": {"vmag": entry(10.0), "glibc": entry(12.0), "peer": entry(1.0, timed="crashed")}, "b": {"vmag": entry(10.0), "glibc": entry(3.0, settled="crashed"), "peer": entry(5.0)}}
+table = run_py.Table("", dict.fromkeys(("vmag", "glibc", "peer")), lambda entry: run_py.least(entry, "ns_per_operation"))
+assert table.row("a", told["a"]).split() == ["a", "10.00", "12.00", "FAILED", "glibc", "0.83"]
+assert table.row("b", told["b"]).split() == ["b", "10.00", "3.00", "5.00", "glibc", "3.33"]
+means, count, without = run_py.common_mean(told, ("vmag", "glibc", "peer"), ("a", "b"), table.number)
+assert count == 2 and abs(means["glibc"] - 6) < 1e-9 and "peer" not in means and "peer" in without
+assert run_py.failures(told) == ["a with peer (timed): crashed", "b with glibc (settled): crashed"]
+
+# fronts.py: what was not counted is not 1, and takes nobody's place.
+assert fronts.counts_of("<not supported>,,cycles:u,0,100.00,,\n123,,instructions:u,0,100.00,,\n") == {"instructions": 123}
+assert fronts.ratio(None, None) is None and fronts.ratio(4, 2) == 0.5 and fronts.written(None, "5.2f") == "    –"
+
+# Memory groups: the least room of those that have a limit, of both kinds.
+with tempfile.TemporaryDirectory() as name:
+    tree = pathlib.Path(name)
+    for path, text in {"a/b/memory.max": "max", "a/b/memory.current": "5", "a/memory.max": "1000", "a/memory.current": "400", "a/memory.stat": "anon 1\ninactive_file 100\n",
+                       "memory/c/memory.limit_in_bytes": "70", "memory/c/memory.usage_in_bytes": "80"}.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text + "\n")
+    (tree / "groups").write_text("4:cpu:/x\n3:memory,hugetlb:/c\n0::/a/b\n")
+    assert list(machine.group_rooms(tree, tree / "groups")) == [0, 700]
