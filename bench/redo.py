@@ -200,7 +200,7 @@ class Measuring:
     def fail(self, side, point, why):
         """The side takes no more part in the experiment, nor do its figures."""
         self.record["failures"][side] = f"{point}: {said_by(why)}"
-        (self.path.parent / f"{self.experiment.name}.error.txt").write_text(f"{side}, {point}\n" + "".join(traceback.format_exception(why)))
+        (self.path.parent / f"{self.experiment.name}.error.txt").write_text(f"{side}, {point}\n" + "".join(traceback.format_exception(type(why), why, why.__traceback__)))
         say(f"redo: {self.experiment.name} goes on without {side}: {self.record['failures'][side]}")
 
     def rounds(self):
@@ -309,7 +309,7 @@ def measure_all(arguments):
     allocators = {name: there[name] for name in wanted if name in there}
     missing = [name for name in wanted if name not in there]
     if missing:
-        say(f"redo: not there and left out: {', '.join(missing)} (bench/peers/get.sh --again; build/peers/log)")
+        say(f"redo: left out: {', '.join(missing)}")
     if arguments.twin and "vmag" in allocators:
         allocators[TWIN] = twin_of(allocators["vmag"], arguments.folder)
     bench = Bench(allocators, arguments.quick, arguments.folder, there.get("vmag", {}).get("library"), missing)

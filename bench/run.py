@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 from kit import MIB, OUT, TOP, say
-from kit.allocators import choose, fetch_peers
+from kit.allocators import PEERS, choose, fetch_peers
 from kit.figures import figure, geometric_mean
 from kit.machine import level_huge_pages, machine, memory_available
 from kit.process import RUN_LIMIT_SECONDS, cpus_for, end_by_signals, environment, prepare_child
@@ -443,6 +443,7 @@ def main():
     where = machine()
     allocators = choose(arguments.allocators, "run")
     drop_pretenders(allocators)
+    missing = [name for name in arguments.allocators or ("vmag", *PEERS) if name not in allocators]
     patterns = choose_patterns(arguments.patterns)
     if not patterns or not allocators:
         sys.exit("run: nothing to do")
@@ -461,7 +462,7 @@ def main():
     summary = summary_of_time(results, allocators, patterns) + summary_of_memory(results, allocators, patterns)
     summary += summary_of_settling(results, allocators, arguments.settle) + summary_of_small_costs(results, allocators)
     failed = failures(results)
-    print("\nSummary")
+    print("\nSummary" + (f" (without {', '.join(missing)}: not there)" if missing else ""))
     print("\n".join(summary))
     if failed:
         print("\nFailed, and in no mean nor best peer of these\n" + "\n".join(failed))
@@ -469,7 +470,7 @@ def main():
     settings = {key: str(value) if isinstance(value, pathlib.Path) else value for key, value in vars(arguments).items()}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps({
-        "machine": where, "settings": settings, "allocators": allocators, "patterns": patterns,
+        "machine": where, "settings": settings, "allocators": allocators, "missing": missing, "patterns": patterns,
         "results": results, "summary": summary, "failed": failed}, indent=1) + "\n")
     say(f"run: details in {arguments.json}")
     return 1 if any(" with vmag (" in line for line in failed) else 0

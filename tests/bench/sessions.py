@@ -16,9 +16,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(TOP / "bench"))
 
 import redo  # noqa: E402
-from kit import results  # noqa: E402
+from kit import allocators, results  # noqa: E402
 from kit.experiment import Experiment, Metric  # noqa: E402
-from kit.process import die_with_parent  # noqa: E402
 
 
 class MadeUp(Experiment):
@@ -58,12 +57,12 @@ class Place:
     def session(self, *words, there=("glibc", "peer")):
         """How often each was measured, and what was said."""
         before = {name: one.measured for name, one in self.made.items()}
-        allocators = {"vmag": str(self.library)} | {name: None for name in there}
-        allocators = {name: {"version": "1", "origin": "here", "library": library} for name, library in allocators.items()}
+        libraries = {"vmag": str(self.library)} | {name: None for name in there}
+        chosen = {name: {"version": "1", "origin": "here", "library": library} for name, library in libraries.items()}
         command = ["redo.py", "--no-fetch", "--rounds", "2:2", "--folder", str(self.results.parent), "--allocators", "vmag,glibc,peer", *words]
         said = io.StringIO()
         with (mock.patch.object(sys, "argv", command), mock.patch.object(redo.experiments, "NAMES", tuple(self.made)),
-              mock.patch.object(redo.experiments, "load", self.made.get), mock.patch.object(redo, "choose", lambda *_: allocators),
+              mock.patch.object(redo.experiments, "load", self.made.get), mock.patch.object(redo, "choose", lambda *_: chosen),
               mock.patch.object(redo, "level_huge_pages", lambda: None), mock.patch.object(redo.Bench, "program", lambda *_: None),
               mock.patch.object(redo.subprocess, "run"), contextlib.redirect_stderr(said)):
             with contextlib.suppress(KeyboardInterrupt):
@@ -98,6 +97,18 @@ def test_missing(place):
     assert counts == (8, 8) and "left out: peer" in said
     assert place.record("one")["missing"] == ["peer", "8"]
     assert place.session()[0] == (WHOLE, WHOLE)
+
+
+def test_peers(place):
+    """A peer that was built lies beside the list of them, wherever the tree is; one that is not there is named."""
+    copies = place.folder / "copies"
+    copies.mkdir()
+    (place.folder / "libone.so").write_text("")
+    (place.folder / "versions.txt").write_text("mimalloc3 3.3 crates.io:x /where/the/tree/was/libone.so\nmimalloc2 2.3 crates.io:x /no/such/place/libtwo.so\n")
+    with mock.patch.object(allocators, "VERSIONS", place.folder / "versions.txt"), contextlib.redirect_stderr(io.StringIO()) as said:
+        found = allocators.known("test", place.library, copies)
+    assert found["mimalloc3"]["library"] == str(place.folder / "libone.so") and "mimalloc2" not in found
+    assert "test: not there: jemalloc, mimalloc2, " in said.getvalue()
 
 
 def interrupt_at(place, name, measurement):
