@@ -1,16 +1,18 @@
 # What bench/ says about numbers: intervals, who is behind whom, what is narrow.
 # SPDX-License-Identifier: BSD-2-Clause
 import math
+import os
 import pathlib
 import random
 import sys
 import tempfile
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 
 import fronts  # noqa: E402
 import run as run_py  # noqa: E402
-from kit import document, machine, results  # noqa: E402
+from kit import document, machine, process, results  # noqa: E402
 from kit.figures import geometric_mean, interval_of_median  # noqa: E402
 
 METRICS = {"ns": {"label": "time", "unit": "ns", "better": "lower", "scale": 1.0, "compared": True}, "rate": {"label": "rate", "unit": "", "better": "higher", "scale": 1.0, "compared": True}}
@@ -99,6 +101,11 @@ assert table.row("b", told["b"]).split() == ["b", "10.00", "3.00", "5.00", "glib
 means, count, without = run_py.common_mean(told, ("vmag", "glibc", "peer"), ("a", "b"), table.number)
 assert count == 2 and abs(means["glibc"] - 6) < 1e-9 and "peer" not in means and "peer" in without
 assert run_py.failures(told) == ["a with peer (timed): crashed", "b with glibc (settled): crashed"]
+
+# Its runs may settle for as long as they are asked to, and nobody's options reach them.
+with mock.patch.object(run_py.subprocess, "Popen"), mock.patch.dict(os.environ, {"VMAG_CONF": "front:cpu"}):
+    assert run_py.Run("x", {"library": None}, {"pattern": "keep64", "threads": 1}, 1, 300).limit_seconds > 400
+    assert "VMAG_CONF" not in process.environment(None)
 
 # fronts.py: what was not counted is not 1, and takes nobody's place.
 assert fronts.counts_of("<not supported>,,cycles:u,0,100.00,,\n123,,instructions:u,0,100.00,,\n") == {"instructions": 123}

@@ -150,6 +150,13 @@ def test_failure(place):
     assert place.record("two")["status"] == "failed" and place.record("two")["summary"] == []
 
 
+def test_narrow(place):
+    """With six rounds alike; not without figures."""
+    place.made["two"].measure = lambda bench, side, point: {}
+    place.session("--rounds", "6:6")
+    assert place.record("one")["status"] == "narrow" and place.record("two")["status"] == "not narrow"
+
+
 def test_damaged(place):
     """A file of results that cannot be read is kept."""
     for text in ('{"format": "vmag-exp', "[1, 2]", '{"format": "vmag-experiments/1", "experiments": {}}', '{"format": "vmag-experiments/2", "experiments": []}', b"\xff\xfe"):
@@ -174,6 +181,24 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+PARALLEL = """
+import subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import redo
+
+class Asleep:
+    parallel = True
+    def measure(self, bench, side, point):
+        print("asleep", flush=True)
+        subprocess.run(["sleep", "60"], check=True)
+
+redo.end_by_signals()
+measuring = object.__new__(redo.Measuring)
+measuring.experiment, measuring.bench = Asleep(), None
+measuring.measure(1, 1, ["vmag", "glibc"])
+"""
+
+
 def gone(pid):
     for _ in range(100):
         try:
@@ -192,6 +217,12 @@ def test_signals(place):
         runner.send_signal(number)
         assert runner.wait() == 128 + number and not os.path.exists(folder) and gone(pid)
         runner.stdout.close()
+    # All sides at once: the runner does not wait for what they run.
+    runner = subprocess.Popen([sys.executable, "-c", PARALLEL, TOP / "bench"], stdout=subprocess.PIPE, text=True)
+    assert [runner.stdout.readline() for _ in range(2)] == ["asleep\n"] * 2
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(20) == 128 + signal.SIGTERM
+    runner.stdout.close()
 
 
 def main():
