@@ -25,16 +25,36 @@ COUNTS = ("cycles", "instructions", "wall ns", "CPU ns", "peak MiB")
 
 
 def run(pattern, threads, front, library, scale):
-    """One run's figures by name; cycles and instructions are 0 without perf."""
+    """One run's figures in the order of COUNTS; None what nothing has counted: cycles and instructions without perf, or of a machine without counters."""
     command = ["env", f"LD_PRELOAD={library}", f"VMAG_CONF={front}", BENCH, pattern, "--scale", str(scale)]
     if shutil.which("perf"):
         command = ["perf", "stat", "-x,", "-e", "cycles:u,instructions:u", *command]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"},
                             preexec_fn=lambda: os.sched_setaffinity(0, cpus_for(threads)))
     figures = json.loads(result.stdout.strip().splitlines()[-1])
-    counted = [int(line.split(",")[0]) for line in result.stderr.splitlines() if re.match(r"\d+,", line)] or [0, 0]
-    return (*(count / figures["operations"] for count in counted[:2]), figures["ns_per_operation"],
+    counted = counts_of(result.stderr)
+    return (*(counted.get(name) and counted[name] / figures["operations"] for name in COUNTS[:2]), figures["ns_per_operation"],
             figures["cpu_ns_per_operation"], figures["rss_peak"] / MIB)
+
+
+def counts_of(told):
+    """What `perf stat -x,` tells, by event: `123,,cycles:u,…`; `<not supported>,,cycles:u,…` is left out."""
+    fields = [line.split(",") for line in told.splitlines()]
+    return {field[2].removesuffix(":u"): int(field[0]) for field in fields if len(field) > 2 and field[0].isdigit()}
+
+
+def least(column):
+    found = [value for value in column if value is not None]
+    return min(found, default=None)
+
+
+def ratio(thread, cpu):
+    return cpu / thread if thread and cpu is not None else None
+
+
+def written(value, form):
+    """As wide as `form` makes a number; a dash for none."""
+    return f"{'–':>{len(format(0.0, form))}}" if value is None else format(value, form)
 
 
 def main():
@@ -52,18 +72,21 @@ def main():
     ratios = {False: [], True: []}
     for pattern in patterns:
         runs = {front: [] for front in FRONTS}
-        for _ in range(arguments.rounds):
-            for front in FRONTS:
+        for number in range(arguments.rounds):
+            for front in FRONTS if number % 2 == 0 else FRONTS[::-1]:
                 runs[front].append(run(pattern["pattern"], pattern["threads"], front, arguments.library, arguments.scale))
-        thread, cpu = ([min(column) for column in zip(*runs[front])] for front in FRONTS)
-        ratios[pattern["threads"] > 2].append([b / a if a else 1 for a, b in zip(thread, cpu)])
-        print(f"{pattern['pattern']:12}" + "".join(f"{a:9.4g} {b:8.4g} {b / a if a else 1:5.2f}" for a, b in zip(thread, cpu)),
+        thread, cpu = ([least(column) for column in zip(*runs[front])] for front in FRONTS)
+        row = [ratio(*pair) for pair in zip(thread, cpu)]
+        ratios[pattern["threads"] > 2].append(row)
+        print(f"{pattern['pattern']:12}" + "".join(f"{written(a, '9.4g')} {written(b, '8.4g')} {written(by, '5.2f')}" for a, b, by in zip(thread, cpu, row)),
               flush=True)
     for many, rows in ratios.items():
         if rows:
-            means = [geometric_mean(column) for column in zip(*rows)]
+            columns = [[by for by in column if by] for column in zip(*rows)]
+            means = [geometric_mean(column) if column else None for column in columns]
             print(f"geometric mean of {len(rows)} patterns, {'more' if many else '1 and 2'} threads: "
-                  + ", ".join(f"{name} {mean:.3f}" for name, mean in zip(COUNTS, means)))
+                  + ", ".join(f"{name} {written(mean, '.3f').strip()}" for name, mean in zip(COUNTS, means)))
 
 
-main()
+if __name__ == "__main__":
+    main()

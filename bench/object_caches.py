@@ -2,8 +2,9 @@
 """Object caches, as in §3.4 and §3.8 of the 2001 paper: table, JSON and plots.
 
 pairs    latency of a tight alloc and free loop and its scaling: the magazine layer, the slab layer alone, malloc; and an object
-         that is costly to make (a lock, a condition, two buffers), from a cache against malloc + initialisation. Each run is a
-         process of its own, interleaved over several rounds; of each the least time counts.
+         that is costly to make (a lock, a condition, two buffers), from a cache against malloc + initialisation. The pairs of all
+         threads are counted over the same time; a pair's is that of the processors. Each run is a process of its own, interleaved
+         over several rounds; of each the least time counts.
 steady   two threads whose level of objects wanders: visits of the depot per operation against 1/M, the magazine size M and the
          contention second by second. `wander` does nothing else; `paced` does other work in between, as programs do;
          `pass` frees every object in another thread.
@@ -32,6 +33,7 @@ KINDS = {"cache": "magazine layer", "slabs": "slab layer alone", "malloc": "mall
          "malloc+init": "malloc + initialisation"}
 COLOURS = {"cache": "#0b6e4f", "slabs": "#c0392b", "malloc": "#2f6fb5", "constructed": "#0b6e4f", "malloc+init": "#8a4fbf"}
 SIZE = 64
+THREADS_MOST = 64  # of object_caches.c
 
 
 def build():
@@ -44,12 +46,22 @@ def run(*arguments, library=None):
     return json.loads(line)
 
 
+def processors():
+    return len(os.sched_getaffinity(0))
+
+
+def run_pairs(kind, threads, library=None):
+    """Pairs a second of all threads, and nanoseconds of a processor a pair."""
+    per_second = run("pair", kind, threads, SIZE, library=library)["per_second"]
+    return per_second, min(threads, processors()) / per_second * 1e9
+
+
 def measure_pairs(threads, rounds):
     least = {}
     for number in range(rounds):
         for count in threads:
             for kind in KINDS:
-                ns = run("pair", kind, count, SIZE)["ns"]
+                _, ns = run_pairs(kind, count)
                 least[kind, count] = min(least.get((kind, count), math.inf), ns)
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
     return least
@@ -73,7 +85,7 @@ def summary(lines):
 
 def faults(pairs, steady):
     for threads in sorted({threads for _, threads in pairs}):
-        if threads > (os.cpu_count() or 1):
+        if threads > processors():
             continue
         if threads == 1 and pairs["cache", threads] > 1.1 * pairs["malloc", threads]:
             yield "a hit of a cache is more than 10 % slower than malloc"
@@ -129,7 +141,7 @@ def main():
     if arguments.quick:
         arguments.rounds, arguments.seconds = 1, 9
     build()
-    threads = sorted({1, 2, os.cpu_count() or 1})
+    threads = sorted({1, 2, min(processors(), THREADS_MOST)})
     pairs = measure_pairs(threads, arguments.rounds)
     steady = {pattern: summary(lines) for pattern, lines in measure_steady(arguments.seconds).items()}
     print(f"{'ns a pair, least':28}" + "".join(f"{count:>8} thr" for count in threads))
@@ -139,7 +151,7 @@ def main():
         print(f"{pattern:8} M = {figures['rounds'][-1]:3}, {figures['operations_a_second'] / 1e6:7.2f} million operations a second, "
               f"one visit of the depot in {1 / max(figures['visits_per_operation'], 1e-9):.0f}, "
               f"{figures['contentions_a_second']:.2f} contentions a second")
-    (OUT / "object_caches.json").write_text(json.dumps({"machine": platform.processor() or platform.machine(), "cpus": os.cpu_count(),
+    (OUT / "object_caches.json").write_text(json.dumps({"machine": platform.processor() or platform.machine(), "cpus": processors(),
                                                         "pairs": {f"{kind}/{count}": ns for (kind, count), ns in pairs.items()},
                                                         "steady": steady}, indent=1) + "\n")
     plot(pairs, steady, arguments.plot)

@@ -10,6 +10,7 @@ SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -21,10 +22,10 @@ import sys
 import tempfile
 
 from kit import MIB, OUT, TOP, say
-from kit.allocators import choose, fetch_peers
+from kit.allocators import PEERS, choose, fetch_peers
 from kit.figures import figure, geometric_mean
 from kit.machine import level_huge_pages, machine, memory_available
-from kit.process import RUN_LIMIT_SECONDS, cpus_for, environment, prepare_child
+from kit.process import RUN_LIMIT_SECONDS, cpus_for, end_by_signals, environment, prepare_child
 from kit.progress import Progress
 
 BENCH = OUT / "bench"
@@ -85,10 +86,11 @@ class Run:
         self.name = name
         self.pattern = pattern["pattern"]
         cpus = cpus_for(pattern["threads"])
+        self.limit_seconds = limit = math.ceil(RUN_LIMIT_SECONDS + settle)
         command = [BENCH, self.pattern, "--scale", str(scale), "--settle", str(settle)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=environment(allocator["library"]), preexec_fn=lambda: prepare_child(cpus))
+            env=environment(allocator["library"]), preexec_fn=lambda: prepare_child(cpus, limit))
 
     def wait_until_resting(self):
         """Returns when the work is done and the process sleeps; how many bytes it has resident."""
@@ -102,21 +104,21 @@ class Run:
 
     def finish(self):
         try:
-            out, complaint = self.process.communicate(timeout=RUN_LIMIT_SECONDS)
+            out, complaint = self.process.communicate(timeout=self.limit_seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.communicate()
-            return {"failed": f"not done after {RUN_LIMIT_SECONDS} s"}
+            return {"failed": f"not done after {self.limit_seconds} s"}
         if self.process.returncode != 0:
             return {"failed": f"status {self.process.returncode}: {complaint.strip()[-200:]}"}
         return json.loads(out.removeprefix("resting\n"))
 
 
 def record(results, name, pattern, result, kind):
-    """Adds one run to results[pattern][name]; a failure is kept and told at the end."""
-    entry = results.setdefault(pattern, {}).setdefault(name, {"runs": [], "settled": None, "failed": None})
+    """Adds one run to results[pattern][name]; a failure is kept, by kind, and told at the end."""
+    entry = results.setdefault(pattern, {}).setdefault(name, {"runs": [], "settled": None, "failed": {}})
     if "failed" in result:
-        entry["failed"] = result["failed"]
+        entry["failed"][kind] = result["failed"]
     elif kind == "timed":
         entry["runs"].append(result)
     else:
@@ -175,7 +177,8 @@ def run_settling(allocators, patterns, scale, settle, results, progress):
 
 
 def values(entry, key):
-    return [run[key] for run in entry["runs"]] if entry else []
+    """Of the timed runs; none when one of them failed: a side that crashes now and then is nobody's best peer."""
+    return [run[key] for run in entry["runs"]] if entry and "timed" not in entry["failed"] else []
 
 
 def least(entry, key):
@@ -210,10 +213,13 @@ def spread(entry):
 
 
 def common_mean(results, names, patterns, number):
-    """Each allocator's geometric mean over the patterns that all of them finished, and how many those are."""
+    """Each allocator's geometric mean over the patterns that all of them have a figure of, how many those are, and who has none for having failed."""
+    failed = [name for name in names if any("timed" in results[pattern].get(name, {}).get("failed", ()) for pattern in patterns)]
+    names = [name for name in names if name not in failed]
     rows = [[number(results[pattern].get(name)) for name in names] for pattern in patterns]
     whole = [row for row in rows if all(cell for cell in row)]
-    return {name: geometric_mean([row[i] for row in whole]) for i, name in enumerate(names)} if whole else {}, len(whole)
+    without = f" (without {', '.join(failed)}, which failed)" if failed else ""
+    return {name: geometric_mean([row[i] for row in whole]) for i, name in enumerate(names)} if whole else {}, len(whole), without
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -226,8 +232,9 @@ def short_version(allocator):
 class Table:
     """Patterns down, allocators across; then the best peer and vmag's ratio to it."""
 
-    def __init__(self, title, allocators, number, extra=()):
+    def __init__(self, title, allocators, number, extra=(), kind="timed"):
         self.title = title
+        self.kind = kind  # of the runs that it is about
         self.allocators = allocators
         self.number = number
         self.extra = extra  # pairs of heading and function of a pattern's entries
@@ -244,7 +251,7 @@ class Table:
         cells = {name: self.number(entries.get(name)) for name in self.allocators}
         text = f"{pattern:<12}"
         for name, value in cells.items():
-            failed = entries.get(name, {}).get("failed")
+            failed = self.kind in entries.get(name, {}).get("failed", ())
             text += f"{'FAILED' if failed else figure(value):>10}"
         peer, ratio = best_peer(cells)
         text += f"  {peer:<13}{'-' if ratio is None else f'{ratio:.2f}':>9}"
@@ -286,7 +293,7 @@ def live_mib(key, runs_of):
 def print_tables(results, allocators, patterns, rounds, settle):
     names = [pattern["pattern"] for pattern in patterns]
     timed = [name for name in names if name not in UNTIMED]
-    settled = [name for name in names if any(entry["settled"] for entry in results[name].values())]
+    settled = [name for name in names if any(entry["settled"] or "settled" in entry["failed"] for entry in results[name].values())]
     tables = []
     if rounds:
         tables += [
@@ -302,7 +309,7 @@ def print_tables(results, allocators, patterns, rounds, settle):
         ]
     tables.append((settled, Table(f"Memory: resident MiB {settle:g} s after the work, without the bench's own tables",
                                   allocators, in_mib(settled_rss),
-                                  (("live", live_mib("live_end", lambda entry: entry["settled"] and [entry["settled"]])),))))
+                                  (("live", live_mib("live_end", lambda entry: entry["settled"] and [entry["settled"]])),), "settled")))
     for rows, table in tables:
         if rows:
             table.print(results, rows)
@@ -327,9 +334,9 @@ def summary_of_time(results, allocators, patterns):
     lines = []
     for what, function in number.items():
         for label, chosen in (("1 and 2 threads", few), ("more threads", many)):
-            means, count = common_mean(results, allocators, chosen, function)
+            means, count, without = common_mean(results, allocators, chosen, function)
             bar = " (bar: 0.90)" if chosen is few else ""
-            lines += summary_of_means(f"{what}, geometric mean of ns over {count} patterns, {label}", means, bar) if means else []
+            lines += summary_of_means(f"{what}, geometric mean of ns over {count} patterns, {label}{without}", means, bar) if means else []
             if chosen is few:
                 lines += summary_of_ratios(results, allocators, few, function)
     return lines
@@ -355,10 +362,10 @@ def summary_of_memory(results, allocators, patterns):
     large = [name for name in names if any(run["live_peak"] >= 8 * MIB for e in results[name].values() for run in e["runs"])]
     lines = []
     for label, chosen in (("patterns, all", names), ("patterns with 8 MiB or more live", large)):
-        means, count = common_mean(results, allocators, chosen, lambda entry: peak_rss(entry) if entry else None)
-        if means:
+        means, count, without = common_mean(results, allocators, chosen, lambda entry: peak_rss(entry) if entry else None)
+        if "glibc" in means:
             bar = " (bar for vmag: 1.05)" if chosen is names else ""
-            lines.append(f"Peak RSS / glibc's, geometric mean, {count} {label}{bar}: " + ", ".join(f"{name} {value / means['glibc']:.2f}" for name, value in means.items()))
+            lines.append(f"Peak RSS / glibc's, geometric mean, {count} {label}{bar}{without}: " + ", ".join(f"{name} {value / means['glibc']:.2f}" for name, value in means.items()))
     return lines
 
 
@@ -402,7 +409,8 @@ def summary_of_small_costs(results, allocators):
 
 
 def failures(results):
-    return [f"{pattern} with {name}: {entry['failed']}" for pattern, entries in results.items() for name, entry in entries.items() if entry["failed"]]
+    return [f"{pattern} with {name} ({kind}): {why}" for pattern, entries in results.items() for name, entry in entries.items()
+            for kind, why in entry["failed"].items()]
 
 
 # --- main ----------------------------------------------------------------------------------------------------------
@@ -428,12 +436,14 @@ def read_arguments():
 
 def main():
     arguments = read_arguments()
+    end_by_signals()
     if re.search("[ :]", str(TOP)):
         sys.exit(f"run: nothing can be preloaded from {TOP}: the loader splits LD_PRELOAD at blanks and colons; a clone elsewhere can")
     build(fetch=not arguments.no_fetch)
     where = machine()
     allocators = choose(arguments.allocators, "run")
     drop_pretenders(allocators)
+    missing = [name for name in arguments.allocators or ("vmag", *PEERS) if name not in allocators]
     patterns = choose_patterns(arguments.patterns)
     if not patterns or not allocators:
         sys.exit("run: nothing to do")
@@ -452,18 +462,18 @@ def main():
     summary = summary_of_time(results, allocators, patterns) + summary_of_memory(results, allocators, patterns)
     summary += summary_of_settling(results, allocators, arguments.settle) + summary_of_small_costs(results, allocators)
     failed = failures(results)
-    print("\nSummary")
+    print("\nSummary" + (f" (without {', '.join(missing)}: not there)" if missing else ""))
     print("\n".join(summary))
     if failed:
-        print("\nFailed\n" + "\n".join(failed))
+        print("\nFailed, and in no mean nor best peer of these\n" + "\n".join(failed))
 
     settings = {key: str(value) if isinstance(value, pathlib.Path) else value for key, value in vars(arguments).items()}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps({
-        "machine": where, "settings": settings, "allocators": allocators, "patterns": patterns,
+        "machine": where, "settings": settings, "allocators": allocators, "missing": missing, "patterns": patterns,
         "results": results, "summary": summary, "failed": failed}, indent=1) + "\n")
     say(f"run: details in {arguments.json}")
-    return 1 if any(" with vmag: " in line for line in failed) else 0
+    return 1 if any(" with vmag (" in line for line in failed) else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -16,6 +17,10 @@ MIB = 1 << 20
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def sha256(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 
 def compile_with_library(name, *flags):

@@ -5,17 +5,17 @@ An allocator is a dictionary: version, origin, library (None: the C library's ow
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import pathlib
 import platform
 import shutil
 import subprocess
 import sys
 
-import pathlib
-
 from kit import OUT, TOP, TWIN, say
 
 VMAG = TOP / "build/lib/libvmag.so"
 VERSIONS = TOP / "build/peers/versions.txt"
+PEERS = ("jemalloc", "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc-deb", "mimalloc-deb", "tcmalloc-deb", "tbb-deb")  # that bench/peers/get.sh knows
 
 
 def fetch_peers():
@@ -26,7 +26,7 @@ def fetch_peers():
 
 
 def known(who, library, folder):
-    """All allocators that are there, by name, vmag first. `who` asks, for the message."""
+    """All allocators that are there, by name, vmag first; peers that are not there are told. `who` asks, for the message."""
     found = {}
     if library.exists():
         # A copy, so that a build meanwhile does not change what is measured.
@@ -37,8 +37,13 @@ def known(who, library, folder):
     lines = VERSIONS.read_text().splitlines() if VERSIONS.exists() else []
     peers = [line.split() for line in lines]
     for name, version, origin, library in sorted(peers, key=lambda peer: peer[2].startswith("debian")):
-        if pathlib.Path(library).exists():
-            found[name] = {"version": version, "origin": origin, "library": library}
+        beside = VERSIONS.parent / pathlib.Path(library).name  # where what was built lies, though the tree has moved since
+        path = beside if beside.exists() else pathlib.Path(library)
+        if path.exists():
+            found[name] = {"version": version, "origin": origin, "library": str(path)}
+    missing = [name for name in PEERS if name not in found]
+    if missing:
+        say(f"{who}: not there: {', '.join(missing)} (bench/peers/get.sh; build/peers/log)")
     return found
 
 

@@ -3,9 +3,11 @@
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import math
+
 from kit import TOP, TWIN
 from kit.figures import geometric_mean
-from kit.results import Cells, counted
+from kit.results import Cells, counted, reach, whole_rounds
 
 PAGE = TOP / "docs/experiments.md"
 BEGIN, END = "<!-- figures: written by bench/redo.py --document -->", "<!-- end of figures -->"
@@ -20,6 +22,12 @@ def number(value, scale=1.0):
     if value == 0:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def mean_of(ratios):
+    """Of those to a figure that is not nothing; None when there is none."""
+    finite = [ratio for ratio in ratios if 0 < ratio < math.inf]
+    return geometric_mean(finite) if finite else None
 
 
 def ratios(everything, name, metric, which, side="vmag"):
@@ -44,13 +52,15 @@ def of_side(everything, name, metric, which, side):
 def values_of_bars(everything, side):
     """Of each bar: its text, its limit, and what that side, vmag or its twin, has at each point."""
     time, memory = (ratios(everything, "programs", metric, "best", side) for metric in ("cpu_seconds", "peak_bytes"))
+    absent = everything["experiments"].get("programs", {}).get("missing", [])
+    without = f" (without {', '.join(absent)})" if absent else ""
     threads = {which: {f"{name}, {point}": ratio for name, metric in THROUGHPUT.items() for point, ratio in ratios(everything, name, metric, which, side).items()}
                for which in ("best", "worst")}
     return [
-        ("each single-threaded program: time / best peer", 1.00, time),
+        (f"each single-threaded program: time / best peer{without}", 1.00, time),
         ("each: peak memory / most frugal peer", 1.05, memory),
-        ("geometric mean of them, time", 0.97, {"mean": geometric_mean(time.values())} if time else {}),
-        ("geometric mean, memory", 1.00, {"mean": geometric_mean(memory.values())} if memory else {}),
+        ("geometric mean of them, time", 0.97, {"mean": mean} if (mean := mean_of(time.values())) else {}),
+        ("geometric mean, memory", 1.00, {"mean": mean} if (mean := mean_of(memory.values())) else {}),
         ("threads: best peer's throughput / vmag's, best rounds", 1.00, threads["best"]),
         ("threads: best peer's throughput / vmag's, worst rounds", 1.00, threads["worst"]),
         ("fragmentation: resident bytes a live byte / best peer's", 1.00, ratios(everything, "fragmentation", "resident_per_live", "best", side)),
@@ -84,12 +94,12 @@ def standing(everything):
     lines = []
     for name, record in everything["experiments"].items():
         cells = Cells(record)
-        for metric in record["shown"]:
+        for metric in counted(record):
             rows = [(point, found) for point in record["points"] if (found := cells.behind(point, metric, cells.best))]
             if rows:
                 worst_point, (peer, ratio) = max(rows, key=lambda row: row[1][1])
-                mean = geometric_mean([max(found[1], 1e-9) for _, found in rows])
-                lines.append((ratio, f"| {name}: {record['metrics'][metric]['label']} | {mean:.2f} | {ratio:.2f} ({worst_point}, {peer}) |"))
+                mean = mean_of(found[1] for _, found in rows)
+                lines.append((ratio, f"| {name}: {record['metrics'][metric]['label']} | {f'{mean:.2f}' if mean else '–'} | {ratio:.2f} ({worst_point}, {peer}) |"))
     lines.sort(reverse=True)
     return ["| figure | mean | worst |", "|---|---|---|", *(text for _, text in lines)]
 
@@ -99,15 +109,18 @@ def versions_line(record):
 
 
 def state_of(record):
-    rounds = max((run["round"] for run in record["runs"]), default=0)
+    counts = {len(rounds) for rounds in whole_rounds(record).values()} or {0}
+    rounds = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
     said = {"narrow": "all intervals of the first figure are narrow", "not narrow": "not all intervals are narrow", "measured": "not repeated until narrow",
             "skipped": f"skipped: {record['why']}", "failed": f"failed: {record['why']}", "begun": "not finished"}[record["status"]]
-    return f"{rounds} round{'s' if rounds != 1 else ''}, {said}; load {record['load_before']:.1f} before, {record['load_after']:.1f} after; {record['date'][:16]} UTC" + \
+    lacks = f"; not there: {', '.join(record['missing'])}" if record["missing"] else ""
+    lacks += "".join(f"; without {side}, which failed ({why})" for side, why in record["failures"].items() if record["status"] != "failed")
+    return f"{rounds} round{'s' if rounds != '1' else ''}, {said}{lacks}; load {record['load_before']:.1f} before, {record['load_after']:.1f} after; {record['date'][:16]} UTC" + \
         ("; quick" if record["quick"] else "")
 
 
 def table(record, metric):
-    """Rows are points, columns are sides; the median of the rounds, ± half of its interval where there is one; vmag against the best peer by the best rounds and by medians."""
+    """Rows are points, columns are sides; the median of the rounds, ± how far its interval reaches where there is one; vmag against the best peer by the best rounds and by medians."""
     cells, about = Cells(record), record["metrics"][metric]
     sides = [side for side in cells.sides if any(cells.value(side, point, metric) is not None for point in cells.points)]
     ours = "vmag" in sides
@@ -121,7 +134,7 @@ def table(record, metric):
         row = [str(point)]
         for side in sides:
             found = cells.cells.get((side, point, metric))
-            row.append(number(found and found["median"], about["scale"]) + half_width(found))
+            row.append(number(found and found["median"], about["scale"]) + plus_or_minus(found))
         for value in (cells.best, cells.value) if ours else ():
             found = cells.behind(point, metric, value)
             row.append(f"{found[1]:.2f} ({found[0].removesuffix('-deb')})" if found else "–")
@@ -129,10 +142,10 @@ def table(record, metric):
     return lines
 
 
-def half_width(found):
-    if not found or found["rounds"] < 3 or not found["median"]:
+def plus_or_minus(found):
+    if not found or found["low"] is None or not found["median"]:
         return ""
-    return f" ±{(found['high'] - found['low']) / 2 / abs(found['median']) * 100:.0f} %"
+    return f" ±{reach(found) / abs(found['median']) * 100:.0f} %"
 
 
 def section(name, record):
@@ -146,11 +159,28 @@ def section(name, record):
     return lines
 
 
+def machine_line(where):
+    return f"{where['cpu']}, {where['cpus']} processors, {where['memory_bytes'] >> 30} GiB, Linux {where['kernel']}, {where['libc']}, huge pages {where['huge_pages']}"
+
+
+def conditions(everything):
+    """The machine and the allocators; where experiments had different ones, which had what."""
+    machines, versions, files = {}, {}, {}
+    for name, record in everything["experiments"].items():
+        if record["runs"]:
+            machines.setdefault(machine_line(record["machine"]), []).append(name)
+            for side, allocator in record["allocators"].items():
+                versions.setdefault(side, {})[allocator["version"]] = True
+                files.setdefault(side, {}).setdefault((allocator["sha256"] or "")[:12], []).append(name)
+    lines = [f"{line}{': ' + ', '.join(names) if len(machines) > 1 else ''}." for line, names in machines.items()]
+    if versions:
+        lines.append("Allocators: " + ", ".join(f"{side} {' and '.join(found)}".removesuffix(" this tree") for side, found in versions.items()) + ".")
+    return lines + [f"Not all had the same {side}: " + "; ".join(f"{', '.join(names)}: {file}" for file, names in found.items()) + "."
+                    for side, found in files.items() if len(found) > 1]
+
+
 def figures(everything):
-    where = everything["machine"]
-    versions = ", ".join(f"{name} {allocator['version']}".removesuffix(" this tree") for name, allocator in everything["allocators"].items())
-    lines = [f"{where['cpu']}, {where['cpus']} processors, {where['memory_bytes'] >> 30} GiB, Linux {where['kernel']}, {where['libc']}, huge pages {where['huge_pages']}. "
-             f"Allocators: {versions}.", "", "### The bars", "", *bars(everything), "", "### Where vmag stands", "",
+    lines = [" ".join(conditions(everything)), "", "### The bars", "", *bars(everything), "", "### Where vmag stands", "",
              "By the best rounds, against the best peer: above 1, it is ahead. In the mean of the points, and at the worst of them.", ""]
     lines += [*standing(everything), ""]
     for name, record in everything["experiments"].items():

@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import tempfile
 
-from kit import OUT, TOP
-from kit.process import environment, prepare_child
+from kit import OUT, TOP, sha256
+from kit.process import die_with_parent, environment, prepare_child
 
 PROGRAMS = TOP / "bench/programs"
 COMPILE_FLAGS = ["-O2", "-g", "-Wall", "-Wextra", "-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc", "-fno-builtin-free"]
@@ -53,6 +53,7 @@ class Experiment:
     shown = ()
     plot = "lines"  # lines, bars, series
     needs = ()  # commands
+    optional = {}  # points that are left out, and told, where their command is not installed
     parallel = False  # all sides of a point at the same time: for what mostly sleeps, and whose time does not count
     settled = True  # False: the figures are no repetitions of one another, or take too long to repeat until they are narrow
 
@@ -85,13 +86,15 @@ class Experiment:
 class Bench:
     """What an experiment has at hand: the allocators, programs compiled, commands run on an allocator."""
 
-    def __init__(self, allocators, quick, folder=OUT, vmag=None):
+    def __init__(self, allocators, quick, folder=OUT, vmag=None, missing=()):
         self.allocators, self.quick, self.folder = allocators, quick, pathlib.Path(folder)
         self.vmag = vmag  # the library, though vmag may not be among the allocators
+        self.missing = missing  # allocators that were wanted and are not there
         self.budget = None  # seconds for the experiment, where they are few
         self.inputs = self.folder / "inputs"
         self.inputs.mkdir(parents=True, exist_ok=True)
         self.proofs = {}
+        self.input_sums = {}
 
     def library(self, side):
         """The file to preload; None for the C library, and for a side that is no allocator: the program as it is."""
@@ -127,6 +130,7 @@ class Bench:
             with tempfile.NamedTemporaryFile("w", dir=self.inputs, delete=False) as file:
                 make(file)
             os.replace(file.name, path)
+        self.input_sums[name] = sha256(path)
         return str(path)
 
     # --- runs ---
@@ -147,7 +151,7 @@ class Bench:
                 words += ["--no-huge-pages"]
             clean = {name: value for name, value in self.environment(side, **variables).items() if name != "LD_PRELOAD"}
             done = subprocess.run([*words, result.name, *command], env=clean, stdin=subprocess.DEVNULL, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, cwd=self.folder)
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, cwd=self.folder, preexec_fn=die_with_parent)
             cost = json.load(result)
         if cost["status"] != 0:
             raise RuntimeError(f"{os.path.basename(command[0])} on {side}: status {cost['status']}: {done.stderr.strip()[-200:]}")

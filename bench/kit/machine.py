@@ -4,10 +4,15 @@ SPDX-License-Identifier: BSD-2-Clause
 """
 
 import datetime
+import functools
+import math
 import mmap
 import os
 import pathlib
 import platform
+import re
+
+from kit import say
 
 HUGE_PAGE = 2 << 20
 LEVELLED = 512 << 20
@@ -30,7 +35,32 @@ def cpu():
 
 
 def memory_available():
-    return int(proc_value("/proc/meminfo", "MemAvailable", "2097152 kB").split()[0]) * 1024
+    """Of the machine, or of a group of processes that may have less (a container's, say)."""
+    return min(int(proc_value("/proc/meminfo", "MemAvailable", "2097152 kB").split()[0]) * 1024, *group_rooms(), math.inf)
+
+
+def group_rooms(tree=pathlib.Path("/sys/fs/cgroup"), groups="/proc/self/cgroup"):
+    """What the limit of each memory group that this process is in leaves it, in groups of the kernel's first and second kind and those around them.
+    Pages of files that nobody uses go when they are in the way."""
+    for line in read(groups).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, limit, usage = (tree / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes") if controllers else (tree, "memory.max", "memory.current")
+        here = top / path.lstrip("/")
+        for group in (here, *(around for around in here.parents if around.is_relative_to(top))):
+            most, used = read(group / limit).strip(), read(group / usage).strip()
+            if most.isdigit() and used.isdigit():
+                unused = re.search(r"^inactive_file (\d+)$", read(group / "memory.stat"), re.M)
+                yield max(int(most) - int(used) + (int(unused[1]) if unused else 0), 0)
+
+
+def read(path):
+    """"" where there is no such file."""
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def level_huge_pages():
@@ -41,11 +71,21 @@ def level_huge_pages():
     does it: else this one's peak would be that of its children."""
     child = os.fork()
     if child == 0:
+        status = 1
         try:
             take_huge_pages(max(min(LEVELLED, memory_available() // 4 // HUGE_PAGE * HUGE_PAGE), HUGE_PAGE))
+            status = 0
         finally:
-            os._exit(0)
-    os.waitpid(child, 0)
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        tell_unlevelled(os.waitstatus_to_exitcode(status))
+
+
+@functools.cache
+def tell_unlevelled(status):
+    """Once: a run that follows may find huge pages dearer than the one before it did."""
+    say(f"huge pages could not be taken and given back before a run (status {status}): times depend on the order of runs")
 
 
 def take_huge_pages(size):
@@ -58,10 +98,10 @@ def take_huge_pages(size):
             memory[start] = 0
 
 
-def machine():
+def host():
+    """What stays as it is while the machine is up."""
     huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "cpu": cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -69,5 +109,12 @@ def machine():
         "architecture": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
         "huge_pages": huge.read_text().strip() if huge.exists() else "unknown",
-        "load_at_start": os.getloadavg()[0],
     }
+
+
+def date():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def machine():
+    return {"date": date()} | host() | {"load_at_start": os.getloadavg()[0]}

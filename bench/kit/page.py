@@ -46,12 +46,10 @@ def section(name, record, folder):
 
 
 def write(everything, folder):
-    where = everything["machine"]
     links = "".join(f'<a href="#{name}">{html.escape(record["title"])}</a>' for name, record in everything["experiments"].items())
-    versions = ", ".join(f"{name} {allocator['version']} ({allocator['origin']})" for name, allocator in everything["allocators"].items())
+    conditions = "".join(f"<p>{html.escape(line)}</p>" for line in document.conditions(everything))
     body = "".join(section(name, record, folder) for name, record in everything["experiments"].items())
     (folder / "index.html").write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>vmag: the experiments</title><style>{STYLE}</style><h1>The experiments, today</h1>'
-        f'<p>{html.escape(where["cpu"])}, {where["cpus"]} processors, Linux {html.escape(where["kernel"])}, {html.escape(where["libc"])}, huge pages '
-        f'{html.escape(where["huge_pages"])}; {html.escape(where["date"])}.</p><p>{html.escape(versions)}</p><nav>{links}</nav>'
+        f'{conditions}<nav>{links}</nav>'
         f"<h2>The bars</h2>{html_table(document.bars(everything))}<h2>Where vmag stands</h2><p>By the best rounds, against the best peer; above 1 it is ahead.</p>{html_table(document.standing(everything))}{body}</html>\n")

@@ -10,7 +10,7 @@ matplotlib.rcParams.update({"svg.hashsalt": "vmag", "font.size": 9, "axes.grid":
 
 import matplotlib.pyplot as pyplot  # noqa: E402
 
-from kit.results import Cells  # noqa: E402
+from kit.results import Cells, counted  # noqa: E402
 
 COLOURS = {"vmag": "#0b6e4f", "glibc": "#555555", "jemalloc": "#c0392b", "mimalloc3": "#2f6fb5", "mimalloc2": "#7fb0e0", "snmalloc": "#8a4fbf",
            "rpmalloc": "#111111", "tcmalloc-deb": "#d68910", "tbb-deb": "#16a085", "linked": "#c0392b"}
@@ -54,7 +54,7 @@ def lines(record, axes, metric, cpus):
 def bars(record, axes, metric, _cpus):
     """Each point scaled so that its largest is 1, as in 2006, Figure 8."""
     cells = Cells(record)
-    width = 0.8 / len(cells.sides)
+    width, top = 0.8 / len(cells.sides), 1.25
     for at, side in enumerate(cells.sides):
         for place, point in enumerate(cells.points):
             found = cells.cells.get((side, point, metric))
@@ -62,10 +62,11 @@ def bars(record, axes, metric, _cpus):
             if not found or not most:
                 continue
             reach = [[max(found["median"] - found["least"], 0) / most], [max(found["most"] - found["median"], 0) / most]]
+            top = max(top, 1.05 * found["most"] / most)
             axes.bar(place - 0.4 + width * (at + 0.5), found["median"] / most, width, yerr=reach, color=colour(record, side), capsize=1, error_kw={"linewidth": 0.6},
                      label=side.removesuffix("-deb") if place == 0 else None)
     axes.set_xticks(range(len(cells.points)), cells.points, rotation=30 if max(len(str(point)) for point in cells.points) > 8 else 0)
-    axes.set(ylabel=f"{label(record['metrics'][metric])} (scaled)", ylim=(0, 1.25))
+    axes.set(ylabel=f"{label(record['metrics'][metric])} (scaled)", ylim=(0, top))
     axes.grid(axis="x", visible=False)
 
 
@@ -89,7 +90,9 @@ def draw(record, cpus):
     """A figure with a panel for each metric that is shown, or each point of a series; None when there is nothing to draw."""
     if not record["summary"] or record["plot"] == "picture":
         return None
-    panels = record["points"] if record["plot"] == "series" else record["shown"]
+    panels = record["points"] if record["plot"] == "series" else counted(record)
+    if not panels:
+        return None
     figure, places = pyplot.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), squeeze=False)
     for axes, panel in zip(places[0], panels):
         {"lines": lines, "bars": bars, "series": series}[record["plot"]](record, axes, panel, cpus)
@@ -102,7 +105,7 @@ def draw(record, cpus):
 def draw_all(everything, folder):
     """NAME.svg and NAME.png for each experiment."""
     for name, record in everything["experiments"].items():
-        figure = draw(record, everything["machine"]["cpus"])
+        figure = draw(record, record["machine"]["cpus"])
         if figure:
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
             figure.savefig(folder / f"{name}.png", dpi=110, bbox_inches="tight")

@@ -4,23 +4,41 @@ SPDX-License-Identifier: BSD-2-Clause
 """
 
 import json
+import math
 import os
 import pathlib
 import statistics
+import time
 
-from kit import TWIN
+from kit import TWIN, say, sha256
 from kit.figures import interval_of_median
 
-FORMAT = "vmag-experiments/1"
+try:
+    import jsonschema
+except ImportError:  # then results are not checked
+    jsonschema = None
+
+FORMAT = "vmag-experiments/2"
 SCHEMA = pathlib.Path(__file__).with_name("experiments.schema.json")
 
 
 def load(path):
+    """None where there are none. A file that is not what we write is moved aside, lest the next save overwrites what may be hours of measuring."""
+    path = pathlib.Path(path)
     try:
-        found = json.loads(pathlib.Path(path).read_text())
-    except (OSError, json.JSONDecodeError):
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("experiments"), dict):
+            raise ValueError(f"not {FORMAT}")
+        if jsonschema:
+            check(found)
+        return found
+    except FileNotFoundError:
         return None
-    return found if found.get("format") == FORMAT else None
+    except (ValueError, *([jsonschema.ValidationError] if jsonschema else [])) as why:
+        aside = path.with_name(f"{path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
+        os.replace(path, aside)
+        say(f"redo: {path} cannot be read ({str(why).splitlines()[0]}); it is {aside.name} now")
+        return None
 
 
 def save(results, path):
@@ -33,26 +51,67 @@ def save(results, path):
 
 def check(results):
     """Raises jsonschema's error when the results are not as the schema says."""
-    import jsonschema
     jsonschema.validate(results, json.loads(SCHEMA.read_text()))
 
 
-def summarize(runs, metrics, width):
+def same_machine(one, other):
+    """Not by its memory: a virtual machine's may change by some pages from one start to the next."""
+    return all(one[key] == other[key] for key in one.keys() - {"memory_bytes"})
+
+
+def same_files(one, other):
+    return {name: allocator["sha256"] for name, allocator in one.items()} == {name: allocator["sha256"] for name, allocator in other.items()}
+
+
+def same_inputs(sums, folder):
+    return all((folder / name).exists() and sha256(folder / name) == known for name, known in sums.items())
+
+
+def is_current(record, now, inputs):
+    """Whether what was measured is what would be measured now (`now`: the record of it, not begun yet; `inputs`: the folder of input files)."""
+    return (all(record[key] == now[key] for key in ("quick", "sides", "points"))
+            and same_machine(record["machine"], now["machine"])
+            and same_files(record["allocators"], now["allocators"])
+            and same_inputs(record["inputs"], inputs))
+
+
+def whole_rounds(record):
+    """Of each point the rounds in which every side was measured there that has not failed: the best of many is better than the best of few, so
+    nothing else is compared."""
+    sides = {side for side in record["sides"] if side not in record["failures"]}
+    there = {}
+    for run in record["runs"]:
+        there.setdefault((run["point"], run["round"]), set()).add(run["side"])
+    return {point: {number for (place, number), found in there.items() if place == point and found >= sides} for point in record["points"]}
+
+
+def drop_unfinished_round(record):
+    """Servers run through all points of a round and are older at the last one: the rest of a round does not fit to new ones."""
+    whole = set.intersection(*whole_rounds(record).values())
+    record["runs"] = [run for run in record["runs"] if run["round"] in whole]
+
+
+def summarize(record, width):
     """For each side, point and metric: how many rounds, their median, its interval, the extremes, and whether the interval is narrow."""
-    values = {}
-    for run in runs:
-        for metric in metrics:
+    values, whole = {}, whole_rounds(record)
+    for run in record["runs"]:
+        if run["round"] not in whole[run["point"]] or run["side"] in record["failures"]:
+            continue
+        for metric in record["metrics"]:
             if run["figures"].get(metric) is not None:
                 values.setdefault((run["side"], run["point"], metric), []).append(run["figures"][metric])
     return [summary(*key, found, width) for key, found in values.items()]
 
 
 def summary(side, point, metric, found, width):
-    median = statistics.median(found)
-    low, high = interval_of_median(found)
-    narrow = len(found) > 2 and (high - low) / 2 <= width * abs(median)
-    return {"side": side, "point": point, "metric": metric, "rounds": len(found), "median": median, "low": low, "high": high,
-            "least": min(found), "most": max(found), "narrow": narrow}
+    row = {"side": side, "point": point, "metric": metric, "rounds": len(found), "median": statistics.median(found)}
+    row["low"], row["high"] = interval_of_median(found) or (None, None)
+    return row | {"least": min(found), "most": max(found), "narrow": row["low"] is not None and reach(row) <= width * abs(row["median"])}
+
+
+def reach(row):
+    """How far the interval goes from the median, to the side where it goes farther."""
+    return max(row["high"] - row["median"], row["median"] - row["low"])
 
 
 def counted(record):
@@ -83,13 +142,20 @@ class Cells:
         return self.experiment["metrics"][metric]["better"] == "lower"
 
     def behind(self, point, metric, value, side="vmag"):
-        """vmag, or its twin, against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst."""
+        """vmag, or its twin, against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst.
+
+        Infinite where the peer has got by with nothing and vmag has not, 0 the other way round; what is below nothing counts as nothing."""
         if not self.experiment["metrics"][metric]["compared"]:
             return None
         ours = value(side, point, metric)
         lower = self.is_lower_better(metric)
-        peers = {peer: found for peer in self.sides if peer not in ("vmag", TWIN) and (found := value(peer, point, metric))}
-        if not ours or not peers:
+        peers = {peer: found for peer in self.sides if peer not in ("vmag", TWIN) and (found := value(peer, point, metric)) is not None}
+        if ours is None or not peers:
             return None
         best = (min if lower else max)(peers, key=peers.get)
-        return best, ours / peers[best] if lower else peers[best] / ours
+        return best, ratio(ours, peers[best]) if lower else ratio(peers[best], ours)
+
+
+def ratio(above, below):
+    above, below = max(above, 0), max(below, 0)
+    return above / below if below else math.inf if above else 1.0

@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 import time
 
+from kit.process import die_with_parent
+
 WAIT_SECONDS = 60
 SCHEDULER_CLOCK = 2
 
@@ -20,7 +22,7 @@ class Server:
         self.log = pathlib.Path(log)
         with open(log, "wb") as output:
             self.process = subprocess.Popen([str(word) for word in command], env=variables, stdin=subprocess.DEVNULL, stdout=output,
-                                            stderr=subprocess.STDOUT, cwd=cwd)
+                                            stderr=subprocess.STDOUT, cwd=cwd, preexec_fn=die_with_parent)
         self.pid = self.process.pid
         try:
             self.wait(ready)

@@ -65,6 +65,7 @@ static double read_counter(int counter) {
 
 static void run_command(const struct options *options, int go) {
     char byte;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // should this process be killed, which cannot end the command then
     if (read(go, &byte, 1) != 1) _exit(127);
     if (options->cpu >= 0) {
         cpu_set_t set;
@@ -101,6 +102,7 @@ int main(int count, char **words) {
     if (child < 0) err(2, "fork");
     if (child == 0) {
         setpgid(0, 0);
+        close(go[1]);
         run_command(&options, go[0]);
     }
     setpgid(child, child);

@@ -42,7 +42,7 @@ def check_record(record, name):
     assert any(key.startswith("twin: ") and "twin/libvmag" in value for key, value in proofs.items()), proofs
     assert any(key.startswith("glibc: ") and "libc.so" in value for key, value in proofs.items()), proofs
     first = record["shown"][0]
-    assert all(row["median"] > 0 and row["low"] <= row["median"] <= row["high"] for row in record["summary"] if row["metric"] == first), record["summary"]
+    assert all(row["median"] > 0 and row["least"] <= row["median"] <= row["most"] for row in record["summary"] if row["metric"] == first), record["summary"]
 
 
 def check_schema(found):
@@ -89,14 +89,14 @@ def main():
             check_record(record, name)
         check_folder(folder)
         assert redo(folder).count("is there already") == 2
-        # Interrupted in the middle: the rest is measured, what is there stays.
+        # Interrupted in the second round: the first stays, the second is measured anew.
         record = found["experiments"]["lists"]
-        kept, record["status"] = record["runs"][0], "begun"
-        record["runs"] = [kept]
+        kept, record["status"] = record["runs"][:], "begun"
+        record["runs"].append(dict(kept[0], round=2))
         (folder / "results.json").write_text(json.dumps(found))
-        redo(folder, "--rounds", "1:1", "--no-plots")
+        redo(folder, "--rounds", "2:2", "--no-plots")
         again = json.loads((folder / "results.json").read_text())
-        assert again["experiments"]["lists"]["runs"][0] == kept and len(again["experiments"]["lists"]["runs"]) == 6
+        assert again["experiments"]["lists"]["runs"][:6] == kept and len(again["experiments"]["lists"]["runs"]) == 12
         check_proof(folder)
         check_schema(again)
 
