@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Ended {
     pub pid: i32,
     pub status: Status,
+    /// Without the time for which we stopped as it did.
     pub wall: Duration,
     pub usage: Usage,
     /// Somebody asked us to end while the command ran.
@@ -55,17 +56,11 @@ impl Launcher {
     pub fn run_and_look(&mut self, command: &mut Command, mut look: Option<Look>) -> Result<Ended> {
         self.obey_pending();
         system::prepare_child(command, self.mask_before);
+        system::give_memory_back();
         let start = Instant::now();
         let child = command.spawn().map_err(|error| cannot_start(command, &error))?;
         let pid = child.id() as i32;
-        let (status, usage, interrupted) = self.follow(pid, &mut look).map_err(cannot_wait)?;
-        Ok(Ended {
-            pid,
-            status,
-            wall: start.elapsed(),
-            usage,
-            interrupted,
-        })
+        self.follow(pid, start, &mut look).map_err(cannot_wait)
     }
 
     /// A signal to end that came while no command ran is for us.
@@ -77,8 +72,9 @@ impl Launcher {
         }
     }
 
-    fn follow(&mut self, child: i32, look: &mut Option<Look>) -> io::Result<(Status, Usage, bool)> {
+    fn follow(&mut self, child: i32, start: Instant, look: &mut Option<Look>) -> io::Result<Ended> {
         let mut interrupted = false;
+        let mut stopped = Duration::ZERO;
         loop {
             let arrival = match look {
                 None => self.signals.wait()?,
@@ -96,8 +92,20 @@ impl Launcher {
                 continue;
             }
             match system::poll_child(child)? {
-                Change::Ended(status, usage) => return Ok((status, usage, interrupted)),
-                Change::Stopped(signal) => stop_likewise(signal),
+                Change::Ended(status, usage) => {
+                    return Ok(Ended {
+                        pid: child,
+                        status,
+                        wall: start.elapsed().saturating_sub(stopped),
+                        usage,
+                        interrupted,
+                    });
+                }
+                Change::Stopped(signal) => {
+                    let since = Instant::now();
+                    stop_likewise(signal);
+                    stopped += since.elapsed();
+                }
                 Change::None => {}
             }
         }

@@ -71,8 +71,8 @@ pub(super) fn ignore_as_at_the_start() {
 
 /// Makes the command's process start with this signal mask and with what was ignored at our start, and die when we are killed.
 ///
-/// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from the few
-/// pages of the forked child, not from our own peak.
+/// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from what we hold at
+/// the fork (see `give_memory_back`), not from our own peak.
 pub fn prepare_child(command: &mut Command, mask: Signals) {
     // SAFETY: the closure only makes async-signal-safe calls.
     unsafe {
@@ -82,6 +82,16 @@ pub fn prepare_child(command: &mut Command, mask: Signals) {
             ignore_as_at_the_start();
             Ok(())
         });
+    }
+}
+
+/// Gives the kernel what we have freed: at exec the peak of a command starts from what its forked process had of our memory,
+/// and large symbol tables may have been read before.
+pub fn give_memory_back() {
+    // SAFETY: no memory in use is involved.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
