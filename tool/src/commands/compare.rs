@@ -6,7 +6,7 @@ use crate::compare::plot;
 use crate::compare::rounds::{self, Comparison, LEAST_ROUNDS, Outcome, Rules, Subject};
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
-use crate::output::figures::{FIGURES, Figure};
+use crate::output::figures::{FIGURES, Figure, parse_percent};
 use crate::output::{compared, say};
 use crate::system::Status;
 use crate::{library, program};
@@ -67,7 +67,7 @@ pub struct Arguments {
     seconds: Option<u64>,
 
     /// Go on until all ratios are known within so many per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     precision: f64,
 
     /// The figure whose ratios are to be known so well

@@ -107,7 +107,7 @@ impl Comparison {
     /// Rounds and time that may still be needed; half as many rounds make an interval wider by the root of two.
     fn ahead(&self, spent: Duration) -> (u32, Duration) {
         let each = spent.div_f64(f64::from(self.rounds.max(1)));
-        let need = f64::from(self.rounds) * (self.widest.0 / self.rules.precision).powi(2);
+        let need = f64::from(self.rounds) * (self.widest.0 / self.rules.precision.max(1e-9)).powi(2);
         let need = (need.min(1e6).ceil() as u32).clamp(self.rules.least, self.rules.most);
         let left = each.mul_f64(f64::from(need.saturating_sub(self.rounds)));
         let limit = self.rules.most_time.map_or(left, |most| most.saturating_sub(spent));
