@@ -8,9 +8,11 @@
 use crate::error::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_TOOL_FAILED, Result, ToolError};
 use crate::group_watch::GroupWatch;
 use crate::system::{self, Arrival, Change, Signals, Status, Usage};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How a command ended and what the kernel counted for it.
@@ -27,6 +29,9 @@ pub struct Ended {
 
 /// How often somebody wants to look at a command that runs, and how: by its process.
 pub type Look<'a> = (Duration, &'a mut dyn FnMut(i32));
+
+const ORPHANS_MAY_LAST: Duration = Duration::from_millis(100);
+const ORPHANS_MUST_END: Duration = Duration::from_secs(1);
 
 pub struct Launcher {
     signals: Signals,
@@ -46,6 +51,33 @@ impl Launcher {
             mask_before,
             group,
         })
+    }
+
+    /// What commands leave running becomes our child, not that of process 1, so that `end_orphans` finds it.
+    pub fn adopt_orphans(&self) {
+        system::adopt_orphans();
+    }
+
+    /// Waits a moment for what the last command left running, then ends it; how many were asked to end.
+    pub fn end_orphans(&self) -> u64 {
+        let begin = Instant::now();
+        let mut asked = BTreeSet::new();
+        loop {
+            let orphans = system::children().into_iter().filter(|pid| !self.group.is(*pid));
+            let is_running = |pid: &i32| !matches!(system::poll_child(*pid), Ok(Change::Ended(..)) | Err(_));
+            let running: Vec<i32> = orphans.filter(is_running).collect();
+            if running.is_empty() {
+                return asked.len() as u64;
+            }
+            for pid in running.into_iter().filter(|_| begin.elapsed() > ORPHANS_MAY_LAST) {
+                if asked.insert(pid) {
+                    system::send(pid, libc::SIGTERM);
+                } else if begin.elapsed() > ORPHANS_MUST_END {
+                    system::send(pid, libc::SIGKILL);
+                }
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     pub fn run(&mut self, command: &mut Command) -> Result<Ended> {

@@ -49,7 +49,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Option<Vec<String>>,
 
-    /// The allocator that ratios refer to; "glibc" is what the program runs on when nothing is preloaded
+    /// The allocator that ratios refer to; "glibc" is what the program runs on when nothing is preloaded, and is shown by
+    /// its file's name where that is another
     #[arg(long, value_name = "NAME", default_value = AS_IT_IS)]
     base: String,
 
@@ -139,10 +140,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         input: arguments.input.clone(),
         show_output: arguments.show_output,
         cpus: arguments.cpus.clone().map_or(Vec::new(), |cpus| cpus.0),
+        preloaded: library::without_vmag(std::env::var_os("LD_PRELOAD").as_deref()),
     };
     program::check_can_preload(&subject.program, &library)?;
     let mut written = Written::open(arguments)?;
     let mut launcher = Launcher::new()?;
+    launcher.adopt_orphans();
     let progress = !arguments.quiet && io::stderr().is_terminal();
     let figure = arguments.figure.figure();
     match rounds::compare(&subject, chosen, arguments.rules(), figure, &mut launcher, progress)? {

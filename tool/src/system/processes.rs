@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::signals::{Signals, send};
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
@@ -118,6 +119,18 @@ pub fn pin_child(command: &mut Command, cpus: &[usize]) {
 pub fn keep_children_until_waited() {
     // SAFETY: restores the default action, no handler is involved.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// From here on what our children leave behind becomes our child, too.
+pub fn adopt_orphans() {
+    // SAFETY: no memory is involved.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Those that were not waited for yet; none where the kernel does not tell.
+pub fn children() -> Vec<i32> {
+    let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// What has become of a child; returns at once.
