@@ -268,18 +268,44 @@ fn the_page_has_a_picture_of_every_figure() {
 fn names_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
-    let name = |end: &[u8]| folder.path().join(std::ffi::OsStr::from_bytes(end));
-    let (own, copy) = (name(b"program\xff"), name(b"lib\xff.so"));
+    let own = folder.path().join(std::ffi::OsStr::from_bytes(b"program\xff"));
     crate::support::copy_file(&program("plain"), &own);
-    crate::support::copy_file(&program("bump.so"), &copy);
-    let mut with = std::ffi::OsString::from("copy=");
-    with.push(&copy);
     let mut command = bare_vmag();
-    command
-        .args(["compare", "--only", "copy", "--rounds", "1", "--json", "--lib"])
-        .arg(library());
-    let json = json(&command.arg("--with").arg(with).arg("--").arg(&own).output().unwrap());
+    command.args(["compare", "--only", "vmag", "--rounds", "1", "--json", "--lib"]);
+    let json = json(&command.arg(library()).arg("--").arg(&own).output().unwrap());
     assert!(json["program"].as_str().unwrap().ends_with("program\u{fffd}"), "{json}");
+}
+
+#[test]
+fn files_are_written_at_the_end_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, html) = (folder.path().join("j"), folder.path().join("h"));
+    std::fs::write(&json, "old").unwrap();
+    let (to_json, to_html) = (
+        format!("--json={}", json.display()),
+        format!("--html={}", html.display()),
+    );
+    let run = |options: &[&str], script: &str| compare(&[options, &["--rounds", "1", "--quiet"]].concat(), script);
+    // A failure leaves all as it was.
+    assert_eq!(run(&[&to_json, &to_html], "kill -TERM $$").status.code(), None);
+    assert_eq!(std::fs::read(&json).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // One that cannot be written does not take the other along.
+    let output = run(&["--json=/dev/full", &to_html], ":");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("cannot write /dev/full"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(std::fs::read_to_string(&html).unwrap().contains("</html>"));
+    assert_eq!(run(&[&to_json], ":").status.code(), Some(0));
+    assert!(std::fs::read_to_string(&json).unwrap().starts_with('{'));
+    let output = run(&["--json=/dev/stdout"], ":");
+    assert!(stdout(&output).starts_with('{'), "{}", stderr(&output));
+    // What cannot be written at all is told before the runs.
+    let output = run(&["--json=/nowhere/j", "--show-output"], "echo ran");
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(125), ""));
 }
 
 #[test]
