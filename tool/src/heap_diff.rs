@@ -201,6 +201,10 @@ mod tests {
         assert!(is_real(&at_work(1, 409, 409), &at_work(1, 400, 400)));
         // All were replaced, and by chance there are 30 more.
         assert!(!is_real(&at_work(1, 400, 400), &at_work(1, 430, 830)));
+        let grown = |before: &HeapView, after: &HeapView| compare(before, after, Measure::LiveBytes).grown(0.0).len();
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(1, 409, 409)), 1);
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(1, 430, 830)), 0);
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(2, 409, 409)), 0);
         // Another process of that number.
         assert!(!is_real(&at_work(1, 400, 400), &at_work(2, 409, 409)));
     }
