@@ -7,3 +7,4 @@ pub mod interval;
 pub mod plot;
 pub mod random;
 pub mod rounds;
+pub mod unchanged;

@@ -22,6 +22,10 @@ impl GroupWatch {
         })
     }
 
+    pub fn is(&self, pid: i32) -> bool {
+        pid == self.idle
+    }
+
     /// Did this signal, which has just reached us, go to the whole group?
     pub fn saw(&mut self, signal: i32) -> io::Result<bool> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.idle)).unwrap_or_default();

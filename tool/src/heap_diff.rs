@@ -1,14 +1,26 @@
 //! Two profiles compared site by site, and which changes are more than chance.
+//!
+//! `diff` looks at each site by itself: beyond two standard errors. A gate looks at all together: that it fails although no site
+//! grew must be rare, however many sites there are. So each site's growth gets a probability by chance, and these are judged
+//! as Holm does (1979). An estimate counts as so many samples, each worth so many bytes, as its variance says; two such counts
+//! differ by chance as a conditional binomial does (Przyborowski and Wilenski, 1940).
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::heap_view::{HeapView, Measure, Site};
 use crate::profile::variance_of_change;
 use crate::symbols::Frame;
+use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::function::beta::beta_reg;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Beyond that many standard errors a change is taken for one.
 const REAL: f64 = 2.0;
+
+/// How likely it may be that any site is said to have grown although none did.
+const FALSE_ALARM: f64 = 0.01;
+/// From so many samples on either side a normal distribution says the same, and works for any number.
+const MANY: f64 = 100.0;
 
 #[derive(Debug)]
 pub struct Change {
@@ -20,6 +32,10 @@ pub struct Change {
     /// The standard error of the change.
     pub error: f64,
     pub is_real: bool,
+    /// What a sample is worth on either side; 0: all is known.
+    worth: [f64; 2],
+    /// What was alive both times, of one process: no chance is in it.
+    stayed: f64,
 }
 
 #[derive(Debug)]
@@ -57,7 +73,11 @@ pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Differe
             }
         }
     }
-    let mut changes: Vec<Change> = sums.into_values().map(|both| both.change(is_one_process)).collect();
+    let distances = views.map(|view| view.profile.lg_sample);
+    let mut changes: Vec<Change> = sums
+        .into_values()
+        .map(|both| both.change(is_one_process, distances))
+        .collect();
     changes.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
     Difference { changes }
 }
@@ -67,13 +87,15 @@ fn key<'a>(site: &Site<'a>) -> Vec<&'a str> {
 }
 
 impl Both<'_> {
-    fn change(self, is_one_process: bool) -> Change {
+    fn change(self, is_one_process: bool, distances: [Option<u32>; 2]) -> Change {
         let [before, after] = self.held;
         let variance = match is_one_process {
             true => variance_of_change(self.live, self.ever),
             false => self.live.iter().sum(),
         };
         let (change, error) = (after - before, variance.sqrt());
+        let worth = self.worth(distances);
+        let stayed = if is_one_process { self.stayed(worth) } else { 0.0 };
         Change {
             frames: self.frames.to_vec(),
             before,
@@ -81,13 +103,75 @@ impl Both<'_> {
             change,
             error,
             is_real: change != 0.0 && change.abs() > REAL * error,
+            worth,
+            stayed,
         }
+    }
+
+    /// Of one distance between samples both sides tell it together; of two, a side without samples tells no more than that
+    /// none is worth more than its distance.
+    fn worth(&self, distances: [Option<u32>; 2]) -> [f64; 2] {
+        let together = self.live.iter().sum::<f64>() / self.held.iter().sum::<f64>();
+        [0, 1].map(|side| match distances[side] {
+            Some(lg) if distances[0] != distances[1] => match self.held[side] > 0.0 {
+                true => self.live[side] / self.held[side],
+                false => 2f64.powi(lg as i32),
+            },
+            _ => together,
+        })
+    }
+
+    /// What came last is at most all that came.
+    fn stayed(&self, worth: [f64; 2]) -> f64 {
+        let second = usize::from(self.ever[1] >= self.ever[0]);
+        if worth[second] == 0.0 {
+            return 0.0;
+        }
+        let came = (self.ever[second] - self.ever[1 - second]) / worth[second];
+        (self.held[second] - came).clamp(0.0, self.held[0].min(self.held[1]))
+    }
+}
+
+impl Difference {
+    /// The sites that hold more than they did and `tolerance`, a part of that, allow: all together are wrong as rarely as `FALSE_ALARM` says.
+    pub fn grown(self, tolerance: f64) -> Vec<Change> {
+        let sites = self.changes.len();
+        let mut judged: Vec<(f64, Change)> = self
+            .changes
+            .into_iter()
+            .map(|change| (change.chance(tolerance), change))
+            .collect();
+        judged.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let stands = |(rank, (chance, _)): &(usize, (f64, Change))| *chance <= FALSE_ALARM / (sites - rank) as f64;
+        let grown = judged.into_iter().enumerate().take_while(stands);
+        grown.map(|(_, (_, change))| change).collect()
+    }
+}
+
+impl Change {
+    /// The probability of so much or more afterwards by chance, if it holds no more than it did and what is tolerated.
+    fn chance(&self, tolerance: f64) -> f64 {
+        let held = [self.before * (1.0 + tolerance) - self.stayed, self.after - self.stayed];
+        let worth = [self.worth[0] * (1.0 + tolerance), self.worth[1]];
+        if held[1] <= held[0] {
+            return 1.0;
+        }
+        let variance = held[0] * worth[0] + held[1] * worth[1];
+        let normal = || Normal::standard().sf((held[1] - held[0]) / variance.sqrt());
+        if worth == [0.0, 0.0] || [0, 1].iter().all(|&side| held[side] >= MANY * worth[side]) {
+            return normal();
+        }
+        // What is known exactly is as good as ten thousand samples, beside less than a hundred.
+        let worth = [0, 1].map(|side| worth[side].max(held[side] / 1e4));
+        let [before, after] = [0, 1].map(|side| held[side] / worth[side]);
+        beta_reg(after, before + 1.0, worth[0] / (worth[0] + worth[1]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::random::SplitMix;
     use crate::heap_view::tests::{frame, view};
     use crate::profile::Estimate;
 
@@ -117,8 +201,81 @@ mod tests {
         assert!(is_real(&at_work(1, 409, 409), &at_work(1, 400, 400)));
         // All were replaced, and by chance there are 30 more.
         assert!(!is_real(&at_work(1, 400, 400), &at_work(1, 430, 830)));
+        let grown = |before: &HeapView, after: &HeapView| compare(before, after, Measure::LiveBytes).grown(0.0).len();
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(1, 409, 409)), 1);
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(1, 430, 830)), 0);
+        assert_eq!(grown(&at_work(1, 400, 400), &at_work(2, 409, 409)), 0);
         // Another process of that number.
         assert!(!is_real(&at_work(1, 400, 400), &at_work(2, 409, 409)));
+    }
+
+    /// Of 300 sites, each with so many samples, of 512 objects of 1 KiB on average.
+    fn sampled(mut samples: impl FnMut(usize) -> u64) -> HeapView {
+        let lines: String = (0..300).map(|site| format!("@ {:#x}\n", site + 1)).collect();
+        let table: String = (0..300)
+            .map(|site| format!("{} 1 0 1024 16 {1} {1}\n", site + 1, samples(site)))
+            .collect();
+        let text = format!("heap_v2/1\n{lines}\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=16 pid=7\n{table}");
+        let mut view = HeapView::new(crate::profile::Profile::parse(&text).unwrap());
+        view.named.stacks = (0..300)
+            .map(|site| vec![Arc::new(frame(&format!("f{site}")))])
+            .collect();
+        view
+    }
+
+    #[test]
+    fn an_unchanged_program_grows_as_rarely_as_is_said() {
+        let mut random = SplitMix(1);
+        // 512 objects, of which one in 64.5 is sampled.
+        let mut draw = || (0..512).filter(|_| random.below(1290) < 20).count() as u64;
+        let alarms = (0..200)
+            .filter(|_| {
+                let (before, after) = (sampled(|_| draw()), sampled(|_| draw()));
+                !compare(&before, &after, Measure::LiveBytes).grown(0.0).is_empty()
+            })
+            .count();
+        assert!(alarms <= 6, "{alarms} of 200");
+    }
+
+    #[test]
+    fn what_grew_is_found_among_many() {
+        let grown = |before: u64, after: u64, tolerance| {
+            let after = sampled(|site| if site == 7 { after } else { 8 });
+            let before = sampled(|site| if site == 7 { before } else { 8 });
+            compare(&before, &after, Measure::LiveBytes).grown(tolerance).len()
+        };
+        assert_eq!(grown(8, 50, 0.1), 1);
+        assert_eq!(grown(0, 20, 0.1), 1);
+        assert_eq!(grown(8, 20, 0.1), 0);
+        assert_eq!(grown(10_000, 11_500, 0.0), 1);
+        assert_eq!(grown(10_000, 11_500, 0.1), 0);
+    }
+
+    /// The exact tails of binomial distributions.
+    #[test]
+    fn chance_is_the_conditional_binomial() {
+        let chance = |before: f64, after: f64, worth| {
+            let change = Change {
+                frames: Vec::new(),
+                before,
+                after,
+                change: after - before,
+                error: 0.0,
+                is_real: false,
+                worth,
+                stayed: 0.0,
+            };
+            change.chance(0.0)
+        };
+        assert!((chance(0.0, 5.0, [1.0, 1.0]) - 1.0 / 32.0).abs() < 1e-12);
+        assert!((chance(1.0, 4.0, [1.0, 1.0]) - 6.0 / 32.0).abs() < 1e-12);
+        // Twice as many samples are to be expected of the finer side.
+        assert!((chance(0.0, 2.0, [2.0, 1.0]) - (2.0f64 / 3.0).powi(2)).abs() < 1e-12);
+        assert_eq!(chance(100.0, 101.0, [0.0, 0.0]), 0.0);
+        assert_eq!(chance(0.0, 1.0, [0.0, 0.0]), 0.0);
+        // All is known afterwards; before, none was sampled of three samples' worth: e^-3.
+        let none = chance(0.0, 3.0, [1.0, 0.0]);
+        assert!((none - (-3.0f64).exp()).abs() < 1e-4, "{none}");
     }
 
     #[test]

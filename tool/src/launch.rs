@@ -8,9 +8,11 @@
 use crate::error::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_TOOL_FAILED, Result, ToolError};
 use crate::group_watch::GroupWatch;
 use crate::system::{self, Arrival, Change, Signals, Status, Usage};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How a command ended and what the kernel counted for it.
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 pub struct Ended {
     pub pid: i32,
     pub status: Status,
+    /// Without the time for which we stopped as it did.
     pub wall: Duration,
     pub usage: Usage,
     /// Somebody asked us to end while the command ran.
@@ -26,6 +29,9 @@ pub struct Ended {
 
 /// How often somebody wants to look at a command that runs, and how: by its process.
 pub type Look<'a> = (Duration, &'a mut dyn FnMut(i32));
+
+const ORPHANS_MAY_LAST: Duration = Duration::from_millis(100);
+const ORPHANS_MUST_END: Duration = Duration::from_secs(1);
 
 pub struct Launcher {
     signals: Signals,
@@ -47,6 +53,33 @@ impl Launcher {
         })
     }
 
+    /// What commands leave running becomes our child, not that of process 1, so that `end_orphans` finds it.
+    pub fn adopt_orphans(&self) {
+        system::adopt_orphans();
+    }
+
+    /// Waits a moment for what the last command left running, then ends it; how many were asked to end.
+    pub fn end_orphans(&self) -> u64 {
+        let begin = Instant::now();
+        let mut asked = BTreeSet::new();
+        loop {
+            let orphans = system::children().into_iter().filter(|pid| !self.group.is(*pid));
+            let is_running = |pid: &i32| !matches!(system::poll_child(*pid), Ok(Change::Ended(..)) | Err(_));
+            let running: Vec<i32> = orphans.filter(is_running).collect();
+            if running.is_empty() {
+                return asked.len() as u64;
+            }
+            for pid in running.into_iter().filter(|_| begin.elapsed() > ORPHANS_MAY_LAST) {
+                if asked.insert(pid) {
+                    system::send(pid, libc::SIGTERM);
+                } else if begin.elapsed() > ORPHANS_MUST_END {
+                    system::send(pid, libc::SIGKILL);
+                }
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     pub fn run(&mut self, command: &mut Command) -> Result<Ended> {
         self.run_and_look(command, None)
     }
@@ -55,17 +88,11 @@ impl Launcher {
     pub fn run_and_look(&mut self, command: &mut Command, mut look: Option<Look>) -> Result<Ended> {
         self.obey_pending();
         system::prepare_child(command, self.mask_before);
+        system::give_memory_back();
         let start = Instant::now();
         let child = command.spawn().map_err(|error| cannot_start(command, &error))?;
         let pid = child.id() as i32;
-        let (status, usage, interrupted) = self.follow(pid, &mut look).map_err(cannot_wait)?;
-        Ok(Ended {
-            pid,
-            status,
-            wall: start.elapsed(),
-            usage,
-            interrupted,
-        })
+        self.follow(pid, start, &mut look).map_err(cannot_wait)
     }
 
     /// A signal to end that came while no command ran is for us.
@@ -77,8 +104,9 @@ impl Launcher {
         }
     }
 
-    fn follow(&mut self, child: i32, look: &mut Option<Look>) -> io::Result<(Status, Usage, bool)> {
+    fn follow(&mut self, child: i32, start: Instant, look: &mut Option<Look>) -> io::Result<Ended> {
         let mut interrupted = false;
+        let mut stopped = Duration::ZERO;
         loop {
             let arrival = match look {
                 None => self.signals.wait()?,
@@ -96,8 +124,20 @@ impl Launcher {
                 continue;
             }
             match system::poll_child(child)? {
-                Change::Ended(status, usage) => return Ok((status, usage, interrupted)),
-                Change::Stopped(signal) => stop_likewise(signal),
+                Change::Ended(status, usage) => {
+                    return Ok(Ended {
+                        pid: child,
+                        status,
+                        wall: start.elapsed().saturating_sub(stopped),
+                        usage,
+                        interrupted,
+                    });
+                }
+                Change::Stopped(signal) => {
+                    let since = Instant::now();
+                    stop_likewise(signal);
+                    stopped += since.elapsed();
+                }
                 Change::None => {}
             }
         }

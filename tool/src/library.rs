@@ -5,6 +5,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
+use crate::image;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -49,10 +50,14 @@ pub fn without_vmag(preloaded: Option<&OsStr>) -> Option<OsString> {
     (!kept.is_empty()).then(|| OsStr::from_bytes(&kept.join(&b':')).to_owned())
 }
 
-/// By the file's name.
+/// By the file's name, links resolved, or by what is in it: vmag may be installed under the names of others.
 pub fn is_vmag(path: &Path) -> bool {
-    let file_name = path.file_name();
-    file_name.is_some_and(|name| name.as_bytes().starts_with(FILE_NAME.as_bytes()))
+    let file = path.canonicalize().unwrap_or(path.to_path_buf());
+    let is_named_so = |path: &Path| {
+        let name = path.file_name();
+        name.is_some_and(|name| name.as_bytes().starts_with(FILE_NAME.as_bytes()))
+    };
+    is_named_so(path) || is_named_so(&file) || image::symbol(&file, "vmag_root").is_some()
 }
 
 fn named_by_environment() -> Option<PathBuf> {
@@ -128,6 +133,11 @@ mod tests {
         assert_eq!(without("/x/libvmag.so"), None);
         assert_eq!(without("/x/libvmag.so.0:/y/libother.so"), Some("/y/libother.so".into()));
         assert_eq!(without("a.so b.so"), Some("a.so:b.so".into()));
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("libjemalloc.so.2");
+        std::os::unix::fs::symlink(folder.path().join("libvmag.so.0"), &link).unwrap();
+        std::fs::write(folder.path().join("libvmag.so.0"), "").unwrap();
+        assert_eq!(without_vmag(Some(link.as_os_str())), None);
         assert_eq!(without_vmag(None), None);
     }
 

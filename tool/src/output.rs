@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod compared;
+pub mod destination;
 pub mod doctor;
 pub mod explained;
 pub mod figures;

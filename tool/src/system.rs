@@ -9,8 +9,8 @@ mod signals;
 pub use exit_stop::run_until_exit;
 pub use files::{group_id, has_file_capabilities, is_executable, privileges_can_grow, user_id};
 pub use processes::{
-    Change, Status, Usage, fork_idle, in_foreground, keep_children_until_waited, kill_and_reap, page_bytes,
-    pin_child, poll_child, prepare_child, process_group_of,
+    Change, Status, Usage, adopt_orphans, children, fork_idle, give_memory_back, in_foreground,
+    keep_children_until_waited, kill_and_reap, page_bytes, pin_child, poll_child, prepare_child, process_group_of,
 };
 pub use signals::{Arrival, ENDING, Signals, die_of, send, signal_name, suffer};
 

@@ -6,15 +6,15 @@ use crate::compare::plot;
 use crate::compare::rounds::{self, Comparison, LEAST_ROUNDS, Outcome, Rules, Subject};
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
-use crate::output::figures::{FIGURES, Figure};
+use crate::output::destination::Destination;
+use crate::output::figures::{FIGURES, Figure, parse_percent};
 use crate::output::{compared, say};
 use crate::system::Status;
 use crate::{library, program};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Option<Vec<String>>,
 
-    /// The allocator that ratios refer to; "glibc" is what the program runs on when nothing is preloaded
+    /// The allocator that ratios refer to; "glibc" is what the program runs on when nothing is preloaded, and is shown by
+    /// its file's name where that is another
     #[arg(long, value_name = "NAME", default_value = AS_IT_IS)]
     base: String,
 
@@ -67,7 +68,7 @@ pub struct Arguments {
     seconds: Option<u64>,
 
     /// Go on until all ratios are known within so many per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     precision: f64,
 
     /// The figure whose ratios are to be known so well
@@ -139,10 +140,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         input: arguments.input.clone(),
         show_output: arguments.show_output,
         cpus: arguments.cpus.clone().map_or(Vec::new(), |cpus| cpus.0),
+        preloaded: library::without_vmag(std::env::var_os("LD_PRELOAD").as_deref()),
     };
     program::check_can_preload(&subject.program, &library)?;
-    let mut written = Written::open(arguments)?;
+    let written = Written::open(arguments)?;
     let mut launcher = Launcher::new()?;
+    launcher.adopt_orphans();
     let progress = !arguments.quiet && io::stderr().is_terminal();
     let figure = arguments.figure.figure();
     match rounds::compare(&subject, chosen, arguments.rules(), figure, &mut launcher, progress)? {
@@ -174,48 +177,51 @@ impl Arguments {
     }
 }
 
-/// Where the figures go; files are opened before the runs, lest hours end in "cannot write".
+/// Where the figures go.
 struct Written {
     text: bool,
-    json: Option<(String, Box<dyn Write>)>,
-    html: Option<(String, Box<dyn Write>)>,
+    json: Option<(String, Destination)>,
+    html: Option<(String, Destination)>,
 }
 
 impl Written {
     fn open(arguments: &Arguments) -> Result<Written> {
         let json = match &arguments.json {
             None => None,
-            Some(None) => Some(("the JSON".to_string(), Box::new(io::stderr()) as Box<dyn Write>)),
-            Some(Some(path)) => Some(create(path)?),
+            Some(None) => Some(("the JSON".to_string(), Destination::Stream(Box::new(io::stderr())))),
+            Some(Some(path)) => Some(open(path)?),
         };
         Ok(Written {
             text: !arguments.quiet && !matches!(arguments.json, Some(None)),
             json,
-            html: arguments.html.as_ref().map(create).transpose()?,
+            html: arguments.html.as_deref().map(open).transpose()?,
         })
     }
 
-    fn write(&mut self, subject: &Subject, comparison: &Comparison) -> Result<()> {
+    /// Each, whatever becomes of the other; the first failure is returned.
+    fn write(self, subject: &Subject, comparison: &Comparison) -> Result<()> {
         if self.text {
             say(compared::text(subject, comparison));
         }
-        if let Some((name, out)) = &mut self.json {
-            let json = compared::json(subject, comparison);
-            writeln!(out, "{json:#}").map_err(|error| cannot_write(name, error))?;
-        }
-        if let Some((name, out)) = &mut self.html {
-            let page = plot::page(subject, comparison);
-            out.write_all(page.as_bytes())
-                .map_err(|error| cannot_write(name, error))?;
-        }
-        Ok(())
+        let json = self
+            .json
+            .map(|to| write(to, &format!("{:#}\n", compared::json(subject, comparison))));
+        let html = self.html.map(|to| write(to, &plot::page(subject, comparison)));
+        json.unwrap_or(Ok(())).and(html.unwrap_or(Ok(())))
     }
 }
 
-fn create(path: &PathBuf) -> Result<(String, Box<dyn Write>)> {
+fn open(path: &Path) -> Result<(String, Destination)> {
     let name = path.display().to_string();
-    let file = File::create(path).map_err(|error| cannot_write(&name, error))?;
-    Ok((name, Box::new(file)))
+    match Destination::open(path) {
+        Ok(destination) => Ok((name, destination)),
+        Err(error) => Err(cannot_write(&name, error)),
+    }
+}
+
+fn write((name, mut destination): (String, Destination), text: &str) -> Result<()> {
+    let written = destination.write(text.as_bytes());
+    written.map_err(|error| cannot_write(&name, error))
 }
 
 fn cannot_write(what: &str, error: io::Error) -> ToolError {

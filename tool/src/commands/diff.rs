@@ -21,8 +21,8 @@ Examples:
   vmag diff --seconds 30 4711                      what a process holds more 30 seconds later
   vmag diff before.heap 4711                       the same since a profile was written
 
-A profile is a file, a black box, or the number of a process that runs and is profiled. Both profiles are estimates. A site is listed when its change is larger than two standard errors; all others are noise \
-and shown as one sum.";
+A profile is a file, a black box, or the number of a process that runs and is profiled. Both profiles are estimates. A site is listed when its change is larger than two standard errors, each by itself: of twenty that did not change, one \
+is listed. All others are noise and shown as one sum. `vmag check` judges all sites together.";
 
 /// Show what changed between two heap profiles.
 #[derive(Args)]

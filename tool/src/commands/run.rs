@@ -6,6 +6,7 @@ use crate::commands::attach::parse_distance;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
+use crate::output::destination::Destination;
 use crate::output::figures::{counted, parse_bytes};
 use crate::output::{json, say, text};
 use crate::profile::Profile;
@@ -13,8 +14,7 @@ use crate::recorded::{Callers, TraceLimits, Wanted, Written};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -262,18 +262,17 @@ fn not_success(status: Status) -> Status {
 /// Where the figures go.
 struct Shown {
     text: bool,
-    json: Option<Box<dyn Write>>,
+    json: Option<Destination>,
 }
 
 impl Shown {
-    /// Opens the JSON file before the run: a run of hours must not end in "cannot write".
     fn open(arguments: &Arguments) -> Result<Shown> {
-        let json: Option<Box<dyn Write>> = match &arguments.json {
+        let json = match &arguments.json {
             None => None,
-            Some(None) => Some(Box::new(io::stderr())),
+            Some(None) => Some(Destination::Stream(Box::new(io::stderr()))),
             Some(Some(path)) => {
-                let file = File::create(path).map_err(|error| cannot_write(&path.display().to_string(), error))?;
-                Some(Box::new(file))
+                let opened = Destination::open(path);
+                Some(opened.map_err(|error| cannot_write(&path.display().to_string(), error))?)
             }
         };
         let json_takes_stderr = matches!(arguments.json, Some(None));
@@ -285,7 +284,10 @@ impl Shown {
 
     fn json(&mut self, figures: impl FnOnce() -> serde_json::Value) -> Result<()> {
         match &mut self.json {
-            Some(out) => writeln!(out, "{:#}", figures()).map_err(|error| cannot_write("the JSON", error)),
+            Some(out) => {
+                let written = out.write(format!("{:#}\n", figures()).as_bytes());
+                written.map_err(|error| cannot_write("the JSON", error))
+            }
             None => Ok(()),
         }
     }

@@ -47,7 +47,6 @@ pub fn find(vmag: &Path, with: &[(String, PathBuf)]) -> Result<Vec<Allocator>> {
     }
     for (name, files) in SYSTEM_PEERS {
         let places = files.iter().flat_map(|file| library::system_places(file));
-        // vmag itself may be installed under the names of others.
         let mut libraries = places.filter_map(|place| place.canonicalize().ok());
         if let Some(library) = libraries.find(|library| !library::is_vmag(library)) {
             add(&mut found, name, Some(library), None);

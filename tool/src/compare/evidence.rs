@@ -1,13 +1,14 @@
 //! Which allocator ran: what the dynamic linker bound `malloc` to, and what was mapped in running processes.
 //!
 //! Each allocator's first run, which is not counted, lets the linker write down every binding (LD_DEBUG of glibc). The
-//! command's own process decides: all its libraries must have bound `malloc` to one file. Later runs are looked at while
-//! they last: the library must be in their memory maps.
+//! command's own process decides: all its libraries must have bound `malloc` to one file; its other processes are counted. All runs
+//! are looked at while they last: the library must be in the command's memory map.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::compare::allocators::Allocator;
 use crate::error::{Result, ToolError};
-use std::collections::BTreeMap;
+use crate::library;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,22 @@ const PREFIX: &str = "bindings";
 pub struct Evidence {
     /// The file that `malloc` of the command's process came from.
     pub malloc_from: Option<PathBuf>,
-    /// Processes that the dynamic linker started in that run.
+    /// Processes that the dynamic linker started in that run, and those of them with another malloc.
     pub processes: usize,
-    /// Runs in whose memory the library was seen, of those that lived until somebody looked.
+    pub processes_elsewhere: usize,
+    /// Runs in whose memory the library was seen, of those that were looked at long enough to tell.
     pub seen: u32,
     pub looked: u32,
+    /// Processes of all runs that ran on after the command and were ended, lest they disturb the next run.
+    pub ran_on: u64,
+}
+
+/// What was seen of one run.
+#[derive(Default)]
+pub struct Sight {
+    is_seen: bool,
+    looks_in_vain: u32,
+    pub ran_on: u64,
 }
 
 /// Where the linker of one run writes.
@@ -43,10 +55,15 @@ impl Bindings {
 
     /// After the run of process `pid`.
     pub fn read(&self, pid: i32) -> Evidence {
-        let own = fs::read(self.folder.path().join(format!("{PREFIX}.{pid}"))).unwrap_or_default();
+        let sources = |file: &Path| malloc_sources(&String::from_utf8_lossy(&fs::read(file).unwrap_or_default()));
+        let own = sources(&self.folder.path().join(format!("{PREFIX}.{pid}")));
+        let is_one = own.len() == 1;
+        let files = fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        let of_all: Vec<BTreeSet<PathBuf>> = files.map(|file| sources(&file.path())).collect();
         Evidence {
-            malloc_from: winner(&String::from_utf8_lossy(&own)),
-            processes: fs::read_dir(self.folder.path()).map_or(0, Iterator::count),
+            processes: of_all.len(),
+            processes_elsewhere: of_all.iter().filter(|sources| !sources.is_subset(&own)).count(),
+            malloc_from: own.into_iter().next().filter(|_| is_one),
             ..Evidence::default()
         }
     }
@@ -58,32 +75,50 @@ impl Evidence {
         match (&allocator.library, &self.malloc_from) {
             (_, None) => Err("the dynamic linker bound malloc to nothing, or to more than one file".to_string()),
             (Some(library), Some(file)) if file != library => Err(format!("malloc came from {}", file.display())),
+            (None, Some(file)) if library::is_vmag(file) => {
+                Err(format!("malloc came from {}, which is vmag", file.display()))
+            }
+            _ if self.is_never_seen() => {
+                Err("its library was never in the memory of the command's process, as after `env -i`".to_string())
+            }
             _ => Ok(()),
         }
     }
 
-    /// Looks into the memory of a process that runs. False: look again later, it may not have begun yet.
-    pub fn look(library: &Path, pid: i32) -> bool {
-        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-        let library = library.as_os_str().as_encoded_bytes();
-        maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(library))
+    pub fn note(&mut self, sight: &Sight) {
+        self.seen += u32::from(sight.is_seen);
+        self.looked += u32::from(sight.tells());
+        self.ran_on += sight.ran_on;
+    }
+
+    fn is_never_seen(&self) -> bool {
+        self.looked > 0 && self.seen == 0
     }
 }
 
-/// The one file that `malloc` was bound to everywhere, links resolved.
-fn winner(bindings: &str) -> Option<PathBuf> {
-    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    for line in bindings.lines() {
-        if let Some(file) = bound_to(line, "malloc") {
-            let file = Path::new(file);
-            *files
-                .entry(file.canonicalize().unwrap_or(file.to_path_buf()))
-                .or_default() += 1;
+impl Sight {
+    /// Looks into the memory of a process that runs. One look in vain tells nothing: it may not have begun yet.
+    pub fn look(&mut self, library: &Path, pid: i32) {
+        if self.is_seen {
+            return;
         }
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let library = library.as_os_str().as_encoded_bytes();
+        self.is_seen = maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(library));
+        self.looks_in_vain += u32::from(!self.is_seen && !maps.is_empty());
     }
-    (files.len() == 1)
-        .then(|| files.pop_first().map(|(file, _)| file))
-        .flatten()
+
+    fn tells(&self) -> bool {
+        self.is_seen || self.looks_in_vain > 1
+    }
+}
+
+/// The files that `malloc` was bound to, links resolved.
+fn malloc_sources(bindings: &str) -> BTreeSet<PathBuf> {
+    let files = bindings.lines().filter_map(|line| bound_to(line, "malloc"));
+    files
+        .map(|file| Path::new(file).canonicalize().unwrap_or(PathBuf::from(file)))
+        .collect()
 }
 
 /// `…: binding file A [0] to B [0]: normal symbol `malloc' [VERSION]`: B.
@@ -116,11 +151,25 @@ mod tests {
 ";
 
     #[test]
-    fn the_winner_is_the_file_of_all_bindings() {
-        assert_eq!(winner(LINES), Some(PathBuf::from("/x/own malloc.so")));
+    fn all_files_that_malloc_was_bound_to_are_found() {
+        assert_eq!(malloc_sources(LINES), [PathBuf::from("/x/own malloc.so")].into());
         let torn = LINES.replace("./app [0] to /x/own malloc.so", "./app [0] to /x/libc.so.6");
-        assert_eq!(winner(&torn), None);
-        assert_eq!(winner(""), None);
+        assert_eq!(malloc_sources(&torn).len(), 2);
+        assert!(malloc_sources("").is_empty());
+    }
+
+    #[test]
+    fn one_look_in_vain_tells_nothing() {
+        let (own, mut evidence) = (std::process::id() as i32, Evidence::default());
+        let mut sight = Sight::default();
+        sight.look(Path::new("/x/a.so"), own);
+        assert!(!sight.tells());
+        sight.look(Path::new("/x/a.so"), own);
+        evidence.note(&sight);
+        assert!(sight.tells() && evidence.is_never_seen());
+        sight.look(&std::env::current_exe().unwrap(), own);
+        evidence.note(&sight);
+        assert_eq!((evidence.seen, evidence.looked), (1, 2));
     }
 
     #[test]

@@ -7,9 +7,10 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::compare::allocators::Allocator;
-use crate::compare::evidence::{Bindings, Evidence};
+use crate::compare::evidence::{Bindings, Evidence, Sight};
 use crate::compare::interval::Interval;
 use crate::compare::random::SplitMix;
+use crate::compare::unchanged::Unchanged;
 use crate::error::{Result, ToolError};
 use crate::launch::{Ended, Launcher};
 use crate::library;
@@ -19,7 +20,7 @@ use crate::system::{self, Status};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub struct Subject {
     pub show_output: bool,
     /// Where it may run; empty: where we may.
     pub cpus: Vec<usize>,
+    /// What is preloaded anyway, without vmag.
+    pub preloaded: Option<OsString>,
 }
 
 /// When it is enough.
@@ -107,7 +110,7 @@ impl Comparison {
     /// Rounds and time that may still be needed; half as many rounds make an interval wider by the root of two.
     fn ahead(&self, spent: Duration) -> (u32, Duration) {
         let each = spent.div_f64(f64::from(self.rounds.max(1)));
-        let need = f64::from(self.rounds) * (self.widest.0 / self.rules.precision).powi(2);
+        let need = f64::from(self.rounds) * (self.widest.0 / self.rules.precision.max(1e-9)).powi(2);
         let need = (need.min(1e6).ceil() as u32).clamp(self.rules.least, self.rules.most);
         let left = each.mul_f64(f64::from(need.saturating_sub(self.rounds)));
         let limit = self.rules.most_time.map_or(left, |most| most.saturating_sub(spent));
@@ -134,6 +137,8 @@ pub fn compare(
         figure,
         widest: (f64::INFINITY, String::new()),
     };
+    let libraries = allocators.iter().filter_map(|allocator| allocator.library.as_deref());
+    let unchanged = Unchanged::note(libraries.chain([subject.program.as_path()]));
     for allocator in allocators {
         told.say(&format!("trying {}", allocator.name));
         if let Some(stopped) = comparison.try_out(subject, allocator, launcher)? {
@@ -151,9 +156,11 @@ pub fn compare(
                 return Ok(stopped);
             }
         }
+        unchanged.check()?;
         comparison.rounds += 1;
         comparison.widest = comparison.find_widest();
     }
+    comparison.leave_out_unseen()?;
     Ok(Outcome::Complete(comparison))
 }
 
@@ -172,13 +179,14 @@ impl Comparison {
     fn try_out(
         &mut self,
         subject: &Subject,
-        allocator: Allocator,
+        mut allocator: Allocator,
         launcher: &mut Launcher,
     ) -> Result<Option<Outcome>> {
         let mut command = subject.command(&allocator)?;
         let bindings = Bindings::ask_for(&mut command)?;
-        let ended = launcher.run(&mut command)?;
-        let evidence = bindings.read(ended.pid);
+        let (ended, sight) = run_and_look(&mut command, &allocator, launcher)?;
+        let mut evidence = bindings.read(ended.pid);
+        evidence.note(&sight);
         let is_base = self.sides.is_empty();
         if ended.interrupted {
             return Ok(Some(Outcome::Stopped(ended.status, "interrupted".to_string())));
@@ -191,9 +199,15 @@ impl Comparison {
         }
         let why = match evidence.agrees(&allocator) {
             Ok(()) if ended.status == self.status => {
+                name_as_bound(&mut allocator, &evidence);
                 self.sides.push(Side {
                     allocator,
-                    evidence,
+                    // The rounds are looked at anew.
+                    evidence: Evidence {
+                        seen: 0,
+                        looked: 0,
+                        ..evidence
+                    },
                     runs: Vec::new(),
                 });
                 return Ok(None);
@@ -211,17 +225,8 @@ impl Comparison {
     fn run(&mut self, subject: &Subject, at: usize, launcher: &mut Launcher) -> Result<Option<Outcome>> {
         let side = &mut self.sides[at];
         let mut command = subject.command(&side.allocator)?;
-        let (mut seen, mut looked) = (false, false);
-        let library = side.allocator.library.clone();
-        let mut look = |pid: i32| {
-            if let Some(library) = library.as_ref().filter(|_| !seen) {
-                looked = true;
-                seen = Evidence::look(library, pid);
-            }
-        };
-        let ended = launcher.run_and_look(&mut command, Some((LOOK_EVERY, &mut look)))?;
-        side.evidence.looked += u32::from(looked);
-        side.evidence.seen += u32::from(seen);
+        let (ended, sight) = run_and_look(&mut command, &side.allocator, launcher)?;
+        side.evidence.note(&sight);
         if ended.interrupted {
             return Ok(Some(Outcome::Stopped(ended.status, "interrupted".to_string())));
         }
@@ -233,6 +238,22 @@ impl Comparison {
         }
         side.runs.push(ended);
         Ok(None)
+    }
+
+    /// Whoever was looked at in the rounds and never seen did not run in them.
+    fn leave_out_unseen(&mut self) -> Result<()> {
+        for (at, side) in std::mem::take(&mut self.sides).into_iter().enumerate() {
+            match side.evidence.agrees(&side.allocator) {
+                Ok(()) => self.sides.push(side),
+                Err(why) if at == 0 => return Err(not_proven(&side.allocator, &why)),
+                Err(why) => self.left_out.push((side.allocator, why)),
+            }
+        }
+        if self.sides.len() < 2 {
+            return Err(self.nothing_left());
+        }
+        self.widest = self.find_widest();
+        Ok(())
     }
 
     fn is_enough(&self, spent: Duration) -> bool {
@@ -285,14 +306,34 @@ impl Subject {
         if !self.show_output {
             command.stdout(Stdio::null());
         }
-        let others = library::without_vmag(std::env::var_os("LD_PRELOAD").as_deref());
-        match (&allocator.library, others) {
+        match (&allocator.library, &self.preloaded) {
             (Some(library), others) => command.env("LD_PRELOAD", library::prepend(library, others.as_deref())),
             (None, Some(others)) => command.env("LD_PRELOAD", others),
             (None, None) => command.env_remove("LD_PRELOAD"),
         };
         system::pin_child(&mut command, &self.cpus);
         Ok(command)
+    }
+}
+
+fn run_and_look(command: &mut Command, allocator: &Allocator, launcher: &mut Launcher) -> Result<(Ended, Sight)> {
+    let mut sight = Sight::default();
+    let mut look = |pid: i32| {
+        if let Some(library) = &allocator.library {
+            sight.look(library, pid);
+        }
+    };
+    let ended = launcher.run_and_look(command, Some((LOOK_EVERY, &mut look)))?;
+    sight.ran_on = launcher.end_orphans();
+    Ok((ended, sight))
+}
+
+/// What a program runs on anyway need not be the C library's.
+fn name_as_bound(allocator: &mut Allocator, evidence: &Evidence) {
+    let bound = evidence.malloc_from.as_deref().and_then(Path::file_name);
+    let name = bound.unwrap_or_default().to_string_lossy();
+    if allocator.library.is_none() && !name.starts_with("libc.so") && !name.starts_with("libc-") {
+        allocator.name = name.into_owned();
     }
 }
 
@@ -350,7 +391,7 @@ fn not_proven(allocator: &Allocator, why: &str) -> ToolError {
     )
 }
 
-fn no_input(path: &std::path::Path, error: std::io::Error) -> ToolError {
+fn no_input(path: &Path, error: std::io::Error) -> ToolError {
     ToolError::new(
         format!("cannot read {}", path.display()),
         error,

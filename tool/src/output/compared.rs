@@ -1,12 +1,14 @@
 //! A comparison as a table for people and as JSON ("vmag-compare-2", docs/compare.md).
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{FIGURES, Figure};
+use super::figures::{FIGURES, Figure, counted};
 use crate::compare::interval::Interval;
 use crate::compare::rounds::{Comparison, LEAST_ROUNDS, Side, Subject};
 use crate::system::Status;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::Path;
 
 /// What is shown; JSON has all figures.
 const SHOWN: [&str; 4] = ["wall_seconds", "cpu_seconds", "peak_resident_bytes", "minor_faults"];
@@ -136,6 +138,20 @@ fn proof(side: &Side) -> String {
             evidence.seen, evidence.looked
         );
     }
+    if evidence.processes_elsewhere > 0 {
+        let _ = write!(
+            out,
+            "; {} of {} processes had another malloc",
+            evidence.processes_elsewhere, evidence.processes
+        );
+    }
+    if evidence.ran_on > 0 {
+        let _ = write!(
+            out,
+            "; ended after runs: {} that the command left running",
+            counted(evidence.ran_on, "process")
+        );
+    }
     out
 }
 
@@ -149,11 +165,11 @@ pub fn json(subject: &Subject, comparison: &Comparison) -> Value {
     let left_out = comparison
         .left_out
         .iter()
-        .map(|(allocator, why)| json!({ "name": allocator.name, "library": allocator.library, "why": why }));
+        .map(|(allocator, why)| json!({ "name": allocator.name, "library": allocator.library.as_deref().map(lossy), "why": why }));
     json!({
         "format": "vmag-compare-2",
         "command": words,
-        "program": subject.program,
+        "program": lossy(&subject.program),
         "cpus": subject.cpus,
         "exit_code": exit_code,
         "signal": signal,
@@ -186,10 +202,12 @@ fn side_json(comparison: &Comparison, side: &Side) -> Value {
         .collect();
     json!({
         "name": side.allocator.name,
-        "library": side.allocator.library,
+        "library": side.allocator.library.as_deref().map(lossy),
         "version": side.allocator.version,
-        "malloc_from": side.evidence.malloc_from,
+        "malloc_from": side.evidence.malloc_from.as_deref().map(lossy),
         "processes": side.evidence.processes,
+        "processes_elsewhere": side.evidence.processes_elsewhere,
+        "processes_ended": side.evidence.ran_on,
         "runs_looked_at": side.evidence.looked,
         "runs_seen_mapped": side.evidence.seen,
         "figures": figures,
@@ -201,4 +219,9 @@ fn interval_json(interval: Option<Interval>) -> Value {
         Value::Null,
         |Interval { mean, low, high }| json!({ "mean": mean, "low": low, "high": high }),
     )
+}
+
+/// JSON is UTF-8, names of files need not be.
+fn lossy(path: &Path) -> Cow<'_, str> {
+    path.to_string_lossy()
 }

@@ -36,6 +36,13 @@ pub fn parse_bytes(word: &str) -> std::result::Result<u64, String> {
     bytes.ok_or("give bytes as 4096, 512k, 1M or 2G".to_string())
 }
 
+/// Per cent, none less than nothing.
+pub fn parse_percent(word: &str) -> std::result::Result<f64, String> {
+    let number = word.parse::<f64>().ok();
+    let percent = number.filter(|percent| percent.is_finite() && *percent >= 0.0);
+    percent.ok_or("give per cent as 0.5 or 10".to_string())
+}
+
 pub const FIGURES: [Figure; 7] = [
     Figure {
         title: "wall time",

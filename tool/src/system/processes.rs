@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::signals::{Signals, send};
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
@@ -71,8 +72,8 @@ pub(super) fn ignore_as_at_the_start() {
 
 /// Makes the command's process start with this signal mask and with what was ignored at our start, and die when we are killed.
 ///
-/// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from the few
-/// pages of the forked child, not from our own peak.
+/// It also makes the standard library use fork, not vfork: the peak that wait4 reports then starts from what we hold at
+/// the fork (see `give_memory_back`), not from our own peak.
 pub fn prepare_child(command: &mut Command, mask: Signals) {
     // SAFETY: the closure only makes async-signal-safe calls.
     unsafe {
@@ -82,6 +83,16 @@ pub fn prepare_child(command: &mut Command, mask: Signals) {
             ignore_as_at_the_start();
             Ok(())
         });
+    }
+}
+
+/// Gives the kernel what we have freed: at exec the peak of a command starts from what its forked process had of our memory,
+/// and large symbol tables may have been read before.
+pub fn give_memory_back() {
+    // SAFETY: no memory in use is involved.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
@@ -108,6 +119,18 @@ pub fn pin_child(command: &mut Command, cpus: &[usize]) {
 pub fn keep_children_until_waited() {
     // SAFETY: restores the default action, no handler is involved.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// From here on what our children leave behind becomes our child, too.
+pub fn adopt_orphans() {
+    // SAFETY: no memory is involved.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Those that were not waited for yet; none where the kernel does not tell.
+pub fn children() -> Vec<i32> {
+    let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// What has become of a child; returns at once.

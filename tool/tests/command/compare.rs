@@ -134,6 +134,67 @@ fn what_did_not_run_is_left_out() {
 }
 
 #[test]
+fn what_was_never_in_memory_is_left_out() {
+    let output = compare(&["--rounds", "1"], "exec env -i sleep 0.2");
+    assert_eq!(output.status.code(), Some(125));
+    let text = stderr(&output);
+    assert!(text.contains("never in the memory of the command's process"), "{text}");
+}
+
+#[test]
+fn processes_with_another_malloc_are_counted() {
+    let output = compare(&["--rounds", "1", "--json"], "LD_PRELOAD= sh -c :; :");
+    let json = json(&output);
+    let counts = |side: usize| ["processes", "processes_elsewhere"].map(|key| json["allocators"][side][key].clone());
+    assert_eq!(counts(0), [2, 0]);
+    assert_eq!(counts(1), [2, 1]);
+}
+
+#[test]
+fn the_base_is_what_it_was_bound_to() {
+    let bump = program("bump.so");
+    let run = |preloaded: &std::path::Path| {
+        let mut command = bare_vmag();
+        command
+            .env("LD_PRELOAD", preloaded)
+            .args(["compare", "--rounds", "1", "--json", "--only", "vmag", "--lib"]);
+        command.arg(library()).args(["--", "sh", "-c", ":"]).output().unwrap()
+    };
+    assert_eq!(json(&run(&bump))["base"], "bump.so");
+    // Ours under the name of another is taken out, as ours.
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("libjemalloc.so.2");
+    std::os::unix::fs::symlink(library(), &link).unwrap();
+    assert_eq!(json(&run(&link))["base"], "glibc");
+}
+
+#[test]
+fn what_runs_on_after_the_command_is_ended() {
+    let begin = std::time::Instant::now();
+    let json = json(&compare(&["--rounds", "1", "--json"], "sleep 1000 & :"));
+    assert_eq!(json["allocators"][0]["processes_ended"], 2);
+    assert!(begin.elapsed().as_secs() < 100);
+}
+
+#[test]
+fn a_library_that_changes_is_no_allocator() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.so");
+    crate::support::copy_file(&program("bump.so"), &copy);
+    let with = format!("copy={}", copy.display());
+    let output = compare(
+        &["--with", &with, "--only", "copy", "--rounds", "5"],
+        &format!("touch {}", copy.display()),
+    );
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("copy.so changed while it was compared"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn the_common_exit_status_is_passed_on() {
     assert_eq!(compare(&["--rounds", "1"], "exit 3").status.code(), Some(3));
 }
@@ -204,10 +265,56 @@ fn the_page_has_a_picture_of_every_figure() {
 }
 
 #[test]
+fn names_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join(std::ffi::OsStr::from_bytes(b"program\xff"));
+    crate::support::copy_file(&program("plain"), &own);
+    let mut command = bare_vmag();
+    command.args(["compare", "--only", "vmag", "--rounds", "1", "--json", "--lib"]);
+    let json = json(&command.arg(library()).arg("--").arg(&own).output().unwrap());
+    assert!(json["program"].as_str().unwrap().ends_with("program\u{fffd}"), "{json}");
+}
+
+#[test]
+fn files_are_written_at_the_end_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, html) = (folder.path().join("j"), folder.path().join("h"));
+    std::fs::write(&json, "old").unwrap();
+    let (to_json, to_html) = (
+        format!("--json={}", json.display()),
+        format!("--html={}", html.display()),
+    );
+    let run = |options: &[&str], script: &str| compare(&[options, &["--rounds", "1", "--quiet"]].concat(), script);
+    // A failure leaves all as it was.
+    assert_eq!(run(&[&to_json, &to_html], "kill -TERM $$").status.code(), None);
+    assert_eq!(std::fs::read(&json).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // One that cannot be written does not take the other along.
+    let output = run(&["--json=/dev/full", &to_html], ":");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("cannot write /dev/full"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(std::fs::read_to_string(&html).unwrap().contains("</html>"));
+    assert_eq!(run(&[&to_json], ":").status.code(), Some(0));
+    assert!(std::fs::read_to_string(&json).unwrap().starts_with('{'));
+    let output = run(&["--json=/dev/stdout"], ":");
+    assert!(stdout(&output).starts_with('{'), "{}", stderr(&output));
+    // What cannot be written at all is told before the runs.
+    let output = run(&["--json=/nowhere/j", "--show-output"], "echo ran");
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(125), ""));
+}
+
+#[test]
 fn errors_say_what_to_do() {
     for (options, word) in [
         (&["--only", "none"][..], "there is no allocator named none"),
         (&["--with", "x=/nowhere/x.so"], "there is no library /nowhere/x.so"),
+        (&["--precision=-1"], "give per cent"),
+        (&["--precision", "NaN"], "give per cent"),
         (&["--base", "none"], "there is no allocator named none"),
         (&["--input", "/nowhere/input"], "cannot read /nowhere/input"),
     ] {

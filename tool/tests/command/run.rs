@@ -400,3 +400,30 @@ fn help_has_examples_and_version_is_told() {
 fn json_of(text: &[u8]) -> Value {
     serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error} in {}", String::from_utf8_lossy(text)))
 }
+
+/// Before the run we read them all.
+#[test]
+fn the_peak_does_not_grow_with_symbols() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, big) = (folder.path().join("symbols.s"), folder.path().join("big"));
+    let symbols: String = (0..150_000)
+        .map(|n| format!("symbol_with_a_name_of_the_usual_length_{n:010} = 1\n"))
+        .collect();
+    fs::write(&source, symbols + ".section .note.GNU-stack,\"\",%progbits\n").unwrap();
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plain.c");
+    let compiler = std::env::var("CC").unwrap_or("cc".to_string());
+    let built = std::process::Command::new(compiler)
+        .arg(plain)
+        .arg(source)
+        .arg("-o")
+        .arg(&big)
+        .status();
+    assert!(built.unwrap().success());
+    let peak = |program: &Path| {
+        let output = vmag_run().args(["--json", "--"]).arg(program).output().unwrap();
+        let json: Value = serde_json::from_slice(&output.stderr).unwrap();
+        json["peak_resident_bytes"].as_u64().unwrap()
+    };
+    let (small, big) = (peak(&program("plain")), peak(&big));
+    assert!(big < small + (3 << 20), "{small} {big}");
+}

@@ -84,6 +84,18 @@ fn a_stopped_program_stops_us_and_goes_on_with_us() {
 }
 
 #[test]
+fn a_stop_is_no_time_of_the_program() {
+    let child = start_until_ready(vmag_run().args(["--json", "--", "sh", "-c", "echo; kill -TSTP $$; exit 0"]));
+    let pid = child.id() as i32;
+    wait_for_stop(pid);
+    std::thread::sleep(Duration::from_secs(3));
+    send(-pid, libc::SIGCONT);
+    let output = child.wait_with_output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert!(json["wall_seconds"].as_f64().unwrap() < 2.5, "{json}");
+}
+
+#[test]
 fn continuing_us_alone_continues_the_program() {
     let child = start_until_ready(vmag_run().args(["--", "sh", "-c", "echo; kill -TSTP $$; exit 6"]));
     let pid = child.id() as i32;
