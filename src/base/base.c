@@ -97,12 +97,25 @@ static void range_remove(uintptr_t start)
 	mutex_unlock(&base.lock);
 }
 
+// What the kernel does not unmap is the newest block, unless that has more left.
+static COLD void keep_pages(void *pages, size_t size)
+{
+	os_pages_purge(pages, size);
+	range_add((uintptr_t)pages, size);
+	mutex_lock(&base.lock);
+	if ((size_t)(base.end - base.at) < size)
+		block_install(pages, size);
+	mutex_unlock(&base.lock);
+}
+
 static void free_pages(void *pages, size_t size)
 {
 	size = round_up(size, os_page_size());
 	range_remove((uintptr_t)pages);
-	os_pages_unmap(pages, size);
-	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
+	if (os_pages_unmap(pages, size))
+		atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
+	else
+		keep_pages(pages, size);
 }
 
 // Another thread may have come with one meanwhile: what is left of that serves first.

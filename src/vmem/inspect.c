@@ -80,15 +80,20 @@ static void *map_pages(struct vmag_vmem *source, size_t size, int flags)
 	return os_pages_map(size);
 }
 
+static struct vmag_vmem *_Atomic heap;
+
+// What the kernel does not unmap, in a process that has all its mappings, is not resident meanwhile.
 static void unmap_pages(struct vmag_vmem *source, void *address, size_t size)
 {
 	(void)source;
-	os_pages_unmap(address, size);
+	if (os_pages_unmap(address, size))
+		return;
+	os_pages_purge(address, size);
+	vmem_span_keep(&atomic_load(&heap)->segments, (uintptr_t)address, size);
 }
 
 struct vmag_vmem *resource_heap_arena(void)
 {
-	static struct vmag_vmem *_Atomic heap;
 	struct vmag_vmem *arena = atomic_load(&heap), *expected = NULL;
 
 	if (arena != NULL)
