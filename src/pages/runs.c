@@ -107,13 +107,15 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
-		bool purged = start != 0 && size >= piece_least && size <= piece_most && pages_give(pages, start, size);
+		bool wanted = start != 0 && size >= piece_least && size <= piece_most, purged = wanted && pages_give(pages, start, size);
 
 		if (start != 0)
 			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
+		given |= purged;
+		if (wanted)
+			atomic_store_explicit(&pages->refused_bytes, given ? 0 : pages_dirty_bytes(pages), memory_order_relaxed);
 		if (!purged)
 			break;
-		given = true;
 	}
 	if (given)
 		atomic_fetch_add_explicit(&pages->purges, 1, memory_order_relaxed);
@@ -349,6 +351,8 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 	memmove(pages->backlog + steps, pages->backlog, (DECAY_STEPS - steps) * sizeof pages->backlog[0]);
 	memset(pages->backlog, 0, steps * sizeof pages->backlog[0]);
 	pages->backlog[0] = fresh;
+	if (dirty < atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed))
+		atomic_store_explicit(&pages->refused_bytes, dirty, memory_order_relaxed);
 }
 
 // What the heap will have grown into before the next step if it goes on as since the last one: the rest of its newest huge page, a chunk at most.
@@ -412,4 +416,5 @@ void pages_reset(struct pages *pages, struct pages *heir)
 	atomic_store(&pages->most_resident, 0);
 	atomic_store(&pages->idle_bytes, 0);
 	atomic_store(&pages->made_up_at, 0);
+	atomic_store(&pages->refused_bytes, 0);
 }
