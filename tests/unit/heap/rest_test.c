@@ -1,5 +1,5 @@
-// Tests heap/reclaim.h: where the system takes nothing back, as of a process that locks all its memory, nothing is left for the background thread to do until
-// there is more; and then all goes, if it does.
+// Tests heap/reclaim.h: when nothing is left for the background thread to do. Of a large heap, whatever it looks at in which steps; and where the system takes
+// nothing back, as of a process that locks all its memory, until there is more; then all goes, if it does.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "conf/options.h"
 #include "heap/arena.h"
@@ -8,7 +8,8 @@
 #include "os/pages.h"
 #include "unit.h"
 
-enum { OBJECTS = 400, SIZE = 70000, STEPS_MOST = 200 };
+enum { OBJECTS = 400, SIZE = 70000, STEPS_MOST = 200, PHASES = 8, PHASE_MS = 600 };
+#define LARGE ((size_t)1 << 30)
 
 static bool refuses;
 static unsigned refusals;
@@ -47,11 +48,17 @@ static size_t dirty_bytes(void) {
     return bytes;
 }
 
-int main(void) {
-    options.background_thread = false;
+static void of_a_large_heap(void) {
+    free(malloc(LARGE));
+    for (int phase = 0; phase < PHASES; phase++) {
+        reclaim_step(now += PHASE_MS, false);
+        steps_until_rest();
+    }
+}
+
+static void refused(void) {
     for (int i = 0; i < OBJECTS; i++)
         CHECK((objects[i] = malloc(SIZE)) != NULL);
-    now = os_clock_ms();
     refuses = true;
     free_each(4, 0);
     CHECK(reclaim_is_left(false));
@@ -70,5 +77,13 @@ int main(void) {
     CHECK(reclaim_is_left(false));
     steps_until_rest();
     CHECK_EQ(dirty_bytes(), 0);
+}
+
+int main(void) {
+    options.background_thread = false;
+    free(malloc(1));
+    now = os_clock_ms();
+    of_a_large_heap();
+    refused();
     return 0;
 }
