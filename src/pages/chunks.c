@@ -61,7 +61,7 @@ static bool is_vacant(uintptr_t start, size_t size)
 
 // Of a segment in which somebody else has mapped something only the chunks where that lies stay allocated, so that they are not tried again: halves in which
 // nothing lies are freed.
-static COLD void sift(uintptr_t start, size_t size, unsigned *sifts)
+static void sift(uintptr_t start, size_t size, unsigned *sifts)
 {
 	while (size > CHUNK_BYTES && (*sifts)++ < SIFTS_MOST) {
 		size_t half = round_down(size / 2, CHUNK_BYTES);
@@ -82,9 +82,15 @@ static COLD void sift(uintptr_t start, size_t size, unsigned *sifts)
 	}
 }
 
-uintptr_t chunks_import(size_t size, size_t align)
+static COLD void keep_taken(uintptr_t start, size_t size)
 {
 	unsigned sifts = 0;
+
+	sift(start, size, &sifts);
+}
+
+uintptr_t chunks_import(size_t size, size_t align)
+{
 	struct vmem_constraint aligned = { .align = align };
 
 	for (bool retried = false;;) {
@@ -98,7 +104,7 @@ uintptr_t chunks_import(size_t size, size_t align)
 			return start;
 		}
 		if (errno == EEXIST) {
-			sift(start, size, &sifts);
+			keep_taken(start, size);
 			continue;
 		}
 		if (errno == EBUSY) // what could not be unmapped again is there

@@ -63,20 +63,21 @@ static unsigned lg_region_wanted(void)
 
 // A number below a power of two, another one in every process. Tries are far apart: a second copy of the library in a process (dlmopen) begins with the
 // same number, and finds the first where it has put its map.
-static size_t random_place(size_t places, unsigned tries)
+static size_t place_of(uint64_t random, size_t places, unsigned tries)
 {
-	return (os_random() + tries * (places / PLACES_TRIED)) % places;
+	return (random + tries * (places / PLACES_TRIED)) % places;
 }
 
 // The map and the tables where both may grow later, one behind the other. Chunks begin somewhere in the third quarter of the region.
 static bool place_with_room(size_t region)
 {
 	size_t granules = region >> LG_GRANULE;
+	uint64_t random = os_random();
 
 	for (unsigned i = 0; i < PLACES_TRIED; i++) {
-		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (random_place(1u << LG_PLACES, i) << LG_APART);
+		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (place_of(random, 1u << LG_PLACES, i) << LG_APART);
 
-		rest.first_chunk = region / 2 + random_place(region / 4 / CHUNK_BYTES, i) * CHUNK_BYTES;
+		rest.first_chunk = region / 2 + place_of(random, region / 4 / CHUNK_BYTES, i) * CHUNK_BYTES;
 		run_table *tables = (run_table *)(place + WHOLE_MAP_BYTES);
 		uintptr_t start = round_down((uintptr_t)&tables[rest.first_chunk >> LG_TABLE], os_page_size());
 		uintptr_t end = round_up((uintptr_t)&tables[granules >> (LG_TABLE - LG_GRANULE)], os_page_size());

@@ -66,7 +66,7 @@ static bool has_huge(const struct pages *pages)
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
-bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+static bool give(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
 	size_t slice = max_size(PURGE_MOST, round_up(size >> LG_PURGE_CALLS, os_page_size()));
@@ -82,6 +82,15 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 	}
 	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
+}
+
+// What is refused is in nobody's hands, and will be among the dirty.
+bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+{
+	bool given = give(pages, start, size);
+
+	atomic_store_explicit(&pages->refused_bytes, given ? 0 : pages_dirty_bytes(pages) + size, memory_order_relaxed);
+	return given;
 }
 
 ssize_t pages_decay_ms(const struct pages *pages)
@@ -107,15 +116,13 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
-		bool wanted = start != 0 && size >= piece_least && size <= piece_most, purged = wanted && pages_give(pages, start, size);
+		bool purged = start != 0 && size >= piece_least && size <= piece_most && pages_give(pages, start, size);
 
 		if (start != 0)
 			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
-		given |= purged;
-		if (wanted)
-			atomic_store_explicit(&pages->refused_bytes, given ? 0 : pages_dirty_bytes(pages), memory_order_relaxed);
 		if (!purged)
 			break;
+		given = true;
 	}
 	if (given)
 		atomic_fetch_add_explicit(&pages->purges, 1, memory_order_relaxed);
@@ -351,8 +358,6 @@ static void backlog_step(struct pages *pages, uint64_t steps)
 	memmove(pages->backlog + steps, pages->backlog, (DECAY_STEPS - steps) * sizeof pages->backlog[0]);
 	memset(pages->backlog, 0, steps * sizeof pages->backlog[0]);
 	pages->backlog[0] = fresh;
-	if (dirty < atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed))
-		atomic_store_explicit(&pages->refused_bytes, dirty, memory_order_relaxed);
 }
 
 // What the heap will have grown into before the next step if it goes on as since the last one: the rest of its newest huge page, a chunk at most.
@@ -401,6 +406,8 @@ COLD void pages_decay(struct pages *pages, uint64_t now_ms)
 		backlog_step(pages, steps);
 		pages_purge(pages, max_size(backlog_limit(pages), growth(pages, steps)));
 		pages->dirty_before = pages_dirty_bytes(pages);
+		atomic_store_explicit(&pages->refused_bytes, min_size(atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed), pages->dirty_before),
+				      memory_order_relaxed);
 	}
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
 }

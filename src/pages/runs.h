@@ -50,10 +50,9 @@ struct pages {
 	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap
 	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
+	_Atomic bool decaying; // a flag: somebody is in pages_decay
 	_Atomic size_t refused_bytes; // dirty ones of which the system took none (mlockall); fewer once fewer are dirty
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
-	// Atomic flag: somebody is in pages_decay.
-	_Atomic bool decaying;
 	_Atomic uint64_t step_at; // when the last step was taken, ms; written by the holder of the flag
 	// Of the holder of the flag.
 	size_t dirty_before;             // dirty bytes after the last step

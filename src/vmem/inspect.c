@@ -6,6 +6,7 @@
 #include "os/pages.h"
 #include "util/bits.h"
 #include "vmem/resource.h"
+#include "vmem/segment.h"
 
 enum { HEAP_IMPORT_BYTES = 1024 * 1024 };
 
@@ -82,6 +83,15 @@ static void *map_pages(struct vmag_vmem *source, size_t size, int flags)
 
 static struct vmag_vmem *_Atomic heap;
 
+// It is free again, and released once more after it was used. The tags are those that its release left, unless another thread took them.
+static COLD void keep_span(struct vmem *segments, uintptr_t start, size_t size)
+{
+	if (!lock_with_tags(segments, TAGS_OF_SPAN))
+		return;
+	vmem_span_insert(segments, start, size, true);
+	mutex_unlock(&segments->lock);
+}
+
 // What the kernel does not unmap, in a process that has all its mappings, is not resident meanwhile.
 static void unmap_pages(struct vmag_vmem *source, void *address, size_t size)
 {
@@ -89,7 +99,7 @@ static void unmap_pages(struct vmag_vmem *source, void *address, size_t size)
 	if (os_pages_unmap(address, size))
 		return;
 	os_pages_purge(address, size);
-	vmem_span_keep(&atomic_load(&heap)->segments, (uintptr_t)address, size);
+	keep_span(&atomic_load(&heap)->segments, (uintptr_t)address, size);
 }
 
 struct vmag_vmem *resource_heap_arena(void)

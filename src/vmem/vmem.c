@@ -31,23 +31,13 @@ void vmem_import_from(struct vmem *arena, void *source, vmem_import *import, vme
 	arena->import_align = align;
 }
 
-static COLD bool span_add(struct vmem *arena, uintptr_t start, size_t size, bool imported)
-{
-	if (!lock_with_tags(arena, TAGS_OF_SPAN))
-		return false;
-	vmem_span_insert(arena, start, size, imported);
-	mutex_unlock(&arena->lock);
-	return true;
-}
-
 COLD bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size)
 {
-	return span_add(arena, start, size, false);
-}
-
-COLD bool vmem_span_keep(struct vmem *arena, uintptr_t start, size_t size)
-{
-	return span_add(arena, start, size, true);
+	if (!lock_with_tags(arena, TAGS_NEEDED))
+		return false;
+	vmem_span_insert(arena, start, size, false);
+	mutex_unlock(&arena->lock);
+	return true;
 }
 
 static const struct vmem_piece none = { 0, VMEM_CLEAN, 0 };

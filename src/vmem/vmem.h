@@ -119,10 +119,6 @@ void vmem_fini(struct vmem *arena);
 // Adds the span [start, start + size). False: no memory for its tags.
 bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
 
-// Takes back what was released and its source refused: it is free, and released again once it was used. The tags are those that the
-// release left, unless another thread took them. False: likewise.
-bool vmem_span_keep(struct vmem *arena, uintptr_t start, size_t size);
-
 // Allocates `size` (rounded up to quanta), importing if there is too little. Dirty segments first; kind CLEAN: nothing of it
 // was used before.
 struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
