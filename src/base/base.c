@@ -88,25 +88,20 @@ static void range_add(uintptr_t start, size_t size)
 	mutex_unlock(&base.lock);
 }
 
-static void range_remove(uintptr_t start)
+// One of that size: another thread may have mapped something there meanwhile.
+static void range_remove(uintptr_t start, size_t size)
 {
 	mutex_lock(&base.lock);
 	for (size_t i = 0; i < base.range_count; i++)
-		if (range_at(i)->start == start)
+		if (range_at(i)->start == start && range_at(i)->end == start + size) {
 			*range_at(i) = *range_at(--base.range_count);
+			break;
+		}
 	mutex_unlock(&base.lock);
 }
 
-static void free_pages(void *pages, size_t size)
-{
-	size = round_up(size, os_page_size());
-	range_remove((uintptr_t)pages);
-	os_pages_unmap(pages, size);
-	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
-}
-
-// Another thread may have come with one meanwhile: what is left of that serves first.
-static void block_bring(char *block, size_t bytes, size_t wanted)
+// False: what is left of the newest block serves, as when another thread came with one meanwhile.
+static COLD bool block_bring(char *block, size_t bytes, size_t wanted)
 {
 	bool late;
 
@@ -115,8 +110,25 @@ static void block_bring(char *block, size_t bytes, size_t wanted)
 	if (!late)
 		block_install(block, bytes);
 	mutex_unlock(&base.lock);
-	if (late)
-		free_pages(block, bytes);
+	return !late;
+}
+
+// What the kernel does not unmap is not resident meanwhile, and the next block.
+static COLD void keep_pages(void *pages, size_t size)
+{
+	os_pages_purge(pages, size);
+	block_bring(pages, size, size);
+}
+
+static void free_pages(void *pages, size_t size)
+{
+	size = round_up(size, os_page_size());
+	if (!os_pages_unmap(pages, size)) {
+		keep_pages(pages, size);
+		return;
+	}
+	range_remove((uintptr_t)pages, size);
+	atomic_fetch_sub_explicit(&base.mapped, size, memory_order_relaxed);
 }
 
 void *base_alloc(size_t size)
@@ -140,7 +152,8 @@ void *base_alloc(size_t size)
 			return NULL;
 		if (wanted == LARGE_BLOCK_BYTES && options.thp != THP_NEVER)
 			os_pages_huge(block, wanted, true);
-		block_bring(block, wanted, size);
+		if (!block_bring(block, wanted, size))
+			free_pages(block, wanted);
 	}
 }
 

@@ -218,7 +218,7 @@ size_t caches_garbage(void)
 {
 	if (caches_end() == 0)
 		return 0;
-	size_t bytes = pages_dirty_bytes(&cache_pages);
+	size_t bytes = pages_garbage(&cache_pages);
 
 	caches_each(add_garbage, &bytes);
 	return bytes;

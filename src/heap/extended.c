@@ -155,7 +155,7 @@ void *heap_mallocx(size_t size, int flags)
 	object = is_plain(flags) && bytes <= MAGAZINE_MOST ? heap_aligned(align, size) :
 							    alloc_on(way_of(bytes, flags, "mallocx"), bytes, align, &zeroed);
 	if (object != NULL && (flags & ZERO) != 0 && (!(bytes > MAGAZINE_MOST && zeroed) || options.junk != JUNK_NEVER))
-		memset(object, 0, bytes);
+		heap_zero(object, 0, bytes);
 	return object;
 }
 
@@ -167,7 +167,7 @@ static bool is_aligned(const void *object, size_t align)
 static void zero_from(void *object, size_t from, size_t to)
 {
 	if (to > from)
-		memset((char *)object + from, 0, to - from);
+		heap_zero(object, from, to);
 }
 
 static bool resize_to(void *object, size_t old_size, size_t size)

@@ -372,6 +372,12 @@ __attribute__((noinline)) void *heap_malloc_missed(size_t size)
 	return cpu_fast_malloc(size, malloc_sampled, malloc_missed_twice);
 }
 
+void heap_zero(void *object, size_t from, size_t to)
+{
+	if (to - from < CLEAR_BY_PURGE || !large_clear(object, from, to))
+		memset((char *)object + from, 0, to - from);
+}
+
 static void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = heap_is_sampled(class_size(class));
@@ -385,8 +391,8 @@ static void *calloc_run(size_t size, unsigned class)
 	else if (object == NULL)
 		object = alloc_run(class_size(class), 0, class < CLASSES ? class : 0, &zeroed);
 	object = allocated(object, class_size(class));
-	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER) && (size < CLEAR_BY_PURGE || !large_clear(object)))
-		memset(object, 0, size);
+	if (object != NULL && (!zeroed || options.junk != JUNK_NEVER))
+		heap_zero(object, 0, size);
 	return object;
 }
 

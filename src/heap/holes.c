@@ -77,7 +77,6 @@ bool holes_step(uint64_t now_ms)
 		if ((int64_t)(now_ms - walk.next_walk) < 0)
 			return walk.pending;
 		walk.at = page_map_first_chunk();
-		walk.next_walk = now_ms + max_size(WALK_MS_LEAST, (size_t)options.dirty_decay_ms / 2);
 		walk.later = begin_walk();
 	}
 	walk_over(walk.at, min_size(walk.at + step, end), NULL, false, &walk.later);
@@ -85,6 +84,7 @@ bool holes_step(uint64_t now_ms)
 	if (walk.at < end)
 		return true;
 	walk.at = 0;
+	walk.next_walk = now_ms + max_size(WALK_MS_LEAST, (size_t)options.dirty_decay_ms / 2); // from its end: in between the thread may come to rest
 	walk.pending = walk.later;
 	return walk.pending;
 }

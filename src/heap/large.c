@@ -195,13 +195,16 @@ size_t large_size(const void *object)
 }
 
 // Not what hooks gave, which need not be zero when it comes back.
-bool large_clear(void *object)
+bool large_clear(void *object, size_t from, size_t to)
 {
 	struct run *run = large_run(object);
 	struct pages *pages = &arena_of(run->arena)->pages;
+	size_t first = run_bytes(from), end = run_bytes(to);
 	int saved = errno;
-	bool done = extents_are_ours(&pages->extents) && pages_give(pages, run_start(run), run_bytes(run->bytes));
+	bool done = extents_are_ours(&pages->extents) && pages_give(pages, run_start(run) + first, end - first);
 
+	if (done)
+		memset((char *)object + from, 0, first - from);
 	errno = saved;
 	return done;
 }

@@ -30,8 +30,9 @@ void large_note_freed(const struct run *run);
 // The bytes the program may use; 0 when this is not the start of a large object.
 size_t large_size(const void *object);
 
-// Makes one zero by giving its memory back. False: it is as it was, or zero in part.
-bool large_clear(void *object);
+// Makes the bytes from `from` on zero, to the end of the page that has the last before `to`, by giving the memory back. False: they are as they were, or zero
+// in part.
+bool large_clear(void *object, size_t from, size_t to);
 
 // Resizes in place to a class size; false: the object is as before.
 bool large_resize(void *object, size_t new_size);

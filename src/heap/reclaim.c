@@ -72,7 +72,7 @@ static void turn_leave(bool had)
 
 size_t reclaim_garbage(const struct arena *arena)
 {
-	return pages_dirty_bytes(&arena->pages) + arena_depot_bytes(arena);
+	return pages_garbage(&arena->pages) + arena_depot_bytes(arena);
 }
 
 // Before anything is due nothing is written that others would miss.
@@ -351,7 +351,7 @@ static bool step(uint64_t now_ms, bool unseen)
 		left |= caches_step(now_ms);
 	left |= holes_step(now_ms);
 	magazines_trim(false, now_ms);
-	return left || magazines_dirty_bytes() > 0;
+	return left || magazines_garbage() > 0;
 }
 
 bool reclaim_step(uint64_t now_ms, bool unseen)

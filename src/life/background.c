@@ -57,7 +57,7 @@ static sigset_t programs_mask; // of a thread that started the background thread
 // A child that shares our memory (vfork, clone) would take the thread with it when it ends, in whatever lock it holds.
 static pid_t process;
 
-// Until when no thread is asked for, ms: a limit on processes may be met for a moment only. Of who has taken reclaim_state from RECLAIM_NO_THREAD.
+// Until when no thread is asked for, ms. Of who has taken reclaim_state from RECLAIM_NO_THREAD.
 static uint64_t refused_until;
 
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
@@ -238,6 +238,12 @@ static bool start_unseen(void)
 	return false;
 }
 
+// A limit on processes or on memory may be met for a moment only; what else refuses says that no threads are to be had here.
+static void refused(int failure)
+{
+	refused_until = failure == EAGAIN || failure == ENOMEM ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
+}
+
 // The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads.
 static bool start(const void *caller)
 {
@@ -253,7 +259,7 @@ static bool start(const void *caller)
 	if (os_process_is_single() && start_unseen())
 		return true;
 	if (errno == EAGAIN || errno == ENOMEM || errno == EINVAL) { // so would pthread_create, but it makes the process one of several for ever
-		refused_until = errno == EAGAIN ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
+		refused(errno);
 		return false;
 	}
 	sigfillset(&all);
@@ -267,8 +273,8 @@ static bool start(const void *caller)
 	failure = (c_librarys != NULL ? c_librarys : pthread_create)(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failure != 0) // other than by a limit: no threads are to be had here
-		refused_until = failure == EAGAIN ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
+	if (failure != 0)
+		refused(failure);
 	return failure == 0;
 }
 

@@ -151,6 +151,11 @@ size_t magazines_dirty_bytes(void)
 	return pages_dirty_bytes(&depository.pages);
 }
 
+size_t magazines_garbage(void)
+{
+	return pages_garbage(&depository.pages);
+}
+
 void magazines_trim(bool everything, uint64_t now_ms)
 {
 	for (unsigned size = 0; size < MAGAZINE_SIZES; size++)

@@ -124,6 +124,7 @@ size_t magazines_bytes(void);
 bool magazines_begin_walk(void); // over their slabs, as bin_begin_walk (slab/holes.h)
 void magazines_trim(bool everything, uint64_t now_ms);
 size_t magazines_dirty_bytes(void);
+size_t magazines_garbage(void); // what of these could be given back (pages/runs.h)
 
 // Locks for fork, in steps as their ranks demand.
 void magazines_fork_lock_bins(void);

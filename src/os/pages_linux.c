@@ -69,14 +69,17 @@ void os_pages_note(void *start, size_t size)
 	}
 }
 
-static void mapping_forget(void *start)
+// How many bytes were noted there; 0: none.
+static size_t mapping_forget(void *start)
 {
 	for (unsigned i = 0; i < atomic_load(&os_mappings_count); i++)
 		if (atomic_load(&os_mappings[i].start) == (uintptr_t)start) {
-			atomic_store(&os_mappings[i].size, 0);
+			size_t size = atomic_exchange(&os_mappings[i].size, 0);
+
 			atomic_store(&os_mappings[i].start, 0);
-			return;
+			return size;
 		}
+	return 0;
 }
 
 static bool (*_Atomic when_short)(void);
@@ -149,10 +152,15 @@ bool os_pages_close(void *address, size_t size)
 	return map(address, size, PROT_NONE, PRIVATE | MAP_FIXED) != NULL;
 }
 
+// It is forgotten first, for who maps something next may get the same address.
 bool os_pages_unmap(void *address, size_t size)
 {
-	mapping_forget(address);
-	return munmap(address, size) == 0;
+	size_t noted = mapping_forget(address);
+	bool unmapped = munmap(address, size) == 0;
+
+	if (!unmapped && noted != 0)
+		os_pages_note(address, noted);
+	return unmapped;
 }
 
 static bool remap_fresh(void *address, size_t size)

@@ -9,7 +9,10 @@
 #include "os/pages.h"
 #include "pages/page_map.h"
 
-enum { LOOK_BACK = 1 << 16 }; // chunks: of a larger extent that is released in parts the addresses are lost
+enum {
+	LOOK_BACK = 1 << 16, // chunks: of a larger extent that is released in parts the addresses are lost
+	SIFTS_MOST = 1024,   // places tried, so that one of which much is taken costs a millisecond or two
+};
 
 struct vmem heap_arena;
 
@@ -51,6 +54,41 @@ static bool map_chunks(uintptr_t start, size_t size)
 	return false;
 }
 
+static bool is_vacant(uintptr_t start, size_t size)
+{
+	return os_pages_reserve_at((void *)start, size) && os_pages_unmap((void *)start, size);
+}
+
+// Of a segment in which somebody else has mapped something only the chunks where that lies stay allocated, so that they are not tried again: halves in which
+// nothing lies are freed.
+static void sift(uintptr_t start, size_t size, unsigned *sifts)
+{
+	while (size > CHUNK_BYTES && (*sifts)++ < SIFTS_MOST) {
+		size_t half = round_down(size / 2, CHUNK_BYTES);
+
+		if (!vmem_cut(&heap_arena, start, half))
+			return;
+		if (is_vacant(start, half)) { // then the other is not
+			vmem_segment_free(&heap_arena, start, half, VMEM_CLEAN);
+			start += half;
+			size -= half;
+			continue;
+		}
+		if (is_vacant(start + half, size - half))
+			vmem_segment_free(&heap_arena, start + half, size - half, VMEM_CLEAN);
+		else
+			sift(start + half, size - half, sifts);
+		size = half;
+	}
+}
+
+static COLD void keep_taken(uintptr_t start, size_t size)
+{
+	unsigned sifts = 0;
+
+	sift(start, size, &sifts);
+}
+
 uintptr_t chunks_import(size_t size, size_t align)
 {
 	struct vmem_constraint aligned = { .align = align };
@@ -65,9 +103,10 @@ uintptr_t chunks_import(size_t size, size_t align)
 			atomic_fetch_add_explicit(&mapped_bytes, size, memory_order_relaxed);
 			return start;
 		}
-		// A place where somebody else has mapped something stays allocated, so that it is not tried again.
-		if (errno == EEXIST)
+		if (errno == EEXIST) {
+			keep_taken(start, size);
 			continue;
+		}
 		if (errno == EBUSY) // what could not be unmapped again is there
 			return 0;
 		bool again = !retried && errno == ENOMEM && room_is_made();

@@ -61,17 +61,23 @@ static unsigned lg_region_wanted(void)
 	return lg < LG_REGION_LEAST ? LG_REGION_LEAST : lg;
 }
 
-// Chunks begin somewhere in the third quarter of the region, at another place in every process.
-static uintptr_t random_first_chunk(size_t region)
+// A number below a power of two, another one in every process. Tries are far apart: a second copy of the library in a process (dlmopen) begins with the
+// same number, and finds the first where it has put its map.
+static size_t place_of(uint64_t random, size_t places, unsigned tries)
 {
-	return region / 2 + round_down(os_random() * CHUNK_BYTES % (region / 4), CHUNK_BYTES);
+	return (random + tries * (places / PLACES_TRIED)) % places;
 }
 
-// The map and the tables where both may grow later, one behind the other.
-static bool place_with_room(size_t granules)
+// The map and the tables where both may grow later, one behind the other. Chunks begin somewhere in the third quarter of the region.
+static bool place_with_room(size_t region)
 {
-	for (int i = 0; i < PLACES_TRIED; i++) {
-		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (os_random() % (1u << LG_PLACES) << LG_APART);
+	size_t granules = region >> LG_GRANULE;
+	uint64_t random = os_random();
+
+	for (unsigned i = 0; i < PLACES_TRIED; i++) {
+		uintptr_t place = ((uintptr_t)1 << LG_PLACE) + (place_of(random, 1u << LG_PLACES, i) << LG_APART);
+
+		rest.first_chunk = region / 2 + place_of(random, region / 4 / CHUNK_BYTES, i) * CHUNK_BYTES;
 		run_table *tables = (run_table *)(place + WHOLE_MAP_BYTES);
 		uintptr_t start = round_down((uintptr_t)&tables[rest.first_chunk >> LG_TABLE], os_page_size());
 		uintptr_t end = round_up((uintptr_t)&tables[granules >> (LG_TABLE - LG_GRANULE)], os_page_size());
@@ -110,8 +116,7 @@ static bool region_make(unsigned lg_region)
 {
 	size_t region = (size_t)1 << lg_region, granules = region >> LG_GRANULE;
 
-	rest.first_chunk = random_first_chunk(region);
-	rest.may_grow = place_with_room(granules);
+	rest.may_grow = place_with_room(region);
 	if (!rest.may_grow && (!os_pages_exist((void *)(region - CHUNK_BYTES)) || !place_anywhere(granules))) // what lies below a known address is known
 		return false;
 	rest.first_granule = rest.first_chunk >> LG_GRANULE;

@@ -66,7 +66,7 @@ static bool has_huge(const struct pages *pages)
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
-bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+static bool give(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
 	size_t slice = max_size(PURGE_MOST, round_up(size >> LG_PURGE_CALLS, os_page_size()));
@@ -82,6 +82,15 @@ bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 	}
 	atomic_fetch_add_explicit(&pages->purged_bytes, size, memory_order_relaxed);
 	return true;
+}
+
+// What is refused is in nobody's hands, and will be among the dirty.
+bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+{
+	bool given = give(pages, start, size);
+
+	atomic_store_explicit(&pages->refused_bytes, given ? 0 : pages_dirty_bytes(pages) + size, memory_order_relaxed);
+	return given;
 }
 
 ssize_t pages_decay_ms(const struct pages *pages)
@@ -397,6 +406,8 @@ COLD void pages_decay(struct pages *pages, uint64_t now_ms)
 		backlog_step(pages, steps);
 		pages_purge(pages, max_size(backlog_limit(pages), growth(pages, steps)));
 		pages->dirty_before = pages_dirty_bytes(pages);
+		atomic_store_explicit(&pages->refused_bytes, min_size(atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed), pages->dirty_before),
+				      memory_order_relaxed);
 	}
 	atomic_store_explicit(&pages->decaying, false, memory_order_release);
 }
@@ -412,4 +423,5 @@ void pages_reset(struct pages *pages, struct pages *heir)
 	atomic_store(&pages->most_resident, 0);
 	atomic_store(&pages->idle_bytes, 0);
 	atomic_store(&pages->made_up_at, 0);
+	atomic_store(&pages->refused_bytes, 0);
 }

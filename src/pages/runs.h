@@ -50,9 +50,9 @@ struct pages {
 	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap
 	_Atomic size_t begun_with; // bytes that were active when the last chunk was begun
 	_Atomic bool has_huge; // some chunk was asked for as huge pages
+	_Atomic bool decaying; // a flag: somebody is in pages_decay
+	_Atomic size_t refused_bytes; // dirty ones of which the system took none (mlockall); fewer once fewer are dirty
 	_Atomic ssize_t dirty_decay_ms; // −1: never, 0: at once, DECAY_BY_OPTION: what the option says
-	// Atomic flag: somebody is in pages_decay.
-	_Atomic bool decaying;
 	_Atomic uint64_t step_at; // when the last step was taken, ms; written by the holder of the flag
 	// Of the holder of the flag.
 	size_t dirty_before;             // dirty bytes after the last step
@@ -116,6 +116,14 @@ static inline size_t pages_dirty_bytes(const struct pages *pages)
 {
 	return __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED) +
 	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
+}
+
+// What could be given back: nothing of what the system refused, until more becomes dirty.
+static inline size_t pages_garbage(const struct pages *pages)
+{
+	size_t dirty = pages_dirty_bytes(pages);
+
+	return dirty > atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed) ? dirty : 0;
 }
 
 // Bytes in allocated runs; an estimate while others run, who may add a chunk between two of the figures: never less than none.

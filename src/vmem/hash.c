@@ -11,14 +11,8 @@ enum { HUGE_BYTES = 2 << 20 }; // tables from which on are of huge pages
 
 static void buckets_free(struct vmem *arena, struct vmem_segment **buckets, unsigned lg_count)
 {
-	size_t size = sizeof *buckets << lg_count;
-
-	if (buckets == arena->first_buckets)
-		return;
-	if (size <= BASE_LARGEST)
-		base_free(buckets, size);
-	else
-		os_pages_unmap(buckets, round_up(size, os_page_size()));
+	if (buckets != arena->first_buckets)
+		base_free_table(buckets, sizeof *buckets << lg_count);
 }
 
 // `lg_count` of the first buckets: the arena's own.
@@ -29,11 +23,9 @@ static struct vmem_segment **buckets_alloc(struct vmem *arena, unsigned lg_count
 
 	if (lg_count == lg_floor(VMEM_FIRST_BUCKETS))
 		return arena->first_buckets;
-	buckets = size <= BASE_LARGEST ? base_alloc(size) : os_pages_map(round_up(size, os_page_size()));
+	buckets = base_alloc_table(size);
 	if (buckets != NULL && size >= HUGE_BYTES && options.thp != THP_NEVER)
 		os_pages_huge(buckets, size, true);
-	if (buckets != NULL)
-		memset(buckets, 0, size);
 	return buckets;
 }
 

@@ -6,6 +6,7 @@
 #include "os/pages.h"
 #include "util/bits.h"
 #include "vmem/resource.h"
+#include "vmem/segment.h"
 
 enum { HEAP_IMPORT_BYTES = 1024 * 1024 };
 
@@ -80,15 +81,29 @@ static void *map_pages(struct vmag_vmem *source, size_t size, int flags)
 	return os_pages_map(size);
 }
 
+static struct vmag_vmem *_Atomic heap;
+
+// It is free again, and released once more after it was used. The tags are those that its release left, unless another thread took them.
+static COLD void keep_span(struct vmem *segments, uintptr_t start, size_t size)
+{
+	if (!lock_with_tags(segments, TAGS_OF_SPAN))
+		return;
+	vmem_span_insert(segments, start, size, true);
+	mutex_unlock(&segments->lock);
+}
+
+// What the kernel does not unmap, in a process that has all its mappings, is not resident meanwhile.
 static void unmap_pages(struct vmag_vmem *source, void *address, size_t size)
 {
 	(void)source;
-	os_pages_unmap(address, size);
+	if (os_pages_unmap(address, size))
+		return;
+	os_pages_purge(address, size);
+	keep_span(&atomic_load(&heap)->segments, (uintptr_t)address, size);
 }
 
 struct vmag_vmem *resource_heap_arena(void)
 {
-	static struct vmag_vmem *_Atomic heap;
 	struct vmag_vmem *arena = atomic_load(&heap), *expected = NULL;
 
 	if (arena != NULL)

@@ -24,7 +24,7 @@ struct vmem_segment {
 };
 
 // One allocation needs two tags at most (front and back remainder), one import two more.
-enum { TAGS_NEEDED = 4, TAGS_STOCKED = 16 };
+enum { TAGS_OF_SPAN = 2, TAGS_NEEDED = 2 + TAGS_OF_SPAN, TAGS_STOCKED = 16 };
 
 // tags.c: the stock of boundary tags.
 

@@ -5,6 +5,7 @@
 
 #include "../check.h"
 #include "../support/pattern.h"
+#include "../support/resident.h"
 #include "../support/sizes.h"
 
 // Through the thread's cache, past it, from arena 0.
@@ -103,6 +104,36 @@ static void check_xallocx(void) {
     sdallocx(object, sallocx(object, 0), 0);
 }
 
+// What is large and was used before is zero without being resident.
+static void check_large_zero(void) {
+    enum { ALLOCATED, ALLOCATED_APART, MOVED, GROWN, HOWS };
+    size_t large = (size_t)128 << 20, small = (size_t)1 << 20;
+    long before = anonymous_bytes();
+
+    for (int how = 0; how < HOWS; how++) {
+        unsigned char *object = memset(mallocx(large, 0), 0x5b, large);
+
+        if (how == GROWN)
+            CHECK_EQ(xallocx(object, small, 0, 0), small);
+        else
+            dallocx(object, 0);
+        if (how == ALLOCATED)
+            object = mallocx(large, MALLOCX_ZERO);
+        if (how == ALLOCATED_APART)
+            object = mallocx(large, MALLOCX_ZERO | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(8192));
+        if (how == MOVED)
+            object = rallocx(memset(mallocx(small, 0), 0x5b, small), large, MALLOCX_ZERO);
+        if (how == GROWN)
+            CHECK_EQ(xallocx(object, large, 0, MALLOCX_ZERO), large);
+        CHECK(object != NULL);
+        CHECK_SAY(anonymous_bytes() - before < (long)large / 4, "%d: %ld KiB", how, (anonymous_bytes() - before) / 1024);
+        check_zero(object, how < MOVED ? 0 : small, sallocx(object, 0));
+        if (how >= MOVED)
+            CHECK_EQ(object[small - 1], 0x5b);
+        dallocx(object, 0);
+    }
+}
+
 static void check_limits(void) {
     size_t largest = (size_t)7 << 60;
 
@@ -144,6 +175,7 @@ int main(void) {
     }
     check_resizes();
     check_xallocx();
+    check_large_zero();
     check_limits();
     CHECK_EQ(je_sallocx(je_mallocx(100, 0), 0), je_nallocx(100, 0));
     return 0;

@@ -97,6 +97,8 @@ vmag_test(life.own_malloc quick 60 life_own_malloc)
 
 vmag_test_program(life_dlopened life/dlopened.c)
 vmag_test(life.dlopened quick 60 life_dlopened $<TARGET_FILE:vmag>)
+vmag_test_program(life_two_copies life/two_copies.c LIBRARIES vmag)
+vmag_test(life.two_copies quick 30 life_two_copies $<TARGET_FILE:vmag>)
 
 # In a folder of its own, which only the program's run path names.
 add_library(life_deepbind SHARED life/deepbind_library.c)

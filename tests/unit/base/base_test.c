@@ -1,4 +1,5 @@
-// Tests base/base.h: alignment, no overlap, reuse by size, zeroed pages, and threads at it together.
+// Tests base/base.h: alignment, no overlap, reuse by size, zeroed pages, pages that the kernel does not unmap, and threads at it
+// together.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/base.h"
 
@@ -70,6 +71,37 @@ static void check_pages(void) {
     }
 }
 
+static bool refuses;
+
+bool __real_os_pages_unmap(void *address, size_t size);
+bool __wrap_os_pages_unmap(void *address, size_t size);
+bool __wrap_os_pages_unmap(void *address, size_t size) {
+    return !refuses && __real_os_pages_unmap(address, size);
+}
+
+// Neither resident nor lost: metadata comes from there.
+static void check_refused(void) {
+    enum { TABLE_BYTES = 4 << 20 };
+    unsigned char *table = base_alloc_table(TABLE_BYTES), *object;
+    size_t before = base_bytes();
+
+    CHECK(table != NULL);
+    memset(table, 0xff, TABLE_BYTES);
+    refuses = true;
+    base_free_table(table, TABLE_BYTES);
+    refuses = false;
+    CHECK_EQ(base_bytes(), before);
+    CHECK_EQ(os_pages_resident(table, TABLE_BYTES), 0);
+    do
+        CHECK((object = base_alloc(BASE_LARGEST)) != NULL);
+    while (object < table || object >= table + TABLE_BYTES);
+    CHECK_EQ(base_bytes(), before);
+    table = base_alloc_table(TABLE_BYTES);
+    CHECK_EQ(base_bytes(), before + TABLE_BYTES);
+    base_free_table(table, TABLE_BYTES);
+    CHECK_EQ(base_bytes(), before);
+}
+
 static void *hammer(void *number) {
     unsigned mark = (unsigned)(uintptr_t)number;
     struct random random = { mark + 1 };
@@ -107,6 +139,7 @@ int main(void) {
     check_sizes_and_overlap();
     check_reuse();
     check_pages();
+    check_refused();
     check_threads();
     return 0;
 }

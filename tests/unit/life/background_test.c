@@ -13,6 +13,7 @@
 
 #include "heap/arena.h"
 #include "heap/reclaim.h"
+#include "os/unseen.h"
 #include "support/forbid.h"
 #include "unit.h"
 
@@ -50,23 +51,64 @@ static void later(void) {
     nanosleep(&time, NULL);
 }
 
-static void never_again(void) {
+static int unseen_refusal;
+static bool unseen_is_refused;
+
+bool __real_os_unseen_start(void (*body)(void));
+bool __wrap_os_unseen_start(void (*body)(void));
+bool __wrap_os_unseen_start(void (*body)(void)) {
+    if (!unseen_is_refused)
+        return __real_os_unseen_start(body);
+    tries++;
+    errno = unseen_refusal;
+    return false;
+}
+
+// While the process has one thread: whether one that the C library does not know of is asked for again.
+static bool unseen_is_tried_again(int failure) {
+    unseen_is_refused = true;
+    unseen_refusal = failure;
+    tries = 0;
+    expect(NULL);
+    CHECK_GE(tries, 1);
+    later();
+    tries = 0;
+    expect(NULL);
+    unseen_is_refused = false;
+    return tries > 0;
+}
+
+static void unseen(void) {
+    if (!os_process_is_single())
+        return;
+    CHECK(unseen_is_tried_again(ENOMEM));
+    later();
+    CHECK(unseen_is_tried_again(EAGAIN));
+    later();
+    CHECK(!unseen_is_tried_again(EINVAL));
+}
+
+static void in_child(void (*function)(void)) {
     pid_t child = fork();
     int status;
 
     CHECK_GE(child, 0);
     if (child == 0) {
-        refusal = EPERM;
-        CHECK_EQ(tries_of_threads(), 1);
-        later();
-        forbid_call(SYS_getpid, SECCOMP_RET_KILL);
-        tries = 0;
-        expect(NULL);
-        CHECK_EQ(tries, 0);
+        function();
         _exit(0);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(status, 0);
+}
+
+static void never_again(void) {
+    refusal = EPERM;
+    CHECK_EQ(tries_of_threads(), 1);
+    later();
+    forbid_call(SYS_getpid, SECCOMP_RET_KILL);
+    tries = 0;
+    expect(NULL);
+    CHECK_EQ(tries, 0);
 }
 
 static void again_later(void) {
@@ -85,7 +127,8 @@ int main(void) {
     alarm(HANG_SECONDS);
     free(malloc(1)); // the heap, and an arena
     background_create_by((void *)refuse);
-    never_again();
+    in_child(unseen);
+    in_child(never_again);
     again_later();
     return 0;
 }

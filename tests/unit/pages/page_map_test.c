@@ -1,4 +1,5 @@
-// Tests pages/page_map.h: words and runs of granules set, taken and cleared, chunk borders, and addresses outside the region.
+// Tests pages/page_map.h: words and runs of granules set, taken and cleared, chunk borders, addresses outside the region, and that the map is tried at
+// several places.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "pages/page_map.h"
 
@@ -11,6 +12,28 @@ enum { CHUNKS = 3, GRANULES = CHUNKS << (LG_CHUNK - LG_GRANULE), WORD = 0xf001 }
 
 static uintptr_t base; // chunks of our own, in use by nobody else
 static struct run runs[2];
+
+// At first use somebody is at the first places, as another copy of the library may be.
+enum { REFUSED = 2, LG_FAR = 40 };
+static uintptr_t tried[REFUSED + 1];
+static unsigned tries;
+
+bool __real_os_pages_reserve_at(void *address, size_t size);
+bool __wrap_os_pages_reserve_at(void *address, size_t size);
+bool __wrap_os_pages_reserve_at(void *address, size_t size) {
+    if (tries <= REFUSED)
+        tried[tries] = (uintptr_t)address;
+    return tries++ >= REFUSED && __real_os_pages_reserve_at(address, size);
+}
+
+static void places(void) {
+    for (unsigned i = 0; i < REFUSED; i++)
+        for (unsigned j = i + 1; j <= REFUSED; j++) {
+            uintptr_t low = tried[i] < tried[j] ? tried[i] : tried[j], high = tried[i] + tried[j] - low;
+
+            CHECK_GE(high - low, (uintptr_t)1 << LG_FAR);
+        }
+}
 
 static const void *granule(size_t number) {
     return (const void *)(base + number * GRANULE_BYTES);
@@ -82,6 +105,7 @@ static void outside(void) {
 
 int main(void) {
     CHECK(heap_ready());
+    places();
     base = chunks_import(CHUNKS * CHUNK_BYTES, 0);
     CHECK(base != 0);
     check_granules(0, GRANULES, 0, NULL);
