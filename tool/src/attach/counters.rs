@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::explain::magazines::{self, MOST_PROCESSORS, ROUNDS};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::{CacheRoot, CounterRoot, ProcessorMagazines};
+use crate::output::in_line;
 use crate::system::page_bytes;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -203,8 +204,8 @@ impl Process {
     }
 
     fn cache_name(&self, root: &CacheRoot, address: u64) -> String {
-        self.memory
-            .text(address + root.name as u64, root.name_bytes.min(MOST_NAME_BYTES))
+        let bytes = root.name_bytes.min(MOST_NAME_BYTES);
+        in_line(&self.memory.text(address + root.name as u64, bytes))
     }
 
     fn cache(&self, root: &CacheRoot, counters: &CounterRoot, address: u64) -> Option<CacheCounters> {
