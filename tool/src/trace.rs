@@ -5,6 +5,7 @@
 
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
+use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Mapping, mapping};
 use crate::source::{spoken, what_it_is};
 use std::cmp::Reverse;
@@ -408,7 +409,7 @@ impl Facts {
     fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
         const STACKS_MOST: usize = 1 << 21;
         // A few bytes name a stack as deep as the one before it: what is made up would be a gigabyte a megabyte.
-        const FRAMES_MOST: usize = 1 << 27;
+        const FRAMES_MOST: usize = 1 << 25;
         let mut from = Reader(payload);
         let mut before = 0;
         while let Some(tag) = from.byte() {
@@ -448,7 +449,7 @@ impl Facts {
                 3 | 4 => {
                     let (number, bytes) = (from.varint()? as u32, from.varint()?);
                     let named = Named {
-                        name: from.text()?,
+                        name: in_line(&from.text()?),
                         bytes,
                     };
                     let all = if tag == 3 { &mut self.caches } else { &mut self.arenas };
