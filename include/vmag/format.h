@@ -117,6 +117,9 @@ struct vmag_root {
 	// Appended: an arena's bins of samples, as many as samples_classes, one for each class from 0 on as its bins are.
 	uint32_t arena_samples; // pointer; NULL before the first
 	uint32_t samples_classes;
+
+	// Appended: small objects that were sampled and are page runs; as arena_large, by class from 0 on.
+	uint32_t arena_sampled_runs;
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

@@ -35,6 +35,7 @@
 // 0, 1, 2, 3 …; a text is the varint of its length and its bytes. Of two facts about the same the one of the higher sequence holds.
 //
 // Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
+// Each reading of that clock may be late by some hundred nanoseconds: what two threads did to one object is in its order by ticks.
 // In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
 // Checksum: four lanes, at first 0, 1, 2, 3; head and payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
 // lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and

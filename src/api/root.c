@@ -33,6 +33,8 @@ static uint64_t address(const volatile void *variable)
 
 static void tell_heap(struct vmag_root *root)
 {
+	uint64_t magazine_bins = address(magazines_bins_at());
+
 	*root = (struct vmag_root){
 		.version = VMAG_ROOT_VERSION,
 		.bytes = sizeof *root,
@@ -46,8 +48,8 @@ static void tell_heap(struct vmag_root *root)
 		.first_chunk = address(page_map_first_chunk_at()),
 		.mappings = address(os_mappings),
 		.mappings_count = address(&os_mappings_count),
-		.magazine_bins = address(magazines_bins_at()),
-		.magazine_bins_end = address(magazines_bins_at() + MAGAZINE_SIZES),
+		.magazine_bins = magazine_bins,
+		.magazine_bins_end = magazine_bins + MAGAZINE_SIZES * sizeof(struct bin),
 		.run_start = offsetof(struct run, node.key),
 		.run_bin = offsetof(struct run, bin),
 		.run_bytes = offsetof(struct run, bytes),
@@ -94,6 +96,7 @@ static void tell_arenas(struct vmag_root *root)
 	root->depot_rounds = offsetof(struct depot, rounds);
 	root->arena_samples = offsetof(struct arena, samples);
 	root->samples_classes = SMALL_CLASSES;
+	root->arena_sampled_runs = offsetof(struct arena, large[LARGE_CLASSES]);
 	root->pages_kept = offsetof(struct pages, kept_bytes);
 	arenas_tell(root);
 }

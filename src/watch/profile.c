@@ -247,8 +247,12 @@ void profile_name(struct profile_thread *self, const char *name)
 		return;
 	if (name != NULL)
 		strncpy(place, name, THREAD_NAME_BYTES - 1);
-	else if (first && profile_settings.system_thread_names)
+	else if (first && profile_settings.system_thread_names) {
 		os_thread_name(place, THREAD_NAME_BYTES);
+		for (char *at = place; *at != '\0'; at++) // a name is part of a line
+			if ((unsigned char)*at < ' ')
+				*at = '?';
+	}
 	black_box_name(self->thread, place);
 }
 

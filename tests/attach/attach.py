@@ -17,6 +17,7 @@ SKIPPED = 77
 NOBODY = 65534
 SMALL = 1000
 SMALL_CLASS = 1024
+MEDIUM_CLASS = 14336
 EVERY_ONE = "prof:true,lg_prof_sample:0"
 PATIENCE = 300
 
@@ -68,9 +69,12 @@ class Setting:
     def counters(self, source):
         return self.json("attach", "--json", source)["counters"]
 
-    def live_small(self, source):
+    def live(self, source, size):
         sizes = {row["size"]: row["live"] for row in self.counters(source)["classes"]}
-        return sizes.get(SMALL_CLASS, 0)
+        return sizes.get(size, 0)
+
+    def live_small(self, source):
+        return self.live(source, SMALL_CLASS)
 
     def site(self, source, name):
         """Objects and bytes that the profile gives to a function."""
@@ -120,6 +124,19 @@ def check_counters_of(setting, conf):
         assert setting.live_small(target.pid) == small_before
         target.do("deadlock")
         assert setting.live_small(target.pid) == small_before
+
+
+def check_sampled_counters(setting):
+    """Counters are of what the program holds, whether it was sampled, and is a page run, or not."""
+    with Target(setting, "prof:true,lg_prof_sample:16") as target:
+        before, live_before = setting.counters(target.pid)["allocated"], setting.live(target.pid, MEDIUM_CLASS)
+        target.do("medium", 2000)
+        live = setting.live(target.pid, MEDIUM_CLASS) - live_before
+        assert live == 2000, live
+        grown = setting.counters(target.pid)["allocated"] - before
+        assert 0 <= grown - 2000 * MEDIUM_CLASS < 1 << 16, grown
+        target.do("free")
+        assert setting.live(target.pid, MEDIUM_CLASS) == live_before
 
 
 def check_profile(setting):

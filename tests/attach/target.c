@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 20, SMALL_BYTES = 1000, LARGE_BYTES = 1 << 20, CHURN_SLOTS = 512 };
+enum { MOST = 1 << 20, SMALL_BYTES = 1000, MEDIUM_BYTES = 14000, LARGE_BYTES = 1 << 20, CHURN_SLOTS = 512 };
 
 static void *small[MOST], *large[MOST];
 static size_t smalls, larges;
@@ -21,6 +21,12 @@ __attribute__((noinline)) static void site_small(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		small[smalls++] = malloc(SMALL_BYTES);
+}
+
+__attribute__((noinline)) static void site_medium(size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		small[smalls++] = malloc(MEDIUM_BYTES);
 }
 
 __attribute__((noinline)) static void site_large(size_t count)
@@ -137,6 +143,8 @@ static void obey(const char *word, size_t count, uint32_t value)
 {
 	if (strcmp(word, "small") == 0)
 		site_small(count);
+	else if (strcmp(word, "medium") == 0)
+		site_medium(count);
 	else if (strcmp(word, "large") == 0)
 		site_large(count);
 	else if (strcmp(word, "fill") == 0)

@@ -213,12 +213,13 @@ def check_prometheus(server, holder, folder):
 
 
 def check_all_and_gone(vmag, library, program):
-    with Holder(library, program) as one, Holder(library, program, "prof:false") as two:
-        for holder in (one, two):
+    with Holder(library, program) as one, Holder(library, program, "prof:false") as two, Holder(library, program, "publish:false") as hidden:
+        for holder in (one, two, hidden):
             holder.tell("hold", 1)
         with Server(vmag, "--all") as server:
             text = server.get("/metrics")[1].decode()
             assert value(text, "vmag_allocated_bytes", pid=one.pid) and value(text, "vmag_allocated_bytes", pid=two.pid)
+            assert "vmag_unreadable_processes 0\n" not in text, text
             assert server.refusal("/debug/pprof/heap")[0] == 400
             code, why = server.refusal(f"/debug/pprof/heap?pid={two.pid}")
             assert code == 503 and "profiler is off" in why, why

@@ -15,14 +15,14 @@ SEQUENCE = re.compile(rb"\x1b(?:\[([0-9;?]*)([ -/]*[@-~])|[@-Z\\-_=>]|\][^\x07]*
 
 
 class Terminal:
-    def __init__(self, *words, rows=40, columns=120):
+    def __init__(self, *words, rows=40, columns=120, kind="xterm-256color"):
         self.rows, self.columns = rows, columns
         self.lines = [[" "] * columns for _ in range(rows)]
         self.row = self.column = 0
         self.rest = b""
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
-            os.environ["TERM"] = "xterm-256color"
+            os.environ["TERM"] = kind
             os.execvp(words[0], words)
         self.resize(rows, columns)
 

@@ -85,6 +85,12 @@ def check_narrow(vmag, holder):
     assert terminal.wait_for_end() == 0
 
 
+def check_dumb(vmag, holder):
+    """A terminal that cannot be drawn on gets one table, as a file does."""
+    terminal = Terminal(vmag, "top", "--interval=0.1", holder.pid, kind="dumb")
+    assert terminal.wait_for_end() == 0 and "by call sites" in terminal.text(), terminal.text()
+
+
 def check_live(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid)
     terminal.wait_for(["tool_holder", "call sites", "site_grow", "growth ▼"])
@@ -176,6 +182,7 @@ def main(vmag, library, program):
         holder.tell("grow", 32)
         check_once(vmag, holder)
         check_narrow(vmag, holder)
+        check_dumb(vmag, holder)
         check_live(vmag, holder)
         check_signals(vmag, holder)
     check_without_profile(vmag, library, program)

@@ -7,6 +7,7 @@
 use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
+use crate::output::in_line;
 use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping, possible_count};
 use crate::source::{spoken, what_it_is};
 use std::collections::HashMap;
@@ -172,6 +173,8 @@ impl Head {
             ..Profile::default()
         };
         let mut numbers: HashMap<u64, usize> = HashMap::new();
+        // Stacks do not overlap: they have no more frames than the file has room for.
+        let mut frames_left = bytes.len() / 8;
         let tallies = bytes[self.tallies..].chunks_exact(TALLY_BYTES).take(self.tallies_most);
         for tally in tallies {
             let (offset, size, lg_sample) = (u64_in(tally, 0), u64_in(tally, 8), tally[22]);
@@ -182,7 +185,10 @@ impl Head {
             let stack = match numbers.get(&offset) {
                 Some(stack) => *stack,
                 None => {
-                    let Some(frames) = frames(bytes, offset) else { continue };
+                    let Some(frames) = frames(bytes, offset, frames_left) else {
+                        continue;
+                    };
+                    frames_left -= frames.len();
                     profile.stacks.push(frames);
                     numbers.insert(offset, profile.stacks.len() - 1);
                     profile.stacks.len() - 1
@@ -252,17 +258,20 @@ fn class_at(bytes: &[u8]) -> ClassCounters {
     }
 }
 
-fn frames(bytes: &[u8], offset: u64) -> Option<Vec<u64>> {
+fn frames(bytes: &[u8], offset: u64, most: usize) -> Option<Vec<u64>> {
     let stack = bytes.get(usize::try_from(offset).ok()?..)?;
     let depth = u64_in(stack, 0) as usize;
-    let frames = stack.get(8..8 + depth.min(MOST_DEPTH + 1) * 8)?;
-    (depth <= MOST_DEPTH).then(|| frames.chunks_exact(8).map(|frame| u64_in(frame, 0)).collect())
+    if depth > MOST_DEPTH.min(most) {
+        return None;
+    }
+    let frames = stack.get(8..8 + depth * 8)?;
+    Some(frames.chunks_exact(8).map(|frame| u64_in(frame, 0)).collect())
 }
 
 /// Up to the first zero.
 fn text(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).into_owned()
+    in_line(&String::from_utf8_lossy(text))
 }
 
 #[cfg(test)]
@@ -331,5 +340,22 @@ mod tests {
         assert_eq!(profile.stacks, [[0x10, 0x20]]);
         assert_eq!(profile.samples.len(), 1);
         assert_eq!(profile.live().bytes, 192.0);
+    }
+
+    #[test]
+    fn stacks_that_overlap_are_not_more_than_the_file() {
+        let mut bytes = empty();
+        let put =
+            |bytes: &mut Vec<u8>, at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        let (tallies, stacks) = (45000, 50000);
+        bytes[HEAD_FIELDS + 20..HEAD_FIELDS + 24].copy_from_slice(&(tallies as u32).to_ne_bytes());
+        bytes[HEAD_FIELDS + 24] = 100;
+        for number in 0..100 {
+            put(&mut bytes, stacks + number * 8, 1000);
+            put(&mut bytes, tallies + number * TALLY_BYTES, (stacks + number * 8) as u64);
+            put(&mut bytes, tallies + number * TALLY_BYTES + 24, 1);
+        }
+        let profile = BlackBox::parse(&bytes).unwrap().profile;
+        assert_eq!(profile.stacks.len(), bytes.len() / 8 / 1000);
     }
 }

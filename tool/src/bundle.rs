@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -97,18 +97,27 @@ pub fn kind(path: &Path) -> Option<bool> {
     manifest(path).ok().map(|manifest| manifest.is_trace)
 }
 
-fn archive(path: &Path) -> io::Result<tar::Archive<GzDecoder<File>>> {
-    Ok(tar::Archive::new(GzDecoder::new(File::open(path)?)))
+/// A few bytes may stand for a thousand times as many: what is unpacked ends after `most`.
+fn archive(path: &Path, most: u64) -> io::Result<tar::Archive<io::Take<GzDecoder<BufReader<File>>>>> {
+    let unpacked = GzDecoder::new(BufReader::new(File::open(path)?));
+    Ok(tar::Archive::new(unpacked.take(most)))
+}
+
+/// What the manifest, the names and all together may unpack to; of recordings none is packed to a hundredth.
+const MANIFEST_MOST: u64 = 1 << 20;
+const NAMES_MOST: u64 = 1 << 28;
+fn all_most(path: &Path) -> io::Result<u64> {
+    Ok((1 << 26) + fs::metadata(path)?.len().saturating_mul(100))
 }
 
 /// It is the first file, so that large ones need not be read for it.
 fn manifest(path: &Path) -> io::Result<Manifest> {
-    let mut archive = archive(path)?;
+    let mut archive = archive(path, MANIFEST_MOST)?;
     let first = archive.entries()?.next().ok_or(io::ErrorKind::UnexpectedEof)??;
     if *first.path()? != *Path::new(MANIFEST) {
         return Err(io::Error::other("it is no bundle"));
     }
-    let manifest: Manifest = serde_json::from_reader(first)?;
+    let manifest: Manifest = serde_json::from_reader(BufReader::new(first))?;
     match manifest.format == FORMAT {
         true => Ok(manifest),
         false => Err(io::Error::other(format!(
@@ -134,7 +143,7 @@ fn unpack(path: &Path) -> io::Result<Unpacked> {
     let folder = tempfile::Builder::new().prefix("vmag-bundle-").tempdir()?;
     let recording = folder.path().join(RECORDING);
     let mut frames = None;
-    let mut archive = archive(path)?;
+    let mut archive = archive(path, all_most(path)?)?;
     for entry in archive.entries()? {
         let mut entry = entry?;
         // A link would lead to a file of this machine.
@@ -142,13 +151,17 @@ fn unpack(path: &Path) -> io::Result<Unpacked> {
             return Err(io::Error::other("it holds what is no file"));
         }
         match entry.path()?.to_str() {
-            Some(NAMES) => frames = Some(serde_json::from_reader(io::BufReader::new(&mut entry))?),
+            Some(NAMES) => frames = Some(serde_json::from_reader(BufReader::new((&mut entry).take(NAMES_MOST)))?),
             Some(RECORDING) => drop(io::copy(&mut entry, &mut File::create_new(&recording)?)?),
             _ => {}
         }
     }
     // To the end, where the checksum of all is.
-    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    let mut rest = archive.into_inner();
+    io::copy(&mut rest, &mut io::sink())?;
+    if rest.limit() == 0 {
+        return Err(io::Error::other("it would unpack to more than a recording has"));
+    }
     if recording.exists() && kind(&recording).is_some() {
         return Err(io::Error::other("it holds a bundle"));
     }
@@ -287,7 +300,7 @@ mod tests {
         let offset = code - segment.address + segment.offset;
         let path = folder.join("p.heap");
         let text = format!(
-            "heap_v2/1\n@ 0x{0:x} 0x10\n@ 0x{0:x}\n\nMAPPED_LIBRARIES:\n100000000-200000000 r-xp 0 00:01 1 {1}\n\n\
+            "heap_v2/1\n@ 0x{0:x} 0x10\n\nMAPPED_LIBRARIES:\n100000000-200000000 r-xp 0 00:01 1 {1}\n\n\
              VMAG_PROFILE:\nlg_sample=0 pid=7\n1 1 0 64 0 2 2\n",
             0x1_0000_0001u64 + offset,
             program.display()
@@ -345,6 +358,20 @@ mod tests {
             add(archive, RECORDING, &fs::read(&inner).unwrap()).unwrap()
         });
         assert!(why(&outer).contains("holds a bundle"));
+    }
+
+    #[test]
+    fn what_unpacks_without_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let bomb = folder.path().join("bomb");
+        made_up(&bomb, |archive| {
+            let zeros = 1 << 27;
+            archive
+                .append_data(&mut head(zeros), RECORDING, io::repeat(0).take(zeros))
+                .unwrap();
+        });
+        assert!(all_most(&bomb).unwrap() < 1 << 27);
+        assert!(Profile::read(&bomb).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::process;
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::symbols::Frame;
-use crate::trace_map::{Blocks, BytesBySite, LG_BLOCK, Map, NO_SITES, OTHER_SITES, age_code, class_code};
+use crate::trace_map::{Blocks, BytesBySite, Map, NO_SITES, OTHER_SITES, age_code, class_code};
 use crate::trace_view::{COLUMNS, chief_sites};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -191,10 +191,11 @@ fn draw(looks: &[Look], places: &[u8]) -> Map {
     for piece in looks.iter().flat_map(|look| &look.pieces) {
         blocks.add(piece.start, piece.bytes);
     }
+    let lg_block = blocks.lg_block;
     let blocks = blocks.all();
-    let mut map = Map::of_blocks(&blocks, COLUMNS);
+    let mut map = Map::of_blocks(&blocks, lg_block, COLUMNS);
     map.add_planes(!places.is_empty());
-    let blocks_a_row = (map.row_bytes >> LG_BLOCK) as usize;
+    let blocks_a_row = (map.row_bytes >> lg_block) as usize;
     let mut seen_since: HashMap<(u64, u64, u32), Duration> = HashMap::new();
     for (number, look) in looks.iter().enumerate() {
         let mut cells = vec![EMPTY; map.rows];
@@ -210,6 +211,7 @@ fn draw(looks: &[Look], places: &[u8]) -> Map {
                 age,
                 &shares(piece, &look.known, places),
                 &blocks,
+                lg_block,
                 blocks_a_row,
                 &mut cells,
             );
@@ -243,10 +245,17 @@ fn shares(piece: &Piece, known: &Known, places: &[u8]) -> Vec<(u8, f64)> {
 }
 
 /// Spreads a piece over the rows that it lies in, evenly.
-fn add(piece: &Piece, age: Duration, shares: &[(u8, f64)], blocks: &[u64], blocks_a_row: usize, cells: &mut [Cell]) {
-    let block_bytes = 1u64 << LG_BLOCK;
-    let count = piece.bytes.div_ceil(block_bytes).max(1);
-    let Ok(first) = blocks.binary_search(&(piece.start >> LG_BLOCK)) else {
+fn add(
+    piece: &Piece,
+    age: Duration,
+    shares: &[(u8, f64)],
+    blocks: &[u64],
+    lg_block: u32,
+    blocks_a_row: usize,
+    cells: &mut [Cell],
+) {
+    let count = piece.bytes.div_ceil(1 << lg_block).max(1);
+    let Ok(first) = blocks.binary_search(&(piece.start >> lg_block)) else {
         return;
     };
     let lg = piece.size.max(1).ilog2() as usize;

@@ -23,6 +23,11 @@ pub fn plain(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() && !"\n\t".contains(letter), "?")
 }
 
+/// The same of a name that is one of several in a line.
+pub fn in_line(name: &str) -> String {
+    name.replace(char::is_control, "?")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +35,6 @@ mod tests {
     #[test]
     fn names_tell_the_terminal_nothing() {
         assert_eq!(plain("a\x1b[2J\u{9b}b\tc\nd"), "a?[2J?b\tc\nd");
+        assert_eq!(in_line("a\x1b[2J\tc\nd"), "a?[2J?c?d");
     }
 }

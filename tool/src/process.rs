@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::ToolError;
-use crate::output::plain;
+use crate::output::in_line;
 use procfs::process::Process;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ const AT_SECURE: u64 = 23;
 pub fn name(pid: i32) -> String {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
-    plain(name.trim_end())
+    in_line(name.trim_end())
 }
 
 /// The variables it was started with; empty where we may not see them. A program may write over them (setproctitle).

@@ -9,6 +9,7 @@ use crate::black_box::{self, BlackBox};
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
+use crate::output::in_line;
 use crate::progress::Progress;
 use crate::source::spoken;
 use crate::trace::Trace;
@@ -176,6 +177,12 @@ pub struct Profile {
     pub known: Option<Arc<Known>>,
 }
 
+/// The name of a file that was mapped, where its path is the kernel's link to it.
+pub fn own_path(path: &str) -> String {
+    let link = path.starts_with("/proc/").then(|| fs::read_link(path).ok()).flatten();
+    link.map_or(path.to_string(), |link| link.display().to_string())
+}
+
 impl Profile {
     /// A profile, or what a trace with stacks says of the same.
     pub fn read(path: &Path) -> Result<Profile> {
@@ -272,7 +279,7 @@ impl Profile {
 
     fn name_thread(&mut self, thread: u32, counts: &str) {
         if let Some((_, name)) = counts.split_once("] ").filter(|(_, name)| !name.is_empty()) {
-            self.threads.insert(thread, name.to_string());
+            self.threads.insert(thread, in_line(name));
         }
     }
 
@@ -319,6 +326,7 @@ impl Profile {
                 None => {}
             }
         }
+        let mut last_stack = 0;
         for line in lines.filter(|line| !line.is_empty()) {
             let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
             let Some(&[stack, thread, arena, size, lg, live, total]) = numbers.as_deref() else {
@@ -331,6 +339,7 @@ impl Profile {
             if lg >= 64 {
                 return Err(format!("impossible sample: {line}"));
             }
+            last_stack = last_stack.max(stack + 1);
             let (live, total) = (possible_count(live), possible_count(total));
             let (arena, cache) = arena_or_cache(arena as u32);
             self.samples.push(Sample {
@@ -343,7 +352,11 @@ impl Profile {
                 total: Estimate::of_samples(total, size, lg as u32),
             });
         }
-        Ok(())
+        // A name with a line break in it may look like a stack, and all others would be taken for their neighbours.
+        match last_stack == self.stacks.len() {
+            true => Ok(()),
+            false => Err("it has other stacks than its samples are of".to_string()),
+        }
     }
 
     /// The name of a sample's object cache; its number where it has none, nothing where the sample is of none.
@@ -430,7 +443,8 @@ fn hexadecimal(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
 }
 
-/// A line of /proc/PID/maps; None for memory without a file, and for what nothing is executed in.
+/// A line of /proc/PID/maps; None for memory without a file, and for what nothing is executed in. "(deleted)" stays behind a name: the file that
+/// has it now is another.
 pub fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -444,7 +458,7 @@ pub fn mapping(line: &str) -> Option<Mapping> {
         start: hexadecimal(start)?,
         end: hexadecimal(end)?,
         offset: hexadecimal(offset)?,
-        path: path.trim_end_matches(" (deleted)").to_string(),
+        path: path.to_string(),
     })
 }
 
@@ -467,7 +481,7 @@ mod tests {
         assert_eq!(profile.stacks, [[0x1010, 0x2010]]);
         assert_eq!(profile.mappings.len(), 1);
         let (map, offset) = profile.locate(0x1010).unwrap();
-        assert_eq!((map.path.as_str(), offset), ("/bin/a b", 0x410));
+        assert_eq!((map.path.as_str(), offset), ("/bin/a b (deleted)", 0x410));
         assert!((profile.samples[0].live.objects - 16385.0).abs() < 1.0);
         assert!((profile.samples[0].total.bytes / profile.samples[0].total.objects - 64.0).abs() < 1e-6);
         assert_eq!(profile.samples[1].live.bytes, 1048576.0);
@@ -518,6 +532,12 @@ mod tests {
             );
         }
         assert!(Profile::parse("").is_err_and(|why| why.contains("empty")));
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_stack_is_refused() {
+        let text = OURS.replace("main thread", "main\n@ 0x7");
+        assert!(Profile::parse(&text).is_err_and(|why| why.contains("other stacks")));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use crate::debuginfod;
 use crate::image;
-use crate::profile::Profile;
+use crate::output::in_line;
+use crate::profile::{MOST_DEPTH, Profile, own_path};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,21 @@ pub struct Frame {
     pub inlined: bool,
 }
 
+/// Of one address.
+const INLINED_MOST: usize = 64;
+
 impl Frame {
+    fn clean(&mut self) {
+        let names = [Some(&mut self.function), Some(&mut self.module), self.file.as_mut()];
+        for name in names
+            .into_iter()
+            .flatten()
+            .filter(|name| name.contains(char::is_control))
+        {
+            *name = in_line(name);
+        }
+    }
+
     /// Known by its place in a file alone.
     pub fn is_nameless(&self) -> bool {
         self.module == "?"
@@ -96,6 +111,7 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
         let mut frames: Vec<Arc<Frame>> = stack
             .iter()
             .flat_map(|address| frames[address].iter().cloned())
+            .take(MOST_DEPTH)
             .collect();
         let own = frames.iter().take_while(|frame| is_allocator(&frame.function)).count();
         frames.drain(..own.min(frames.len().saturating_sub(1)));
@@ -170,7 +186,8 @@ fn is_allocator(function: &str) -> bool {
     ALLOCATOR.contains(&function) || function.starts_with("operator new")
 }
 
-/// Frames of each address, innermost first: those that a bundle brought, or what the files that were mapped say.
+/// Frames of each address, innermost first: those that a bundle brought, or what the files that were mapped say. They come from anybody: a name
+/// is one line, and what is inlined has an end.
 pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
     let symbolizer = Symbolizer::new();
     let mut by_file: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
@@ -189,12 +206,17 @@ pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64
         let frames = name_offsets(&symbolizer, profile, path, &offsets);
         named.extend(places.iter().map(|(address, _)| *address).zip(frames));
     }
+    for frames in named.values_mut() {
+        frames.truncate(INLINED_MOST);
+        frames.iter_mut().for_each(Frame::clean);
+    }
     named
 }
 
 /// Frames of each offset of a file. What it does not tell itself may be told by debug information of its own.
 fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
-    let module = Path::new(path)
+    let own_path = own_path(path);
+    let module = Path::new(&own_path)
         .file_name()
         .map_or(path.into(), |name| name.to_string_lossy());
     let found = match is_at_hand(profile, path) {
@@ -388,6 +410,27 @@ mod tests {
             ..Profile::default()
         };
         assert!(name_stacks(&profile).stacks[0][0].is_nameless());
+    }
+
+    #[test]
+    fn names_of_a_bundle_are_lines_and_have_an_end() {
+        let mut odd = frame("odd\nname");
+        odd.module = "a\x1bb".to_string();
+        let known = crate::bundle::Known {
+            frames: HashMap::from([(0x10, vec![odd; 200_000])]),
+            ..Default::default()
+        };
+        let profile = Profile {
+            stacks: vec![vec![0x10], vec![0x10; 100]],
+            known: Some(Arc::new(known)),
+            ..Profile::default()
+        };
+        let stacks = name_stacks(&profile).stacks;
+        assert_eq!((stacks[0].len(), stacks[1].len()), (INLINED_MOST, MOST_DEPTH));
+        assert_eq!(
+            (stacks[0][0].function.as_str(), stacks[0][0].module.as_str()),
+            ("odd?name", "a?b")
+        );
     }
 
     #[test]

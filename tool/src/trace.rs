@@ -5,6 +5,7 @@
 
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
+use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Mapping, mapping};
 use crate::source::{spoken, what_it_is};
 use std::cmp::Reverse;
@@ -54,7 +55,7 @@ impl Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// Nanoseconds since the trace began.
+    /// Nanoseconds since the trace's first event.
     pub time: u64,
     pub thread: u32,
     pub kind: Kind,
@@ -81,6 +82,48 @@ struct Chunk {
     thread: u32,
     ticks: (u64, u64),
     ns: (u64, u64),
+}
+
+/// What ticks are in CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    ticks: u64,
+    ns: u64,
+    tick_ns: f64,
+}
+
+impl Line {
+    /// From a chunk's beginning to a chunk's end.
+    fn between(first: &Chunk, last: &Chunk) -> Line {
+        let ticks = last.ticks.1.saturating_sub(first.ticks.0);
+        let ns = last.ns.1.saturating_sub(first.ns.0);
+        Line {
+            ticks: first.ticks.0,
+            ns: first.ns.0,
+            tick_ns: ns as f64 / ticks.max(1) as f64,
+        }
+    }
+
+    /// Of all chunks: what threads did to one object is in its order by ticks only, as each chunk's own reading of the clock is off by some hundred
+    /// nanoseconds. None where the ticks of some are of another clock, or ran backwards.
+    fn of_all(chunks: &[Chunk]) -> Option<Line> {
+        const OFF_MOST_NS: u64 = 1_000_000;
+        const LG_DRIFT_MOST: u32 = 10; // the kernel lets its clock run up to 0.05 % fast or slow
+        let first = chunks.iter().min_by_key(|chunk| chunk.ticks.0)?;
+        let last = chunks.iter().max_by_key(|chunk| chunk.ticks.1)?;
+        let line = Line::between(first, last);
+        let off_most = OFF_MOST_NS + (last.ns.1.saturating_sub(first.ns.0) >> LG_DRIFT_MOST);
+        let fits = |ticks, ns| line.at(ticks).abs_diff(ns) <= off_most;
+        chunks
+            .iter()
+            .all(|chunk| fits(chunk.ticks.0, chunk.ns.0) && fits(chunk.ticks.1, chunk.ns.1))
+            .then_some(line)
+    }
+
+    fn at(&self, ticks: u64) -> u64 {
+        let passed = ticks.saturating_sub(self.ticks) as f64 * self.tick_ns;
+        self.ns.saturating_add(passed as u64)
+    }
 }
 
 /// An object cache or a resource arena.
@@ -114,6 +157,8 @@ pub struct Trace {
     path: PathBuf,
     /// Of events.
     chunks: Vec<Chunk>,
+    /// None: each chunk has its own.
+    line: Option<Line>,
     pub facts: Facts,
     /// Chunks whose head is none, or whose facts cannot be read.
     pub damaged: usize,
@@ -178,7 +223,9 @@ impl Trace {
         }
         chunks.sort_by_key(|chunk| chunk.sequence);
         facts.sort_by_key(|chunk| chunk.sequence);
-        let start = chunks.iter().map(|chunk| chunk.ns.0).min().unwrap_or(0);
+        let line = Line::of_all(&chunks);
+        let first = chunks.iter().map(|chunk| chunk.ns.0).min().unwrap_or(0);
+        let start = line.map_or(first, |line| line.ns);
         let end = chunks.iter().map(|chunk| chunk.ns.1).max().unwrap_or(0);
         let mut threads: Vec<u32> = chunks.iter().map(|chunk| chunk.thread).collect();
         threads.sort_unstable();
@@ -196,6 +243,7 @@ impl Trace {
             threads: threads.len(),
             is_cut: chunks[0].sequence != 0,
             has_stacks: chunks.iter().any(|chunk| chunk.kind == EVENTS_STACKS),
+            line,
             chunks,
         };
         for chunk in facts {
@@ -212,6 +260,10 @@ impl Trace {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn line_of(&self, chunk: &Chunk) -> Line {
+        self.line.unwrap_or_else(|| Line::between(chunk, chunk))
     }
 
     /// None: damaged.
@@ -240,19 +292,22 @@ impl Trace {
         let mut heap = BinaryHeap::new();
         let mut streams: Vec<Stream> = queues.into_values().map(|chunks| Stream::new(self, chunks)).collect();
         for (index, stream) in streams.iter().enumerate() {
-            heap.push(Reverse((stream.chunks[0].ns.0 - self.start_ns, index)));
+            let chunk = &stream.chunks[0];
+            let (time, ticks) = (self.line_of(chunk).at(chunk.ticks.0), chunk.ticks.0);
+            heap.push(Reverse((time - self.start_ns, ticks, index)));
         }
         let mut done = 0u64;
-        while let Some(Reverse((_, index))) = heap.pop() {
-            let until = heap.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
+        while let Some(Reverse((.., index))) = heap.pop() {
+            let next = heap.peek().map(|Reverse((time, ticks, _))| (*time, *ticks));
+            let until = next.unwrap_or((u64::MAX, u64::MAX));
             let stream = &mut streams[index];
             let mut waiting = match stream.waiting.take() {
                 Some(event) => Some(event),
                 None => stream.next(&mut losses)?,
             };
             while let Some(event) = waiting {
-                if event.time > until {
-                    heap.push(Reverse((event.time, index)));
+                if (event.time, stream.ticks) > until {
+                    heap.push(Reverse((event.time, stream.ticks, index)));
                     stream.waiting = Some(event);
                     break;
                 }
@@ -354,7 +409,7 @@ impl Facts {
     fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
         const STACKS_MOST: usize = 1 << 21;
         // A few bytes name a stack as deep as the one before it: what is made up would be a gigabyte a megabyte.
-        const FRAMES_MOST: usize = 1 << 27;
+        const FRAMES_MOST: usize = 1 << 25;
         let mut from = Reader(payload);
         let mut before = 0;
         while let Some(tag) = from.byte() {
@@ -394,7 +449,7 @@ impl Facts {
                 3 | 4 => {
                     let (number, bytes) = (from.varint()? as u32, from.varint()?);
                     let named = Named {
-                        name: from.text()?,
+                        name: in_line(&from.text()?),
                         bytes,
                     };
                     let all = if tag == 3 { &mut self.caches } else { &mut self.arenas };
@@ -417,11 +472,10 @@ struct Stream<'a> {
     at: usize,
     has_stacks: bool,
     thread: u32,
+    /// Of the last event.
     ticks: u64,
-    /// Of the chunk: nanoseconds at its first tick, and of each.
-    first_ticks: u64,
-    first_time: u64,
-    tick_ns: f64,
+    /// The chunk's.
+    line: Line,
     address: u64,
     place: u64,
     last_time: u64,
@@ -432,15 +486,13 @@ impl<'a> Stream<'a> {
     fn new(trace: &'a Trace, chunks: VecDeque<Chunk>) -> Stream<'a> {
         Stream {
             trace,
-            chunks,
             payload: Vec::new(),
             at: 0,
             has_stacks: false,
             thread: 0,
             ticks: 0,
-            first_ticks: 0,
-            first_time: 0,
-            tick_ns: 0.0,
+            line: trace.line_of(&chunks[0]),
+            chunks,
             address: 0,
             place: 0,
             last_time: 0,
@@ -467,19 +519,13 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Ticks are turned into time along the line between the chunk's two ends.
     fn begin(&mut self, chunk: &Chunk, payload: Vec<u8>) {
         self.payload = payload;
         self.at = 0;
         self.has_stacks = chunk.kind == EVENTS_STACKS;
         self.thread = chunk.thread;
-        (self.ticks, self.first_ticks) = (chunk.ticks.0, chunk.ticks.0);
-        self.first_time = chunk.ns.0 - self.trace.start_ns;
-        let (ticks, ns) = (
-            chunk.ticks.1.saturating_sub(chunk.ticks.0),
-            chunk.ns.1.saturating_sub(chunk.ns.0),
-        );
-        self.tick_ns = ns as f64 / ticks.max(1) as f64;
+        self.ticks = chunk.ticks.0;
+        self.line = self.trace.line_of(chunk);
         (self.address, self.place) = (0, 0);
     }
 
@@ -538,8 +584,8 @@ impl<'a> Stream<'a> {
             return None;
         }
         self.at = self.payload.len() - from.0.len();
-        self.ticks += ticks;
-        let time = self.first_time + ((self.ticks - self.first_ticks) as f64 * self.tick_ns) as u64;
+        self.ticks = self.ticks.saturating_add(ticks);
+        let time = self.line.at(self.ticks) - self.trace.start_ns;
         self.last_time = time.max(self.last_time);
         Some(Event {
             time: self.last_time,
@@ -612,6 +658,17 @@ pub mod tests {
         bytes
     }
 
+    /// The same chunk, whose thread read the clock `late` ns late.
+    fn read_late(mut chunk: Vec<u8>, late: u64) -> Vec<u8> {
+        for (at, ns) in [(40, 1000 + late), (56, 2000 + late)] {
+            chunk[at..at + 8].copy_from_slice(&ns.to_le_bytes());
+        }
+        chunk[CHECKSUM].fill(0);
+        let sum = checksum(&chunk);
+        chunk[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+        chunk
+    }
+
     fn as_oldest(mut chunk: Vec<u8>) -> Vec<u8> {
         chunk[4] = OLDEST_VERSION as u8;
         let sum = checksum(&chunk[HEAD..]);
@@ -652,6 +709,28 @@ pub mod tests {
             (Kind::Resize, 32, 0x800)
         );
         assert_eq!(losses.chunks, 0);
+    }
+
+    #[test]
+    fn an_object_is_freed_by_another_thread_after_it_was_made() {
+        let file = file(&[
+            read_late(chunk(0, 1, &[(10, 0, 0x1000, 64), (500, 0, 0x2000, 64)]), 300),
+            chunk(1, 2, &[(20, 1, 0x1000, 0), (510, 1, 0x2000, 0)]),
+        ]);
+        let (events, _) = read(&file);
+        let order: Vec<(u32, u64)> = events.iter().map(|event| (event.thread, event.address)).collect();
+        assert_eq!(order, [(1, 0x1000), (2, 0x1000), (1, 0x2000), (2, 0x2000)]);
+    }
+
+    #[test]
+    fn ticks_of_another_clock_are_told_by_each_chunks_own_ends() {
+        let later = 10_000_000;
+        let file = file(&[
+            read_late(chunk(0, 1, &[(10, 0, 0x1000, 64)]), later),
+            chunk(1, 2, &[(20, 0, 0x800, 16)]),
+        ]);
+        let times: Vec<u64> = read(&file).0.iter().map(|event| event.time).collect();
+        assert_eq!(times, [20, later + 10]);
     }
 
     #[test]

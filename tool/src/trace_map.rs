@@ -9,9 +9,9 @@ use crate::trace_view::{COLUMNS, HeapCaches, column_of};
 use rustc_hash::FxHashMap;
 
 pub const ROWS: usize = 400;
-pub const LG_BLOCK: u32 = 12;
-const LG_CHUNK: u32 = 21;
-const BLOCKS: usize = 1 << (LG_CHUNK - LG_BLOCK);
+const LG_BLOCK: u32 = 12;
+/// In a chunk.
+const BLOCKS: usize = 512;
 const NO_ROW: u16 = u16::MAX;
 /// The number that stands for all sites that are not among the chief ones, and for those that are not known.
 pub const OTHER_SITES: u8 = 254;
@@ -43,16 +43,16 @@ pub struct Map {
 }
 
 impl Map {
-    /// An empty picture of these blocks, in ascending order: how full and of which size.
-    pub fn of_blocks(blocks: &[u64], columns: usize) -> Map {
+    /// An empty picture of these blocks of 2^`lg_block` bytes, in ascending order: how full and of which size.
+    pub fn of_blocks(blocks: &[u64], lg_block: u32, columns: usize) -> Map {
         let blocks_a_row = blocks.len().div_ceil(ROWS).max(1);
         let starts: Vec<usize> = (0..blocks.len()).step_by(blocks_a_row).collect();
         let follows = |start: &usize| *start == 0 || blocks[*start] == blocks[start - 1] + 1;
         Map {
             rows: starts.len(),
             columns,
-            row_bytes: (blocks_a_row as u64) << LG_BLOCK,
-            row_address: starts.iter().map(|start| blocks[*start] << LG_BLOCK).collect(),
+            row_bytes: (blocks_a_row as u64) << lg_block,
+            row_address: starts.iter().map(|start| blocks[*start] << lg_block).collect(),
             gap_before: starts.iter().map(|start| !follows(start)).collect(),
             occupancy: vec![0; starts.len() * columns],
             class: vec![0; starts.len() * columns],
@@ -78,23 +78,51 @@ impl Map {
     }
 }
 
-/// The blocks that something ever lay in; no more than `BLOCKS_MOST`.
-#[derive(Default)]
+/// The blocks that something ever lay in, pages at first. When they become too many they are taken together by twos: a program may ask for
+/// all the addresses there are, and a row of the picture is larger.
 pub struct Blocks {
+    pub lg_block: u32,
     chunks: FxHashMap<u64, [u64; BLOCKS / 64]>,
     count: u64,
 }
 
-/// Half a terabyte; a program may ask for all the addresses there are.
-const BLOCKS_MOST: u64 = 1 << 27;
+const BLOCKS_MOST: u64 = 1 << 20;
+
+impl Default for Blocks {
+    fn default() -> Blocks {
+        Blocks {
+            lg_block: LG_BLOCK,
+            chunks: FxHashMap::default(),
+            count: 0,
+        }
+    }
+}
 
 impl Blocks {
     pub fn add(&mut self, address: u64, size: u64) {
-        let last = address.saturating_add(size.max(1) - 1) >> LG_BLOCK;
-        let mut block = address >> LG_BLOCK;
-        while block <= last && self.count < BLOCKS_MOST {
+        while size >> self.lg_block > BLOCKS_MOST {
+            self.coarsen();
+        }
+        let last = address.saturating_add(size.max(1) - 1);
+        self.mark(address >> self.lg_block, last >> self.lg_block);
+        while self.count > BLOCKS_MOST {
+            self.coarsen();
+        }
+    }
+
+    fn coarsen(&mut self) {
+        let fine = self.all();
+        self.lg_block += 1;
+        self.chunks.clear();
+        self.count = 0;
+        fine.into_iter().for_each(|block| self.mark(block / 2, block / 2));
+    }
+
+    fn mark(&mut self, first: u64, last: u64) {
+        let mut block = first;
+        while block <= last {
             let end = last.min(block | (BLOCKS as u64 - 1));
-            let bits = self.chunks.entry(block >> (LG_CHUNK - LG_BLOCK)).or_default();
+            let bits = self.chunks.entry(block / BLOCKS as u64).or_default();
             let (first, behind) = (block as usize % BLOCKS, end as usize % BLOCKS + 1);
             for (index, word) in bits.iter_mut().enumerate() {
                 let new = ones_below(behind, index) & !ones_below(first, index) & !*word;
@@ -148,6 +176,7 @@ impl Row {
 
 pub struct Drawing {
     duration: u64,
+    lg_block: u32,
     rows: Vec<Row>,
     /// Behind the last block of each.
     row_end: Vec<u64>,
@@ -166,10 +195,11 @@ pub struct Drawing {
 
 impl Drawing {
     pub fn new(trace: &Trace, blocks: Blocks, site_of_stack: FxHashMap<u32, u8>, peak_bytes: u64) -> Drawing {
+        let lg_block = blocks.lg_block;
         let blocks = blocks.all();
-        let mut map = Map::of_blocks(&blocks, COLUMNS);
-        let blocks_a_row = (map.row_bytes >> LG_BLOCK) as usize;
-        let end_of = |row: &[u64]| row.last().map_or(0, |last| (last + 1) << LG_BLOCK);
+        let mut map = Map::of_blocks(&blocks, lg_block, COLUMNS);
+        let blocks_a_row = (map.row_bytes >> lg_block) as usize;
+        let end_of = |row: &[u64]| row.last().map_or(0, |last| (last + 1) << lg_block);
         let mut row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>> = FxHashMap::default();
         for (index, block) in blocks.iter().enumerate() {
             let chunk = row_of_block
@@ -180,6 +210,7 @@ impl Drawing {
         map.add_planes(!site_of_stack.is_empty());
         Drawing {
             duration: trace.duration_ns,
+            lg_block,
             rows: vec![Row::EMPTY; map.rows],
             row_end: blocks.chunks(blocks_a_row).map(end_of).collect(),
             row_of_block,
@@ -245,7 +276,7 @@ impl Drawing {
         let lg = object.size.max(1).ilog2() as usize;
         let (mut at, end) = (address, address + object.size);
         while at < end {
-            let Some(row) = self.row_of(at >> LG_BLOCK) else {
+            let Some(row) = self.row_of(at >> self.lg_block) else {
                 return;
             };
             let until = end.min(self.row_end[row]);
@@ -335,11 +366,15 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half_a_terabyte_is_not_drawn() {
+    fn the_more_there_is_the_coarser_it_is_drawn() {
         let mut blocks = Blocks::default();
+        blocks.add(0x1000, BLOCKS_MOST << LG_BLOCK);
+        assert_eq!((blocks.lg_block, blocks.count), (LG_BLOCK, BLOCKS_MOST));
+        blocks.add(1 << 40, 1);
+        let count = BLOCKS_MOST / 2 + 2;
+        assert_eq!((blocks.lg_block, blocks.count), (LG_BLOCK + 1, count));
+        assert_eq!(blocks.all().last(), Some(&(1 << (40 - blocks.lg_block))));
         blocks.add(0x1000, 1 << 56);
-        assert_eq!(blocks.chunks.len() as u64, BLOCKS_MOST / BLOCKS as u64 + 1);
-        blocks.add(1 << 56, 1);
-        assert!(!blocks.chunks.contains_key(&(1 << (56 - LG_CHUNK))));
+        assert!(blocks.count <= BLOCKS_MOST && blocks.all().len() as u64 == blocks.count);
     }
 }

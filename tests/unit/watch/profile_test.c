@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "unit.h"
 #include "watch/profile.h"
@@ -152,6 +153,15 @@ static void names_are_cut(void) {
     CHECK_EQ(strlen(profile_name_of(&self)), THREAD_NAME_BYTES - 1);
 }
 
+static void names_are_one_line(void) {
+    struct profile_thread fresh = {0};
+
+    prctl(PR_SET_NAME, "a\n@ 0x1\tb");
+    profile_settings.system_thread_names = true;
+    profile_name(&fresh, NULL);
+    CHECK_EQ(strcmp(profile_name_of(&fresh), "a?@ 0x1?b"), 0);
+}
+
 int main(void) {
     profile_settings.active = true;
     points_fall_as_they_should();
@@ -162,5 +172,6 @@ int main(void) {
     reset_forgets();
     counts_survive_resets();
     names_are_cut();
+    names_are_one_line();
     return 0;
 }

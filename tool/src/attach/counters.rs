@@ -9,6 +9,8 @@ use crate::error::Result;
 use crate::explain::magazines::{self, MOST_PROCESSORS, ROUNDS};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::{CacheRoot, CounterRoot, ProcessorMagazines};
+use crate::output::in_line;
+use crate::system::page_bytes;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -83,6 +85,20 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
+impl ClassCounters {
+    /// Page runs, of which one arena counted those allocated and those freed; returns how many are alive.
+    fn add_runs(&mut self, counts: &[u8]) -> u64 {
+        let (allocated, freed) = (u64_in(counts, 0), u64_in(counts, 8));
+        let live = allocated.saturating_sub(freed);
+        self.live += live;
+        self.handed_out += allocated;
+        self.taken_back += freed;
+        live
+    }
+}
+
+/// Of an arena's count of page runs of a class.
+const RUN_COUNT_BYTES: usize = 16;
 /// A process has no more than a few fronts a thread: a torn list may seem to go round.
 const FRONTS_A_THREAD: u32 = 4;
 /// As many as a page map word tells apart.
@@ -188,8 +204,8 @@ impl Process {
     }
 
     fn cache_name(&self, root: &CacheRoot, address: u64) -> String {
-        self.memory
-            .text(address + root.name as u64, root.name_bytes.min(MOST_NAME_BYTES))
+        let bytes = root.name_bytes.min(MOST_NAME_BYTES);
+        in_line(&self.memory.text(address + root.name as u64, bytes))
     }
 
     fn cache(&self, root: &CacheRoot, counters: &CounterRoot, address: u64) -> Option<CacheCounters> {
@@ -231,13 +247,12 @@ impl Process {
         };
         let count = (self.root.slab_classes + root.arena_large_count.saturating_sub(1)).min(MOST_CLASSES);
         classes.resize(count.max(classes.len()), ClassCounters::default());
-        let mut slabs = self.add_slabs(root, part(bytes, root.arena_bins), classes);
+        let mut out_bytes = self.add_slabs(root, part(bytes, root.arena_bins), classes);
         if let Some(bins) = self.samples(root, bytes) {
-            let samples = self.add_slabs(root, &bins, classes);
-            slabs = (slabs.0 + samples.0, slabs.1 + samples.1);
+            out_bytes += self.add_slabs(root, &bins, classes);
         }
-        let (out_bytes, slab_bytes) = slabs;
-        self.add_large(root, bytes, classes);
+        out_bytes += self.add_sampled_runs(bytes, classes);
+        out_bytes += self.add_large(root, bytes, classes);
         for (class, sum) in classes.iter_mut().enumerate().take(self.root.classes).skip(1) {
             let depot = part(bytes, root.arena_depots + class * root.depot_bytes);
             let held = rounds.get(&(address, class)).copied().unwrap_or(0) + u64_in(depot, root.depot_rounds);
@@ -246,9 +261,7 @@ impl Process {
             sum.cached += held;
             arena.cached += held * sum.size;
         }
-        // Page runs of large objects are what slabs are not.
-        let large = arena.active.saturating_sub(slab_bytes);
-        arena.allocated = (out_bytes + large).saturating_sub(arena.cached);
+        arena.allocated = out_bytes.saturating_sub(arena.cached);
         arena
     }
 
@@ -260,15 +273,14 @@ impl Process {
         (bins != 0).then(|| self.memory.bytes(bins, count * root.bin_bytes))?
     }
 
-    /// Bytes of objects outside slabs, and of the slabs; `bins`: an arena's, by class.
-    fn add_slabs(&self, root: &CounterRoot, bins: &[u8], classes: &mut [ClassCounters]) -> (u64, u64) {
-        let (mut out_bytes, mut slab_bytes) = (0, 0);
+    /// Bytes of objects outside slabs; `bins`: an arena's, by class.
+    fn add_slabs(&self, root: &CounterRoot, bins: &[u8], classes: &mut [ClassCounters]) -> u64 {
+        let mut out_bytes = 0;
         let count = self.root.slab_classes.min(bins.len() / root.bin_bytes.max(1));
         for (class, sum) in classes.iter_mut().enumerate().take(count).skip(1) {
             let bin = part(bins, class * root.bin_bytes);
             let (slabs, free) = (u64_in(bin, root.bin_slabs), u64_in(bin, root.bin_free_buffers));
             let buffers = slabs.saturating_mul(u32_in(bin, self.root.bin_buffers).into());
-            let in_slabs = slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes));
             let out = buffers.saturating_sub(free);
             // A sample's buffer is larger than its object.
             sum.size = match sum.size {
@@ -277,28 +289,39 @@ impl Process {
             };
             sum.live += out;
             sum.slabs += slabs;
-            sum.slab_bytes += in_slabs;
+            sum.slab_bytes += slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes));
             sum.partial_slabs += u64_in(bin, root.bin_partial_slabs);
             sum.free_buffers += free;
             sum.handed_out += u64_in(bin, root.bin_filled);
             sum.taken_back += u64_in(bin, root.bin_drained);
-            out_bytes += out * sum.size;
-            slab_bytes += in_slabs;
+            out_bytes += out.saturating_mul(sum.size);
         }
-        (out_bytes, slab_bytes)
+        out_bytes
     }
 
-    fn add_large(&self, root: &CounterRoot, bytes: &[u8], classes: &mut [ClassCounters]) {
-        for (index, sum) in classes.iter_mut().skip(self.root.slab_classes).enumerate() {
-            let large = part(bytes, root.arena_large + index * 16);
-            let (allocated, freed) = (u64_in(large, 0), u64_in(large, 8));
-            if allocated > 0 {
-                sum.size = large_class_size(self.root.slab_classes + index);
-                sum.live += allocated.saturating_sub(freed);
-                sum.handed_out += allocated;
-                sum.taken_back += freed;
-            }
+    /// Bytes of objects of slabs' classes that are page runs, each a slab of its own, as the library counts them.
+    fn add_sampled_runs(&self, bytes: &[u8], classes: &mut [ClassCounters]) -> u64 {
+        let Some(counts) = self.root.arena_sampled_runs else {
+            return 0;
+        };
+        let mut out_bytes = 0;
+        for (class, sum) in classes.iter_mut().enumerate().take(self.root.slab_classes).skip(1) {
+            let live = sum.add_runs(part(bytes, counts + class * RUN_COUNT_BYTES));
+            sum.slabs += live;
+            sum.slab_bytes += live.saturating_mul(sum.size.next_multiple_of(page_bytes()));
+            out_bytes += live.saturating_mul(sum.size);
         }
+        out_bytes
+    }
+
+    fn add_large(&self, root: &CounterRoot, bytes: &[u8], classes: &mut [ClassCounters]) -> u64 {
+        let mut out_bytes = 0;
+        for (index, sum) in classes.iter_mut().skip(self.root.slab_classes).enumerate() {
+            sum.size = large_class_size(self.root.slab_classes + index);
+            let live = sum.add_runs(part(bytes, root.arena_large + index * RUN_COUNT_BYTES));
+            out_bytes += live.saturating_mul(sum.size);
+        }
+        out_bytes
     }
 
     /// Of all fronts; counts the threads.
@@ -484,7 +507,7 @@ fn threads(pid: i32) -> u32 {
 fn resident(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * crate::system::page_bytes())
+    Some(pages * page_bytes())
 }
 
 #[cfg(test)]

@@ -3,11 +3,14 @@
 
 use super::{Process, lives_elsewhere};
 use crate::error::{Result, ToolError};
-use crate::explain::areas;
+use crate::explain::areas::{self, Area};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
+use crate::output::in_line;
 use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Mapping, Profile, Sample, arena_or_cache};
 use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// More are taken for a torn or foreign structure.
@@ -162,7 +165,7 @@ impl Process {
                 if !name.is_empty() {
                     names.insert(
                         (index * a_block + number) as u32,
-                        String::from_utf8_lossy(name).into_owned(),
+                        in_line(&String::from_utf8_lossy(name)),
                     );
                 }
             }
@@ -195,7 +198,7 @@ fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {
     (is_sound && byte(root.tally_retired) == 0 && (tally.live > 0 || tally.total > 0)).then_some(tally)
 }
 
-/// What the process executes from; through its own root when it lives in a container.
+/// What the process executes from; through its own root when it lives in a container, and through the kernel where the file was removed or replaced.
 fn mappings(pid: i32) -> Vec<Mapping> {
     let is_elsewhere = lives_elsewhere(pid);
     let areas = areas::read_maps(pid).unwrap_or_default();
@@ -203,17 +206,55 @@ fn mappings(pid: i32) -> Vec<Mapping> {
         .into_iter()
         .filter(|area| area.executable && !area.path.is_empty());
     executed
-        .map(|area| {
-            let path = area.path.trim_end_matches(" (deleted)");
-            Mapping {
-                start: area.start,
-                end: area.end,
-                offset: area.offset,
-                path: match is_elsewhere && path.starts_with('/') {
-                    true => format!("/proc/{pid}/root{path}"),
-                    false => path.to_string(),
-                },
-            }
+        .map(|area| Mapping {
+            start: area.start,
+            end: area.end,
+            offset: area.offset,
+            path: match kept_by_kernel(pid, &area) {
+                Some(link) => link,
+                None if is_elsewhere && area.path.starts_with('/') => format!("/proc/{pid}/root{}", area.path),
+                None => area.path,
+            },
         })
         .collect()
+}
+
+/// Where a file that has no name any more can be read: the program's by who may look into the process, any by root.
+fn kept_by_kernel(pid: i32, area: &Area) -> Option<String> {
+    if !area.path.ends_with(" (deleted)") {
+        return None;
+    }
+    let program = format!("/proc/{pid}/exe");
+    if fs::read_link(&program).is_ok_and(|path| path == Path::new(&area.path)) {
+        return Some(program);
+    }
+    let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", area.start, area.end);
+    File::open(&mapped).is_ok().then_some(mapped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::own_path;
+    use std::process::Command;
+
+    #[test]
+    fn a_program_that_was_replaced_is_read_from_the_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sleep");
+        let copied = Command::new("cp").arg("/bin/sleep").arg(&path).status().unwrap();
+        assert!(copied.success());
+        let mut child = Command::new(&path).arg("60").spawn().unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another").unwrap();
+        let pid = child.id() as i32;
+        let mappings = mappings(pid);
+        let program = mappings
+            .iter()
+            .find(|map| own_path(&map.path).starts_with(path.to_str().unwrap()));
+        let read = program.map(|map| fs::read(&map.path).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(read == fs::read("/bin/sleep").ok());
+    }
 }

@@ -74,7 +74,8 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         None => only_process()?,
     })?;
     let interval = Duration::from_secs_f64(arguments.interval);
-    if arguments.once || arguments.json || !io::stdout().is_terminal() {
+    let draws = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
+    if arguments.once || arguments.json || !draws {
         std::thread::sleep(interval);
         watch.look()?;
         let grouping = grouping(arguments, &watch);

@@ -63,6 +63,8 @@ pub struct Root {
     pub common: Option<CommonRoot>,
     /// None in a library that does not tell where samples lie.
     pub samples: Option<SamplesRoot>,
+    /// Where an arena counts small objects that were sampled and are page runs; None in a library that does not tell.
+    pub arena_sampled_runs: Option<usize>,
 }
 
 impl Root {
@@ -375,6 +377,7 @@ fn parse(bytes: &[u8]) -> Option<Root> {
         processor_magazines: parse_processor_magazines(f),
         common: parse_common(f),
         samples: parse_samples(f),
+        arena_sampled_runs: f.offset().filter(|at| *at != 0),
     })
 }
 

@@ -98,8 +98,11 @@ fn amount(value: f64, measure: Measure) -> String {
     }
 }
 
+/// XML 1.0 has no way to write most control characters.
 pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    text.replace(|letter| matches!(letter, '\0'..' ' if !"\t\n\r".contains(letter)), "?")
+        .replace(['\u{fffe}', '\u{ffff}'], "?")
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
@@ -115,6 +118,11 @@ mod tests {
         assert_eq!(svg.matches("<rect x").count(), 5);
         assert!(svg.contains("a&lt;b&gt;") && !svg.contains("a<b>"));
         assert!(svg.contains("c: 3.9 KiB (80.0 %)"));
+    }
+
+    #[test]
+    fn what_xml_cannot_say_is_not_said() {
+        assert_eq!(escaped("a\x1b\0\tb\u{ffff}\"é"), "a??\tb?&quot;é");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! heap_v2 text, as the library writes it: jeprof reads it, and so does this command, with all samples.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::profile::{CACHES_FROM, Estimate, Profile, Sample};
+use crate::profile::{CACHES_FROM, Estimate, Profile, Sample, own_path};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -31,7 +31,10 @@ pub fn write(profile: &Profile) -> String {
         let _ = writeln!(
             out,
             "{:x}-{:x} r-xp {:08x} 00:00 0 {}",
-            map.start, map.end, map.offset, map.path
+            map.start,
+            map.end,
+            map.offset,
+            own_path(&map.path)
         );
     }
     let places = by_stack

@@ -9,7 +9,8 @@ pub fn write(summary: &Summary, name: &str) -> String {
     let columns = summary.live_line.len().max(1) as f64;
     let microseconds = |column: usize| (column as f64 * summary.seconds * 1e6 / columns).round();
     let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}})];
-    let mut counter = |title: &str, line: &[u64], scale: f64| {
+    // `from`: 0 of a value that is of a whole column, 1 of one that is at its end.
+    let mut counter = |title: &str, line: &[u64], scale: f64, from: usize| {
         let mut before = None;
         for (column, value) in line
             .iter()
@@ -18,15 +19,16 @@ pub fn write(summary: &Summary, name: &str) -> String {
         {
             let value = (*value as f64 * scale).round();
             events.push(
-                json!({"ph": "C", "name": title, "pid": pid, "ts": microseconds(column), "args": {"value": value}}),
+                json!({"ph": "C", "name": title, "pid": pid, "ts": microseconds(column + from), "args": {"value": value}}),
             );
         }
     };
-    counter("live bytes", &summary.live_line, 1.0);
+    counter("live bytes", &summary.live_line, 1.0, 1);
     counter(
         "events a second",
         &summary.event_line,
         columns / summary.seconds.max(1e-9),
+        0,
     );
     let peak = json!({"bytes": summary.peak_live_bytes});
     events.push(
@@ -42,7 +44,9 @@ mod tests {
 
     #[test]
     fn lines_become_counters() {
-        let text = write(&crate::trace_view::tests::view().summary, "x");
+        let mut summary = crate::trace_view::tests::view().summary;
+        summary.seconds = summary.live_line.len() as f64;
+        let text = write(&summary, "x");
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["traceEvents"].as_array().unwrap();
         let first = events.iter().find(|event| event["name"] == "live bytes").unwrap();
@@ -50,7 +54,14 @@ mod tests {
             (first["ph"].as_str(), first["args"]["value"].as_f64()),
             (Some("C"), Some(4096.0))
         );
+        // A column is a second: the line tells what is alive at its end, and how many events were in it.
+        let times = |name: &str| -> Vec<f64> {
+            let of_name = events.iter().filter(|event| event["name"] == name);
+            of_name.map(|event| event["ts"].as_f64().unwrap() / 1e6).collect()
+        };
+        assert_eq!(times("live bytes"), [1.0, 81.0, 401.0, 561.0, 800.0]);
+        assert_eq!(times("events a second")[..2], [0.0, 1.0]);
         assert_eq!(events.last().unwrap()["args"]["bytes"], 4160);
-        assert!(events.len() < 20);
+        assert!(events.len() < 20, "{}", events.len());
     }
 }

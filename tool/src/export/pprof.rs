@@ -7,7 +7,7 @@
 
 use crate::heap_view::HeapView;
 use crate::image::ObjectFile;
-use crate::profile::{Estimate, Profile};
+use crate::profile::{Estimate, Profile, own_path};
 use crate::symbols::Frame;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -97,7 +97,7 @@ impl Writer {
         let mut message = Message::default();
         message.number(1, number);
         message.number(3, u64::MAX);
-        message.number(5, self.strings.number(path));
+        message.number(5, self.strings.number(&own_path(path)));
         let build_id = self.file(profile, path).build_id.clone().unwrap_or_default();
         message.number(6, self.strings.number(&build_id));
         message.number(7, 1);

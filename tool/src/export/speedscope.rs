@@ -16,7 +16,7 @@ pub fn write(view: &HeapView, measure: Measure, name: &str) -> String {
             .iter()
             .map(|frame| {
                 *numbers.entry(frame).or_insert_with(|| {
-                    frames.push(json!({"name": frame.function, "file": frame.file, "line": frame.line}));
+                    frames.push(described(frame));
                     frames.len() - 1
                 })
             })
@@ -41,6 +41,18 @@ pub fn write(view: &HeapView, measure: Measure, name: &str) -> String {
     .to_string()
 }
 
+/// What is not known is not there: null is not allowed.
+fn described(frame: &Frame) -> Value {
+    let mut value = json!({"name": frame.function});
+    if let Some(file) = &frame.file {
+        value["file"] = json!(file);
+    }
+    if let Some(line) = frame.line {
+        value["line"] = json!(line);
+    }
+    value
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +64,16 @@ mod tests {
         assert_eq!(value["shared"]["frames"].as_array().unwrap().len(), 4);
         assert_eq!(value["profiles"][0]["samples"], json!([[0, 1, 2], [0, 3]]));
         assert_eq!(value["profiles"][0]["endValue"], json!(5000.0));
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut frame = crate::heap_view::tests::frame("main");
+        assert_eq!(
+            described(&frame),
+            json!({"name": "main", "file": "/src/a.c", "line": 7})
+        );
+        (frame.file, frame.line) = (None, None);
+        assert_eq!(described(&frame), json!({"name": "main"}));
     }
 }

@@ -90,13 +90,16 @@ impl Families {
             let _ = writeln!(out, "# HELP {name} {}", family.help);
             let _ = writeln!(out, "# TYPE {name} {kind}");
             for (labels, value) in &family.samples {
-                let _ = writeln!(out, "{}{{{labels}}} {value}", family.name);
+                let _ = match labels.is_empty() {
+                    true => writeln!(out, "{} {value}", family.name),
+                    false => writeln!(out, "{}{{{labels}}} {value}", family.name),
+                };
             }
         }
         if dialect == Dialect::OpenMetrics {
             out.push_str("# EOF\n");
         }
-        out.replace("{} ", " ")
+        out
     }
 }
 
@@ -109,9 +112,10 @@ pub fn write(present: &Present, detail: Detail, dialect: Dialect) -> String {
             add_process(&mut families, process, &counters, detail);
         }
     }
-    let help = "Processes that were named and cannot be read: ended, or not permitted.";
-    families.gauge("vmag_unreadable_processes", help, "", present.unreadable as u64);
-    families.gauge("vmag_processes", "Processes that were read.", "", read);
+    let unreadable = present.unreadable + present.processes.len() - read;
+    let help = "Processes that were named, or have mapped the library, and cannot be read: ended, or not permitted.";
+    families.gauge("vmag_unreadable_processes", help, "", unreadable as u64);
+    families.gauge("vmag_processes", "Processes that were read.", "", read as u64);
     families.written(dialect)
 }
 
@@ -266,11 +270,11 @@ mod tests {
         let mut families = Families(Vec::new());
         families.gauge("vmag_a_bytes", "A.", "pid=\"1\"", 5);
         families.counter("vmag_b_total", "B.", "", 7);
-        families.gauge("vmag_a_bytes", "A.", "pid=\"2\"", 1 << 60);
+        families.gauge("vmag_a_bytes", "A.", "pid=\"2{} \"", 1 << 60);
         assert_eq!(
             families.written(Dialect::Prometheus),
             "# HELP vmag_a_bytes A.\n# TYPE vmag_a_bytes gauge\nvmag_a_bytes{pid=\"1\"} 5\n\
-             vmag_a_bytes{pid=\"2\"} 1152921504606846976\n# HELP vmag_b_total B.\n# TYPE vmag_b_total counter\nvmag_b_total 7\n"
+             vmag_a_bytes{pid=\"2{} \"} 1152921504606846976\n# HELP vmag_b_total B.\n# TYPE vmag_b_total counter\nvmag_b_total 7\n"
         );
         let open = families.written(Dialect::OpenMetrics);
         assert!(

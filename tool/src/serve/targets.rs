@@ -15,7 +15,7 @@ pub enum Targets {
 /// What there is at this moment.
 pub struct Present {
     pub processes: Vec<Process>,
-    /// Named ones that have ended or cannot be looked into.
+    /// Those that have ended or cannot be looked into.
     pub unreadable: usize,
 }
 
@@ -29,7 +29,7 @@ impl Targets {
         let unreadable = attached.iter().filter(|process| process.is_err()).count();
         Present {
             processes: attached.into_iter().flatten().collect(),
-            unreadable: if matches!(self, Targets::All) { 0 } else { unreadable },
+            unreadable,
         }
     }
 
