@@ -178,8 +178,8 @@ static bool dontneed_zeroes(void)
 	if (answer == 0) {
 		volatile char *probe = os_pages_map(os_page_size());
 
-		if (probe == NULL)
-			return false;
+		if (probe == NULL) // of a process that has all its mappings
+			return true;
 		*probe = 1;
 		if (madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0)
 			answer = *probe == 0 ? 1 : 2;
