@@ -14,7 +14,8 @@ execute_process(COMMAND ${CMAKE_C_COMPILER} -shared ${options} -Wl,--verbose -o 
   OUTPUT_VARIABLE script ERROR_QUIET)
 string(REGEX REPLACE "^.*======\n(.*)\n======.*$" "\\1" script "${script}")
 string(REGEX REPLACE "\n  \\.text +:\n  {" "\n  .init.first : { INCLUDE ${LAYOUT}/init.ld }\n  . = ALIGN(0x1000) + 0x20000;\n  .rodata.first : { INCLUDE ${LAYOUT}/rodata.ld }\n  .text :\n  {\n INCLUDE ${LAYOUT}/text.ld" script "${script}")
-string(REPLACE "\n  PROVIDE (__etext = .);" "\n  HIDDEN(layout_end = .);\n  PROVIDE (__etext = .);" script "${script}")
+# Where the lists found nothing, as with objects by other names, no stretch of the text is set apart (src/os/layout_linux.c).
+string(REPLACE "\n  PROVIDE (__etext = .);" "\n  HIDDEN(layout_end = layout_soon < layout_larger ? . : layout_seldom);\n  PROVIDE (__etext = .);" script "${script}")
 string(REPLACE "{ *(.rodata .rodata.* " "{ EXCLUDE_FILE (*/heap/size_class.c.o) *(.rodata .rodata.* " script "${script}")
 string(REGEX REPLACE "\n  \\.data\\.rel\\.ro : {" "\n  .data.rel.ro : { INCLUDE ${LAYOUT}/relro.ld\n" script "${script}")
 string(REGEX REPLACE "\n  \\.bss +:\n  {" "\n  .bss :\n  {\n INCLUDE ${LAYOUT}/bss.ld" script "${script}")
