@@ -35,7 +35,7 @@ experiments: all ## the papers' experiments redone: hours; bench/redo.py --quick
 	@bench/redo.py $(EXPERIMENTS)
 
 install: library ## to /usr/local, or PREFIX; below DESTDIR
-	@cmake --install "$(BUILD)" $(if $(PREFIX),--prefix "$$(realpath -ms -- "$(PREFIX)")")
+	@umask 022; cmake --install "$(BUILD)" $(if $(PREFIX),--prefix "$$(realpath -ms -- "$(PREFIX)")")
 
 clean:
 	rm -rf -- "$(BUILD)"
