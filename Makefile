@@ -10,11 +10,11 @@ all: library tool ## the library and the vmag command
 
 library:
 	@scripts/setup.sh build
-	@cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DVMAG_TESTS=OFF) >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS) --target vmag vmag_static
+	@cmake -S . -B "$(BUILD)" $$([ -e "$(BUILD)/CMakeCache.txt" ] || echo -DVMAG_TESTS=OFF) >/dev/null
+	@cmake --build "$(BUILD)" -j $(JOBS) --target vmag vmag_static
 
 tool: library # status 3: no cargo here; the library needs none
-	@tool/build.sh $(BUILD) || [ $$? -eq 3 ]
+	@tool/build.sh "$(BUILD)" || [ $$? -eq 3 ]
 
 run: all ## a real program on vmag, beside the C library's malloc
 	@scripts/demo.sh
@@ -22,10 +22,10 @@ run: all ## a real program on vmag, beside the C library's malloc
 test: ## all tests
 	@scripts/setup.sh build test
 	@$(MAKE) --no-print-directory tool
-	@cmake -S . -B $(BUILD) -DVMAG_TESTS=ON >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS)
-	@if [ -x $(BUILD)/bin/vmag ]; then tool/check.sh $(BUILD)/lib/libvmag.so; fi
-	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure -R "$(TESTS)"
+	@cmake -S . -B "$(BUILD)" -DVMAG_TESTS=ON >/dev/null
+	@cmake --build "$(BUILD)" -j $(JOBS)
+	@if [ -x "$(BUILD)/bin/vmag" ]; then tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
+	@ctest --test-dir "$(BUILD)" -j $(JOBS) --output-on-failure -R "$(TESTS)"
 
 bench: library ## comparison with other allocators, about 20 minutes; bench/run.py --help
 	@scripts/setup.sh bench
@@ -35,10 +35,10 @@ experiments: all ## the papers' experiments redone: hours; bench/redo.py --quick
 	@bench/redo.py $(EXPERIMENTS)
 
 install: library ## to /usr/local, or PREFIX; below DESTDIR
-	@cmake --install $(BUILD) $(if $(PREFIX),--prefix "$$(realpath -m -- "$(PREFIX)")")
+	@umask 022; cmake --install "$(BUILD)" $(if $(PREFIX),--prefix "$$(realpath -ms -- "$(PREFIX)")")
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf -- "$(BUILD)"
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1 \t\2/p' Makefile | expand -t 20

@@ -11,13 +11,13 @@ policy=/usr/sbin/policy-rc.d
 policy_aside=/usr/sbin/policy-rc.d.before-vmag-setup
 policy_mark="vmag setup: no service is started"
 
-# purpose, what must be there (a command; a path, globs allowed; a library of the loader's cache), packages that
+# purpose, what must be there (a compiler, of the language; a header; a command; a path, globs allowed; a library of the loader's cache), packages that
 # bring it (the first one known to apt is taken); "wish" instead of "need": taken along, never a reason to fail.
 needs() {
     cat <<'TABLE'
-build need command:gcc                      gcc
-build need path:/usr/include/stdlib.h       libc6-dev
-build need command:g++                      g++
+build need compiler:c                       gcc
+build need header:stdlib.h                  libc6-dev
+build need compiler:c++                     g++
 build need command:cmake                    cmake
 build need command:make                     make
 build wish command:ninja                    ninja-build
@@ -124,10 +124,20 @@ missing_packages() {
 
 is_there() {
     case $1 in
+    compiler:c) [ -n "$(first_of ${CC:-cc gcc clang})" ] ;;
+    compiler:c++) [ -n "$(first_of ${CXX:-c++ g++ clang++})" ] ;;
+    header:*) echo "#include <${1#header:}>" | ${CC:-$(first_of cc gcc clang)} -E -x c - >/dev/null 2>&1 ;;
     command:*) [ -n "$(PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v "${1#command:}")" ] ;;
     path:*) for path in ${1#path:}; do [ ! -e "$path" ] || return 0; done; return 1 ;;
     library:*) PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -qF "${1#library:}" ;;
     esac
+}
+
+# As CMake chooses a compiler.
+first_of() {
+    for program in "$@"; do
+        ! command -v "$program" || return 0
+    done
 }
 
 install_packages() {

@@ -176,7 +176,7 @@ struct vmag_box_tally {
 
 struct vmag_box_stack {
 	uint64_t depth;
-	uint64_t frames[]; // return addresses, innermost first
+	__extension__ uint64_t frames[]; // return addresses, innermost first
 };
 
 struct vmag_box {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(HOUSE ${CMAKE_CURRENT_SOURCE_DIR}/house)
-vmag_test(house.symbols quick 30 ${PYTHON} ${HOUSE}/symbols.py $<TARGET_FILE:vmag> ${HOUSE}/exported-symbols.txt)
+vmag_test(house.symbols quick 30 ${PYTHON} ${HOUSE}/symbols.py $<TARGET_FILE:vmag> ${HOUSE}/exported-symbols.txt
+          $<$<BOOL:${CMAKE_OBJCOPY}>:$<TARGET_FILE:vmag_static>>)
 vmag_test(house.first_lines quick 30 ${PYTHON} ${HOUSE}/first_lines.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.floors quick 30 ${PYTHON} ${HOUSE}/floors.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.links quick 30 ${PYTHON} ${HOUSE}/links.py ${CMAKE_SOURCE_DIR})

@@ -1,16 +1,25 @@
 # The shared library exports what exported-symbols.txt documents and names beginning vmag_, nothing else, and needs libc alone.
-# `symbols.py LIBRARY LIST`.  What is listed must be there; a second malloc in disguise must not.
+# `symbols.py LIBRARY LIST [ARCHIVE]`.  What is listed must be there; a second malloc in disguise must not. The archive shows no name beyond these,
+# and what no C library has is weak there, so that a program may have its own.
 # SPDX-License-Identifier: BSD-2-Clause
 import re
 import subprocess
 import sys
 
+PROGRAMS_OWN = re.compile(r"_Z|umem_|vmem_|mallctl|malloc_(?:message|conf|stats_print)|\w+(?:allocx|allocm)$")
 NEEDED = re.compile(r"libc\.so|libc\.musl|libm\.so|libpthread\.so|libdl\.so|librt\.so|ld-linux|ld-musl|linux-vdso|libubsan|libgcc_s")
 
 
 def exported(library):
     output = subprocess.run(["nm", "-D", "--defined-only", library], stdout=subprocess.PIPE, text=True, check=True).stdout
     return {line.split()[-1].split("@")[0] for line in output.splitlines()}
+
+
+def shown(archive):
+    """The archive's global names, with nm's letters; but two kinds of sections of which a program has one."""
+    output = subprocess.run(["nm", "-g", "--defined-only", archive], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = dict(reversed(line.split()[1:]) for line in output.splitlines() if len(line.split()) == 3)
+    return {name: letter for name, letter in names.items() if not re.match(r"DW\.ref\.|_\.stapsdt", name)}
 
 
 def needed(library):
@@ -23,16 +32,22 @@ def documented(path):
         return {line.split("#")[0].strip() for line in file} - {""}
 
 
-def main(library, path):
+def main(library, path, archive=None):
     names, wanted = exported(library), documented(path)
     undocumented = sorted(name for name in names - wanted if not name.startswith("vmag_"))
     missing = sorted(wanted - names)
     strangers = [name for name in needed(library) if not NEEDED.match(name)]
+    inner = strong = []
+    if archive:
+        own = shown(archive)
+        inner = sorted(own.keys() - names)
+        strong = sorted(name for name in own if PROGRAMS_OWN.match(name) and own[name] not in "WV")
+        assert "malloc" in own
     print(f"{len(names)} symbols exported")
-    for title, found in (("undocumented", undocumented), ("missing", missing), ("libraries needed beyond the C library", strangers)):
+    for title, found in (("names that the archive shows", inner), ("strong in the archive", strong), ("undocumented", undocumented), ("missing", missing), ("libraries needed beyond the C library", strangers)):
         if found:
             print(f"{title}: {' '.join(found)}")
-    sys.exit(bool(undocumented or missing or strangers))
+    sys.exit(bool(undocumented or missing or strangers or inner or strong))
 
 
 main(*sys.argv[1:])

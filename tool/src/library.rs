@@ -1,7 +1,7 @@
 //! Finds libvmag.so and puts it in front of LD_PRELOAD.
 //!
-//! Where it is looked for, first hit wins: `--lib`, `$VMAG_LIB`, `../lib` beside this binary, the system's library
-//! directories. A path that was named must exist; only the last two may pass to the next place.
+//! Where it is looked for, first hit wins: `--lib`, `$VMAG_LIB`, `../lib` beside this binary and what distributions have
+//! in its place, the system's library directories. A path that was named must exist; only the last two may pass to the next place.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
@@ -67,7 +67,7 @@ fn named_by_environment() -> Option<PathBuf> {
 }
 
 fn search() -> Result<PathBuf> {
-    let places: Vec<PathBuf> = beside().into_iter().chain(system_places(FILE_NAME)).collect();
+    let places: Vec<PathBuf> = beside().chain(system_places(FILE_NAME)).collect();
     if let Some(found) = places.iter().find(|place| place.is_file()) {
         return Ok(found.clone());
     }
@@ -79,14 +79,21 @@ fn search() -> Result<PathBuf> {
     ))
 }
 
-fn beside() -> Option<PathBuf> {
-    let tool = std::env::current_exe().ok()?;
-    Some(tool.parent()?.parent()?.join("lib").join(FILE_NAME))
+/// Where the library may have been installed together with this binary, whatever the prefix.
+fn beside() -> impl Iterator<Item = PathBuf> {
+    let tool = std::env::current_exe().ok();
+    let prefix = tool.and_then(|tool| Some(tool.parent()?.parent()?.to_path_buf()));
+    prefix.into_iter().flat_map(|prefix| {
+        ["lib", "lib64", &format!("lib/{}", multiarch())].map(|lib| prefix.join(lib).join(FILE_NAME))
+    })
+}
+
+fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
 }
 
 /// Where the system may have a library of that name, the likeliest place first.
 pub fn system_places(file_name: &str) -> Vec<PathBuf> {
-    let multiarch = format!("{}-linux-gnu", std::env::consts::ARCH);
     let system = [
         "/usr/local/lib",
         "/usr/local/lib64",
@@ -95,7 +102,7 @@ pub fn system_places(file_name: &str) -> Vec<PathBuf> {
         "/lib",
         "/lib64",
     ];
-    let multiarch_directories = ["/usr/local/lib", "/usr/lib", "/lib"].map(|lib| Path::new(lib).join(&multiarch));
+    let multiarch_directories = ["/usr/local/lib", "/usr/lib", "/lib"].map(|lib| Path::new(lib).join(multiarch()));
     let directories = multiarch_directories.into_iter().chain(system.map(PathBuf::from));
     directories.map(|directory| directory.join(file_name)).collect()
 }

@@ -292,21 +292,24 @@ fn the_environment_may_name_the_library() {
 
 #[test]
 fn the_library_is_found_beside_the_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bin, lib) = (folder.path().join("bin"), folder.path().join("lib"));
-    fs::create_dir(&bin).unwrap();
-    fs::create_dir(&lib).unwrap();
-    copy_file(Path::new(env!("CARGO_BIN_EXE_vmag")), &bin.join("vmag"));
-    copy_file(&library(), &lib.join("libvmag.so"));
-    let mut command = std::process::Command::new(bin.join("vmag"));
-    command
-        .env_remove("VMAG_LIB")
-        .env_remove("LD_PRELOAD")
-        .args(["run", "--json", "--"])
-        .arg(program("plain"));
-    let output = command.output().unwrap();
-    let expected = lib.canonicalize().unwrap().join("libvmag.so");
-    assert_eq!(json_of(&output.stderr)["library"], expected.to_str().unwrap());
+    let multiarch = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+    for directory in ["lib", "lib64", &multiarch] {
+        let folder = tempfile::tempdir().unwrap();
+        let (bin, lib) = (folder.path().join("bin"), folder.path().join(directory));
+        fs::create_dir(&bin).unwrap();
+        fs::create_dir_all(&lib).unwrap();
+        copy_file(Path::new(env!("CARGO_BIN_EXE_vmag")), &bin.join("vmag"));
+        copy_file(&library(), &lib.join("libvmag.so"));
+        let mut command = std::process::Command::new(bin.join("vmag"));
+        command
+            .env_remove("VMAG_LIB")
+            .env_remove("LD_PRELOAD")
+            .args(["run", "--json", "--"])
+            .arg(program("plain"));
+        let output = command.output().unwrap();
+        let expected = lib.canonicalize().unwrap().join("libvmag.so");
+        assert_eq!(json_of(&output.stderr)["library"], expected.to_str().unwrap());
+    }
 }
 
 #[test]
