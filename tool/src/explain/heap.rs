@@ -77,7 +77,7 @@ pub struct Heap {
 impl Heap {
     /// None when the heap was not used yet.
     pub fn open(pid: i32, root: Root) -> Option<Heap> {
-        let memory = Memory::open(pid).ok()?;
+        let memory = Memory::open(pid).ok().filter(|memory| root.is_in(memory))?;
         let page_map = memory.u64(root.page_map).filter(|address| *address != 0)?;
         let granules = memory.u64(root.page_map_end)?;
         let mut heap = Heap {

@@ -19,11 +19,16 @@ const ENTRY_MOST: usize = 1 << 12;
 const BLOCK_MOST: usize = 1 << 16;
 /// What is torn might say any.
 const LG_TIMES_MOST: u32 = 16;
+/// More than this command knows fields of.
+const ROOT_MOST: usize = 1 << 16;
 const LIBRARY_VERSION_BYTES: usize = 16;
 
 /// The fields of `struct vmag_root` in their order.
 #[derive(Debug)]
 pub struct Root {
+    /// Where it was read, and what: by it the memory is known again.
+    address: u64,
+    bytes: Vec<u8>,
     pub lg_granule: u32,
     /// Of the bytes that a table of runs covers.
     pub lg_table: u32,
@@ -68,6 +73,12 @@ pub struct Root {
 }
 
 impl Root {
+    /// Whether a memory still is the one that the root was read from: by now the process may run another program, with more rights, in which the
+    /// root's addresses mean nothing, or what somebody chose.
+    pub fn is_in(&self, memory: &Memory) -> bool {
+        memory.bytes(self.address, self.bytes.len()).as_ref() == Some(&self.bytes)
+    }
+
     /// The pieces of [start, end) that one table of runs each covers.
     pub fn table_pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let lg_table = self.lg_table;
@@ -234,7 +245,7 @@ pub fn find_with_file(pid: i32, areas: &[Area]) -> Option<(PathBuf, Found)> {
         // Through the process's own root, for it may live in a container.
         let file = PathBuf::from(format!("/proc/{pid}/root{}", area.path));
         if let Some(offset) = image::symbol(&file, SYMBOL) {
-            let found = read(pid, area.start + offset);
+            let found = read(pid, area.start.wrapping_add(offset));
             return Some((file, found));
         }
         if area.path.contains("libvmag") && area.path.ends_with(" (deleted)") {
@@ -266,7 +277,9 @@ pub fn read(pid: i32, address: u64) -> Found {
             "its format is version {version}, this command knows {oldest} to {newest}"
         ));
     }
-    let root = memory.bytes(address, length as usize).and_then(|bytes| parse(&bytes));
+    let root = memory
+        .bytes(address, (length as usize).min(ROOT_MOST))
+        .and_then(|bytes| parse(address, &bytes));
     match root.filter(is_sound) {
         Some(root) => Found::Root(Box::new(root)),
         None => Found::Unreadable("what it tells of itself is not what this command knows".to_string()),
@@ -342,10 +355,12 @@ impl Fields<'_> {
 }
 
 /// None: shorter than version 1 ever was.
-fn parse(bytes: &[u8]) -> Option<Root> {
+fn parse(address: u64, bytes: &[u8]) -> Option<Root> {
     let mut fields = Fields { bytes, at: 16 };
     let f = &mut fields;
     Some(Root {
+        address,
+        bytes: bytes.to_vec(),
         lg_granule: f.u32()?,
         lg_table: f.u32()?,
         classes: f.offset()?,
@@ -498,8 +513,25 @@ fn parse_options(f: &mut Fields) -> Option<(Range<u64>, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// One that lies in these bytes of this process, and has its request there as well.
+    pub fn root_in(bytes: &[u8]) -> Root {
+        let mut root = parse(bytes.as_ptr() as u64, bytes).unwrap();
+        root.profile.as_mut().unwrap().request = bytes.as_ptr() as u64 + 512;
+        root
+    }
+
+    #[test]
+    fn a_memory_is_known_by_its_root() {
+        let mut bytes = [7; 1024];
+        let root = root_in(&bytes);
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        assert!(root.is_in(&memory));
+        bytes[100] = std::hint::black_box(8);
+        assert!(!root.is_in(&memory));
+    }
 
     #[test]
     fn what_nobody_can_mean_is_no_root() {
@@ -509,7 +541,7 @@ mod tests {
             if let Some((at, value)) = more {
                 bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
-            parse(&bytes).filter(is_sound)
+            parse(0, &bytes).filter(is_sound)
         };
         assert!(root(1, None).is_some() && root(0, None).is_none());
         // Wherever the sizes of arenas, bins and the like are: some of the words may be no larger than a structure.
@@ -521,9 +553,9 @@ mod tests {
 
     #[test]
     fn an_older_library_has_no_counters() {
-        let root = parse(&[0; 148]).unwrap();
+        let root = parse(0, &[0; 148]).unwrap();
         assert!(root.counters.is_none() && root.profile.is_none());
-        assert!(parse(&[0; 147]).is_none());
+        assert!(parse(0, &[0; 147]).is_none());
         assert!(!is_sound(&root));
     }
 }
