@@ -529,8 +529,8 @@ pub mod tests {
         let root = root_in(&bytes);
         let memory = Memory::open(std::process::id() as i32).unwrap();
         assert!(root.is_in(&memory));
-        bytes[100] = std::hint::black_box(8);
-        assert!(!root.is_in(&memory));
+        bytes[100] = 8;
+        assert!(!root.is_in(&memory) && bytes[100] == 8);
     }
 
     #[test]
