@@ -1,13 +1,15 @@
 //! What an ELF file tells about preloading: its machine, whether a dynamic loader runs, whether it brings a malloc.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -231,6 +233,21 @@ pub fn build_id(path: &Path) -> Option<String> {
         }
     }
     None
+}
+
+/// The name of the file with its debug information, as .gnu_debuglink has it, without folders; None of what is no 64-bit file.
+pub fn debug_link(path: &Path) -> Option<Option<OsString>> {
+    let data = Data::of(path)?;
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &data).ok()?;
+    let Some((_, section)) = sections.section_by_name(endian, b".gnu_debuglink") else {
+        return Some(None);
+    };
+    let bytes = section.data(endian, &data).unwrap_or_default();
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = Path::new(OsStr::from_bytes(name)).file_name();
+    Some(Some(name.unwrap_or_default().to_os_string()))
 }
 
 fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
