@@ -21,6 +21,7 @@ const BLOCK_MOST: usize = 1 << 16;
 const LG_TIMES_MOST: u32 = 16;
 /// More than this command knows fields of.
 const ROOT_MOST: usize = 1 << 16;
+const LG_ADDRESSES: u32 = 57;
 const LIBRARY_VERSION_BYTES: usize = 16;
 
 /// The fields of `struct vmag_root` in their order.
@@ -82,8 +83,16 @@ impl Root {
     /// The pieces of [start, end) that one table of runs each covers.
     pub fn table_pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let lg_table = self.lg_table;
-        let piece = move |at: u64| (at < end).then(|| (at, (((at >> lg_table) + 1) << lg_table).min(end)));
+        let last_in_table = move |at: u64| at | ((1 << lg_table) - 1);
+        let piece = move |at: u64| (at < end).then(|| (at, last_in_table(at).saturating_add(1).min(end)));
         std::iter::successors(piece(start), move |(_, at)| piece(*at))
+    }
+
+    /// The granules that the page map has a word of; None where they are more than a machine has addresses for.
+    pub fn granules(&self, memory: &Memory) -> Option<u64> {
+        memory
+            .u64(self.page_map_end)
+            .filter(|granules| *granules <= 1 << (LG_ADDRESSES - self.lg_granule))
     }
 
     /// Of a slab, of which the fixed part is given: 2^ this times as large as its bin says.
@@ -287,8 +296,9 @@ pub fn read(pid: i32, address: u64) -> Found {
 }
 
 fn is_sound(root: &Root) -> bool {
-    (9..=16).contains(&root.lg_granule)
-        && (root.lg_granule..=30).contains(&root.lg_table)
+    // Smaller ones would be walked through for hours.
+    (12..=16).contains(&root.lg_granule)
+        && (19..=30).contains(&root.lg_table)
         && root.slab_classes <= root.classes
         && (1..=256).contains(&root.classes)
         && root.counters.as_ref().is_none_or(CounterRoot::is_sound)
@@ -544,11 +554,33 @@ pub mod tests {
             parse(0, &bytes).filter(is_sound)
         };
         assert!(root(1, None).is_some() && root(0, None).is_none());
+        assert!(root(1, Some((16, 11))).is_none() && root(1, Some((20, 18))).is_none());
         // Wherever the sizes of arenas, bins and the like are: some of the words may be no larger than a structure.
         let refused = (16..1024)
             .step_by(4)
             .filter(|at| root(1, Some((*at, 1 << 28))).is_none());
         assert!(refused.count() > 8);
+    }
+
+    #[test]
+    fn tables_end_with_the_addresses() {
+        let mut root = root_in(&[0; 1024]);
+        root.lg_table = 30;
+        let (last, end) = (u64::MAX - (1 << 30) + 1, u64::MAX);
+        assert!(root.table_pieces(last - 7, end).eq([(last - 7, last), (last, end)]));
+    }
+
+    #[test]
+    fn no_page_map_has_more_than_all_addresses() {
+        let granules = [1u64 << 45, (1 << 45) + 1];
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut root = root_in(&[0; 1024]);
+        root.lg_granule = 12;
+        let read = granules.each_ref().map(|variable| {
+            root.page_map_end = variable as *const u64 as u64;
+            root.granules(&memory)
+        });
+        assert_eq!(read, [Some(1 << 45), None]);
     }
 
     #[test]
