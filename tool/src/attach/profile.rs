@@ -252,10 +252,12 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another").unwrap();
         let pid = child.id() as i32;
-        let mappings = mappings(pid);
-        let program = mappings
-            .iter()
-            .find(|map| own_path(&map.path).starts_with(path.to_str().unwrap()));
+        let is_program = |map: &Mapping| own_path(&map.path).starts_with(path.to_str().unwrap());
+        // It is begun before the kernel has mapped it.
+        let program = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            mappings(pid).into_iter().find(is_program)
+        });
         let read = program.map(|map| fs::read(&map.path).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
