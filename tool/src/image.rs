@@ -296,10 +296,8 @@ mod tests {
                     }
                 }
             });
-            let opened = (0..20_000).filter_map(|_| open(&at("name")));
-            let are_files = opened
-                .map(|file| file.metadata().unwrap().is_file())
-                .all(|is_file| is_file);
+            let mut opened = (0..20_000).filter_map(|_| open(&at("name")));
+            let are_files = opened.all(|file| file.metadata().unwrap().is_file());
             is_over.store(true, Relaxed);
             assert!(are_files);
         });
