@@ -49,7 +49,10 @@ impl Process {
             memory: Memory::open(pid).map_err(|error| process::cannot_look(pid, &error))?,
             root,
         };
-        process.check()
+        match process.root.is_in(&process.memory) {
+            true => process.check(),
+            false => Err(process.ended()),
+        }
     }
 
     pub fn library_version(&self) -> &str {

@@ -1,10 +1,16 @@
 //! What an ELF file tells about preloading: its machine, whether a dynamic loader runs, whether it brings a malloc.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
-use object::{Endianness, FileKind, ReadCache, elf};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// What matters of an ELF file.
@@ -18,7 +24,7 @@ pub struct Image {
 impl Image {
     /// None when the file cannot be read or is not ELF.
     pub fn read(path: &Path) -> Option<Image> {
-        let data = ReadCache::new(open(path)?);
+        let data = Data::of(path)?;
         match FileKind::parse(&data).ok()? {
             FileKind::Elf32 => Image::parse::<elf::FileHeader32<Endianness>>(&data).ok(),
             FileKind::Elf64 => Image::parse::<elf::FileHeader64<Endianness>>(&data).ok(),
@@ -26,7 +32,7 @@ impl Image {
         }
     }
 
-    fn parse<Header: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> object::Result<Image> {
+    fn parse<Header: FileHeader<Endian = Endianness>>(data: &Data) -> object::Result<Image> {
         let header = Header::parse(data)?;
         let endian = header.endian()?;
         let mut segments = header.program_headers(endian, data)?.iter();
@@ -52,24 +58,71 @@ impl Image {
     }
 }
 
-/// A regular file: to open a pipe might last for ever, and to open a device might do anything.
+/// A regular file: to open a pipe might last for ever, and to open a device might do anything. It is looked at before it is opened for reading,
+/// and cannot be exchanged between.
 pub fn open(path: &Path) -> Option<File> {
-    path.is_file().then(|| File::open(path).ok())?
+    let found = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(path)
+        .ok()?;
+    let is_regular = found.metadata().ok()?.is_file();
+    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(same);
+    is_regular.then(open)?.ok()
+}
+
+/// What is read of one file: more than the tables of symbols of the largest programs have, and no more than memory holds. A file may say that
+/// a table has any size, and have it without a block on the disk.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// A file, of which no more than that is read.
+pub struct Data {
+    file: ReadCache<File>,
+    left: Cell<u64>,
+}
+
+impl Data {
+    pub fn of(path: &Path) -> Option<Data> {
+        Some(Data {
+            file: ReadCache::new(open(path)?),
+            left: Cell::new(MOST_BYTES),
+        })
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), ()> {
+        self.left.set(self.left.get().checked_sub(bytes).ok_or(())?);
+        Ok(())
+    }
+}
+
+impl<'a> ReadRef<'a> for &'a Data {
+    fn len(self) -> Result<u64, ()> {
+        self.file.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.take(size)?;
+        self.file.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        let bytes = self.file.read_bytes_at_until(range, delimiter)?;
+        self.take(bytes.len() as u64)?;
+        Ok(bytes)
+    }
 }
 
 /// How far a symbol is from the beginning of the file's first segment in memory; None when the file does not define it.
 pub fn symbol(path: &Path, name: &str) -> Option<u64> {
-    let data = ReadCache::new(open(path)?);
+    let data = Data::of(path)?;
     match FileKind::parse(&data).ok()? {
         FileKind::Elf64 => symbol_in::<elf::FileHeader64<Endianness>>(&data, name).ok()?,
         _ => None,
     }
 }
 
-fn symbol_in<Header: FileHeader<Endian = Endianness>>(
-    data: &ReadCache<File>,
-    name: &str,
-) -> object::Result<Option<u64>> {
+fn symbol_in<Header: FileHeader<Endian = Endianness>>(data: &Data, name: &str) -> object::Result<Option<u64>> {
     let header = Header::parse(data)?;
     let endian = header.endian()?;
     let segments = header.program_headers(endian, data)?;
@@ -100,7 +153,7 @@ pub struct Segment {
 
 /// What the dynamic loader maps of a 64-bit file.
 pub fn segments(path: &Path) -> Option<Vec<Segment>> {
-    let data = ReadCache::new(open(path)?);
+    let data = Data::of(path)?;
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let all = header.program_headers(endian, &data).ok()?;
@@ -152,7 +205,7 @@ impl ObjectFile {
 }
 
 fn debug_info(path: &Path) -> Option<DebugInfo> {
-    let data = ReadCache::new(open(path)?);
+    let data = Data::of(path)?;
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, &data).ok()?;
@@ -166,7 +219,7 @@ fn debug_info(path: &Path) -> Option<DebugInfo> {
 
 /// The GNU build id in hexadecimal.
 pub fn build_id(path: &Path) -> Option<String> {
-    let data = ReadCache::new(open(path)?);
+    let data = Data::of(path)?;
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, &data).ok()? {
@@ -182,10 +235,25 @@ pub fn build_id(path: &Path) -> Option<String> {
     None
 }
 
+/// The name of the file with its debug information, as .gnu_debuglink has it, without folders; None of what is no 64-bit file.
+pub fn debug_link(path: &Path) -> Option<Option<OsString>> {
+    let data = Data::of(path)?;
+    let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &data).ok()?;
+    let Some((_, section)) = sections.section_by_name(endian, b".gnu_debuglink") else {
+        return Some(None);
+    };
+    let bytes = section.data(endian, &data).unwrap_or_default();
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = Path::new(OsStr::from_bytes(name)).file_name();
+    Some(Some(name.unwrap_or_default().to_os_string()))
+}
+
 fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
     header: &Header,
     endian: Endianness,
-    data: &ReadCache<File>,
+    data: &Data,
 ) -> object::Result<bool> {
     let symbols = header.sections(endian, data)?.symbols(endian, data, elf::SHT_DYNSYM)?;
     let strings = symbols.strings();
@@ -198,6 +266,9 @@ fn exports_malloc<Header: FileHeader<Endian = Endianness>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
     fn reads_this_very_program() {
@@ -205,5 +276,40 @@ mod tests {
         assert!(image.has_loader);
         assert!(!image.has_own_malloc);
         assert!(Image::read(Path::new("/etc/passwd")).is_none());
+    }
+
+    /// Nobody ever writes into the pipe.
+    #[test]
+    fn a_file_that_becomes_a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for target in ["file", "pipe"].into_iter().cycle() {
+                    symlink(at(target), at("fresh")).unwrap();
+                    std::fs::rename(at("fresh"), at("name")).unwrap();
+                    if is_over.load(Relaxed) {
+                        break;
+                    }
+                }
+            });
+            let mut opened = (0..20_000).filter_map(|_| open(&at("name")));
+            let are_files = opened.all(|file| file.metadata().unwrap().is_file());
+            is_over.store(true, Relaxed);
+            assert!(are_files);
+        });
+    }
+
+    #[test]
+    fn a_table_without_end_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MOST_BYTES * 4).unwrap();
+        let data = Data::of(file.path()).unwrap();
+        assert!((&data).read_bytes_at(0, MOST_BYTES * 3).is_err());
+        assert!((&data).read_bytes_at(0, 1 << 20).is_ok());
+        assert!((&data).read_bytes_at(1, MOST_BYTES - 1).is_err());
     }
 }

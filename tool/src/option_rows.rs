@@ -213,7 +213,7 @@ fn root_of(pid: i32) -> Result<(PathBuf, Root)> {
 /// The bytes of the process's options, and who set each.
 fn values(pid: i32, root: &Root, count: usize) -> Option<(Vec<u8>, Vec<Option<String>>)> {
     let (range, sources) = root.options.clone()?;
-    let memory = Memory::open(pid).ok()?;
+    let memory = Memory::open(pid).ok().filter(|memory| root.is_in(memory))?;
     let length = usize::try_from(range.end - range.start).ok()?;
     let bytes = (length <= MOST_BYTES).then(|| memory.bytes(range.start, length))??;
     let names = memory.u64s(sources, count)?.into_iter();

@@ -1,17 +1,21 @@
 //! What return addresses are called: functions, inlined ones among them, with source lines where there is debug information.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+mod held;
+
 use crate::debuginfod;
 use crate::image;
 use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Profile, own_path};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use held::Held;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Once};
 
 /// A function on a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,7 +193,6 @@ fn is_allocator(function: &str) -> bool {
 /// Frames of each address, innermost first: those that a bundle brought, or what the files that were mapped say. They come from anybody: a name
 /// is one line, and what is inlined has an end.
 pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
-    let symbolizer = Symbolizer::new();
     let mut by_file: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
     let mut named = HashMap::new();
     for address in addresses {
@@ -203,7 +206,7 @@ pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64
     }
     for (path, places) in by_file {
         let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
-        let frames = name_offsets(&symbolizer, profile, path, &offsets);
+        let frames = name_offsets(profile, path, &offsets);
         named.extend(places.iter().map(|(address, _)| *address).zip(frames));
     }
     for frames in named.values_mut() {
@@ -214,13 +217,13 @@ pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64
 }
 
 /// Frames of each offset of a file. What it does not tell itself may be told by debug information of its own.
-fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
+fn name_offsets(profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
     let own_path = own_path(path);
     let module = Path::new(&own_path)
         .file_name()
         .map_or(path.into(), |name| name.to_string_lossy());
     let found = match is_at_hand(profile, path) {
-        true => symbolize(symbolizer, Path::new(path), &module, Input::FileOffset(offsets)),
+        true => symbolize(Path::new(path), &module, Input::FileOffset(offsets)),
         false => Vec::new(),
     };
     let mut found = found.into_iter();
@@ -237,12 +240,12 @@ fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets:
     let Some(file) = profile.object_file(path) else {
         return frames;
     };
-    if let Some(debug) = file.build_id.as_deref().and_then(debug_file) {
+    let debug = || debug_file(Path::new(path), file.build_id.as_deref()?);
+    if let Some(debug) = debug() {
         let addresses: Vec<u64> = offsets.iter().map(|offset| file.own_address(*offset)).collect();
-        for (frames, better) in
-            frames
-                .iter_mut()
-                .zip(symbolize(symbolizer, &debug, &module, Input::VirtOffset(&addresses)))
+        for (frames, better) in frames
+            .iter_mut()
+            .zip(symbolize(&debug, &module, Input::VirtOffset(&addresses)))
         {
             if let Some(better) = better {
                 *frames = better;
@@ -253,47 +256,58 @@ fn name_offsets(symbolizer: &Symbolizer, profile: &Profile, path: &str, offsets:
 }
 
 /// What a file says, as far as it can be read: damaged debug information has made its reader panic, and then the table of symbols has to do.
-fn symbolize(symbolizer: &Symbolizer, file: &Path, module: &str, input: Input<&[u64]>) -> Vec<Option<Vec<Frame>>> {
+fn symbolize(file: &Path, module: &str, input: Input<&[u64]>) -> Vec<Option<Vec<Frame>>> {
+    let Some(held) = Held::of(file) else {
+        return Vec::new();
+    };
     let read = |debug_syms| {
         let elf = Elf {
             debug_syms,
-            ..Elf::new(file)
+            ..Elf::new(held.path())
         };
-        let fresh = Symbolizer::new();
-        let symbolizer = if debug_syms { symbolizer } else { &fresh };
-        let found = symbolizer.symbolize(&Source::Elf(elf), input).unwrap_or_default();
+        // A fresh one for each: it keeps what it read, and of a panic half of it.
+        let symbolizer = Symbolizer::new();
+        let found = symbolizer.symbolize(&Source::Elf(elf), input);
         let frames = |symbolized: &Symbolized| match symbolized {
             Symbolized::Sym(symbol) => Some(frames_of(symbol, module)),
             Symbolized::Unknown(_) => None,
         };
-        found.iter().map(frames).collect()
+        found.unwrap_or_default().iter().map(frames).collect()
     };
-    quietly(|| read(true))
+    quietly(|| read(!held.has_link))
         .or_else(|| quietly(|| read(false)))
         .unwrap_or_default()
 }
 
-/// None: it panicked, of which nothing is said. One at a time, for what is said of panics is set for all threads.
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// None: it panicked, of which nothing is said.
 fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !IS_QUIET.get() {
+                others(about);
+            }
+        }));
+    });
+    let was_quiet = IS_QUIET.replace(true);
     let done = panic::catch_unwind(AssertUnwindSafe(work));
-    panic::set_hook(hook);
+    IS_QUIET.set(was_quiet);
     done.ok()
 }
 
 /// Whether the file is there, and is the one that a bundle tells of.
 fn is_at_hand(profile: &Profile, path: &str) -> bool {
     let bundled = profile.known.as_ref().and_then(|known| known.files.get(path));
-    path.starts_with('/')
-        && Path::new(path).is_file()
-        && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
+    path.starts_with('/') && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
 }
 
-/// Debug information that lies apart: installed, or of a server that may be asked.
-fn debug_file(build_id: &str) -> Option<PathBuf> {
+/// Debug information that lies apart: installed, where the file says, or of a server that may be asked.
+fn debug_file(file: &Path, build_id: &str) -> Option<PathBuf> {
     // A bundle may say anything, and it becomes a path.
     let is_one = build_id.bytes().all(|letter| letter.is_ascii_hexdigit());
     let (first, rest) = build_id.split_at_checked(2).filter(|_| is_one)?;
@@ -301,7 +315,23 @@ fn debug_file(build_id: &str) -> Option<PathBuf> {
     installed
         .is_file()
         .then_some(installed)
+        .or_else(|| linked_file(file, build_id))
         .or_else(|| debuginfod::debug_file(build_id))
+}
+
+/// What .gnu_debuglink names, in the places where gdb looks, if it is of the same build.
+fn linked_file(file: &Path, build_id: &str) -> Option<PathBuf> {
+    let link = image::debug_link(file)??;
+    let folder = file.parent()?;
+    let global = Path::new("/usr/lib/debug").join(folder.strip_prefix("/").ok()?);
+    let places = [
+        folder.join(&link),
+        folder.join(".debug").join(&link),
+        global.join(&link),
+    ];
+    places
+        .into_iter()
+        .find(|place| image::build_id(place).as_deref() == Some(build_id))
 }
 
 /// blazesym names the outermost function first, and gives each inlined one the place of its call.
@@ -387,8 +417,9 @@ mod tests {
 
     #[test]
     fn a_build_id_leads_nowhere_else() {
-        assert_eq!(debug_file("ab/../../../../../etc/passwd"), None);
-        assert_eq!(debug_file("é"), None);
+        let file = Path::new("/bin/sh");
+        assert_eq!(debug_file(file, "ab/../../../../../etc/passwd"), None);
+        assert_eq!(debug_file(file, "é"), None);
     }
 
     /// Nobody ever writes into it.
@@ -410,6 +441,20 @@ mod tests {
             ..Profile::default()
         };
         assert!(name_stacks(&profile).stacks[0][0].is_nameless());
+    }
+
+    /// A pipe beside a program has the name that its debug information might have.
+    #[test]
+    fn what_lies_beside_a_program_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let pipe = folder.path().join("program.dwp");
+        let made = std::process::Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(made.success());
+        let (symbol, offset) = ("main", image::symbol(&path, "main").unwrap());
+        let named = symbolize(&path, "program", Input::VirtOffset(&[offset]));
+        assert_eq!(named[0].as_ref().unwrap()[0].function, symbol);
     }
 
     #[test]

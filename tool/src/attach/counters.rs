@@ -6,7 +6,7 @@
 
 use super::Process;
 use crate::error::Result;
-use crate::explain::magazines::{self, MOST_PROCESSORS, ROUNDS};
+use crate::explain::magazines::{self, ROUNDS, most_processors};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::{CacheRoot, CounterRoot, ProcessorMagazines};
 use crate::output::in_line;
@@ -85,14 +85,19 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
+/// What the process tells may be any number.
+fn add_to(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 impl ClassCounters {
     /// Page runs, of which one arena counted those allocated and those freed; returns how many are alive.
     fn add_runs(&mut self, counts: &[u8]) -> u64 {
         let (allocated, freed) = (u64_in(counts, 0), u64_in(counts, 8));
         let live = allocated.saturating_sub(freed);
-        self.live += live;
-        self.handed_out += allocated;
-        self.taken_back += freed;
+        add_to(&mut self.live, live);
+        add_to(&mut self.handed_out, allocated);
+        add_to(&mut self.taken_back, freed);
         live
     }
 }
@@ -107,9 +112,40 @@ const MOST_ARENAS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
 const MOST_CACHES: usize = 1 << 16;
 const MOST_MAGAZINE_SLOTS: usize = 4096;
+/// Slots of all magazines together, and granules that their objects are in: what is made up may lie in a few bytes.
+const MOST_ROUNDS: usize = 1 << 27;
+const MOST_GRANULES: usize = 1 << 22;
 
 /// Free objects in magazines, by arena's address and class.
-type Rounds = HashMap<(u64, usize), u64>;
+struct Rounds {
+    counts: HashMap<(u64, usize), u64>,
+    /// How many slots may still be looked at.
+    left: usize,
+}
+
+impl Rounds {
+    fn new() -> Rounds {
+        Rounds {
+            counts: HashMap::new(),
+            left: MOST_ROUNDS,
+        }
+    }
+
+    fn add(&mut self, arena: u64, class: usize, count: u64) {
+        *self.counts.entry((arena, class)).or_default() += count;
+    }
+
+    fn of(&self, arena: u64, class: usize) -> u64 {
+        self.counts.get(&(arena, class)).copied().unwrap_or(0)
+    }
+
+    /// So many slots, or as many as may be.
+    fn take(&mut self, slots: usize) -> usize {
+        let slots = slots.min(MOST_MAGAZINE_SLOTS).min(self.left);
+        self.left -= slots;
+        slots
+    }
+}
 
 /// The arenas of what a front holds: of classes below `first_common`, and of others.
 struct Home {
@@ -149,8 +185,8 @@ impl Process {
             ..Counters::default()
         };
         let magazine_pages = self.memory.bytes(root.magazine_pages, root.pages_dirty + 8)?;
-        counters.metadata += active_bytes(&magazine_pages, root);
-        counters.dirty += u64_in(&magazine_pages, root.pages_dirty);
+        add_to(&mut counters.metadata, active_bytes(&magazine_pages, root));
+        add_to(&mut counters.dirty, u64_in(&magazine_pages, root.pages_dirty));
         let mut classes: Vec<ClassCounters> = Vec::new();
         let count = (self.memory.u32(root.arenas_end)? as usize).min(MOST_ARENAS);
         let arenas = self.memory.u64s(root.arenas, count)?;
@@ -164,11 +200,11 @@ impl Process {
             if bytes.get(root.arena_state) != Some(&0) && arena.active == 0 {
                 continue;
             }
-            counters.allocated += arena.allocated;
-            counters.active += arena.active;
-            counters.dirty += arena.dirty;
-            counters.cached += arena.cached;
-            counters.mapped += arena.mapped;
+            add_to(&mut counters.allocated, arena.allocated);
+            add_to(&mut counters.active, arena.active);
+            add_to(&mut counters.dirty, arena.dirty);
+            add_to(&mut counters.cached, arena.cached);
+            add_to(&mut counters.mapped, arena.mapped);
             counters.arenas.push(arena);
         }
         classes.retain(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0));
@@ -205,19 +241,23 @@ impl Process {
 
     fn cache_name(&self, root: &CacheRoot, address: u64) -> String {
         let bytes = root.name_bytes.min(MOST_NAME_BYTES);
-        in_line(&self.memory.text(address + root.name as u64, bytes))
+        in_line(&self.memory.text(address.wrapping_add(root.name as u64), bytes))
     }
 
     fn cache(&self, root: &CacheRoot, counters: &CounterRoot, address: u64) -> Option<CacheCounters> {
-        let bin = self.memory.bytes(address + root.bin as u64, counters.bin_bytes)?;
-        let rounds = self.memory.u64(address + (root.depot + counters.depot_rounds) as u64)?;
+        let bin = self
+            .memory
+            .bytes(address.wrapping_add(root.bin as u64), counters.bin_bytes)?;
+        let rounds = self
+            .memory
+            .u64(address.wrapping_add((root.depot + counters.depot_rounds) as u64))?;
         let slabs = u64_in(&bin, counters.bin_slabs);
         let buffers = slabs.saturating_mul(u32_in(&bin, self.root.bin_buffers).into());
         let taken = buffers.saturating_sub(u64_in(&bin, counters.bin_free_buffers));
         let cached = rounds.min(taken);
         Some(CacheCounters {
             name: self.cache_name(root, address),
-            object_bytes: self.memory.u64(address + root.object_bytes as u64)?,
+            object_bytes: self.memory.u64(address.wrapping_add(root.object_bytes as u64))?,
             buffer_bytes: u64_in(&bin, self.root.bin_size),
             out: taken - cached,
             cached,
@@ -241,7 +281,7 @@ impl Process {
             number,
             threads: u32_in(bytes, root.arena_threads),
             active: active_bytes(pages, root).saturating_sub(kept),
-            dirty: u64_in(pages, root.pages_dirty) + kept,
+            dirty: u64_in(pages, root.pages_dirty).saturating_add(kept),
             mapped: u64_in(pages, root.pages_mapped),
             ..ArenaCounters::default()
         };
@@ -249,17 +289,19 @@ impl Process {
         classes.resize(count.max(classes.len()), ClassCounters::default());
         let mut out_bytes = self.add_slabs(root, part(bytes, root.arena_bins), classes);
         if let Some(bins) = self.samples(root, bytes) {
-            out_bytes += self.add_slabs(root, &bins, classes);
+            add_to(&mut out_bytes, self.add_slabs(root, &bins, classes));
         }
-        out_bytes += self.add_sampled_runs(bytes, classes);
-        out_bytes += self.add_large(root, bytes, classes);
+        add_to(&mut out_bytes, self.add_sampled_runs(bytes, classes));
+        add_to(&mut out_bytes, self.add_large(root, bytes, classes));
         for (class, sum) in classes.iter_mut().enumerate().take(self.root.classes).skip(1) {
             let depot = part(bytes, root.arena_depots + class * root.depot_bytes);
-            let held = rounds.get(&(address, class)).copied().unwrap_or(0) + u64_in(depot, root.depot_rounds);
+            let held = rounds
+                .of(address, class)
+                .saturating_add(u64_in(depot, root.depot_rounds));
             let held = held.min(sum.live);
             sum.live -= held;
-            sum.cached += held;
-            arena.cached += held * sum.size;
+            add_to(&mut sum.cached, held);
+            add_to(&mut arena.cached, held.saturating_mul(sum.size));
         }
         arena.allocated = out_bytes.saturating_sub(arena.cached);
         arena
@@ -287,14 +329,17 @@ impl Process {
                 0 => u64_in(bin, self.root.bin_size),
                 size => size,
             };
-            sum.live += out;
-            sum.slabs += slabs;
-            sum.slab_bytes += slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes));
-            sum.partial_slabs += u64_in(bin, root.bin_partial_slabs);
-            sum.free_buffers += free;
-            sum.handed_out += u64_in(bin, root.bin_filled);
-            sum.taken_back += u64_in(bin, root.bin_drained);
-            out_bytes += out.saturating_mul(sum.size);
+            add_to(&mut sum.live, out);
+            add_to(&mut sum.slabs, slabs);
+            add_to(
+                &mut sum.slab_bytes,
+                slabs.saturating_mul(u64_in(bin, self.root.bin_slab_bytes)),
+            );
+            add_to(&mut sum.partial_slabs, u64_in(bin, root.bin_partial_slabs));
+            add_to(&mut sum.free_buffers, free);
+            add_to(&mut sum.handed_out, u64_in(bin, root.bin_filled));
+            add_to(&mut sum.taken_back, u64_in(bin, root.bin_drained));
+            add_to(&mut out_bytes, out.saturating_mul(sum.size));
         }
         out_bytes
     }
@@ -307,9 +352,12 @@ impl Process {
         let mut out_bytes = 0;
         for (class, sum) in classes.iter_mut().enumerate().take(self.root.slab_classes).skip(1) {
             let live = sum.add_runs(part(bytes, counts + class * RUN_COUNT_BYTES));
-            sum.slabs += live;
-            sum.slab_bytes += live.saturating_mul(sum.size.next_multiple_of(page_bytes()));
-            out_bytes += live.saturating_mul(sum.size);
+            add_to(&mut sum.slabs, live);
+            add_to(
+                &mut sum.slab_bytes,
+                live.saturating_mul(sum.size.div_ceil(page_bytes()).saturating_mul(page_bytes())),
+            );
+            add_to(&mut out_bytes, live.saturating_mul(sum.size));
         }
         out_bytes
     }
@@ -319,7 +367,7 @@ impl Process {
         for (index, sum) in classes.iter_mut().skip(self.root.slab_classes).enumerate() {
             sum.size = large_class_size(self.root.slab_classes + index);
             let live = sum.add_runs(part(bytes, root.arena_large + index * RUN_COUNT_BYTES));
-            out_bytes += live.saturating_mul(sum.size);
+            add_to(&mut out_bytes, live.saturating_mul(sum.size));
         }
         out_bytes
     }
@@ -333,18 +381,20 @@ impl Process {
             counters.threads += 1;
             let home = self.home_of(root, front);
             for magazines in [root.front_loaded, root.front_previous] {
-                let magazines = self.memory.u64s(front + magazines as u64, self.root.classes);
+                let magazines = self
+                    .memory
+                    .u64s(front.wrapping_add(magazines as u64), self.root.classes);
                 self.add_rounds(&home, &magazines.unwrap_or_default(), &mut rounds);
             }
             self.add_ahead(&home, front, &mut rounds);
-            front = self.memory.u64(front + root.front_next as u64).unwrap_or(0);
+            front = self.memory.u64(front.wrapping_add(root.front_next as u64)).unwrap_or(0);
         }
         self.add_processors(root, arenas, &mut rounds);
         rounds
     }
 
     fn home_of(&self, root: &CounterRoot, front: u64) -> Home {
-        let pointer = |at: usize| self.memory.u64(front + at as u64).unwrap_or(0);
+        let pointer = |at: usize| self.memory.u64(front.wrapping_add(at as u64)).unwrap_or(0);
         let common = self.root.common.as_ref();
         Home {
             arena: pointer(root.front_arena),
@@ -361,14 +411,14 @@ impl Process {
             .as_ref()?
             .objects(&self.memory, front, self.root.classes)?;
         for (class, _) in objects.iter().enumerate().filter(|(_, object)| **object != 0) {
-            *rounds.entry((home.of(class), class)).or_default() += 1;
+            rounds.add(home.of(class), class, 1);
         }
         Some(())
     }
 
     fn add_processors(&self, root: &CounterRoot, arenas: &[u64], rounds: &mut Rounds) -> Option<()> {
         let table = self.memory.u64(root.processors).filter(|table| *table != 0)?;
-        let count = (self.memory.u32(root.processors_count)? as usize).min(MOST_PROCESSORS);
+        let count = (self.memory.u32(root.processors_count)? as usize).min(most_processors());
         let processors = self.memory.u64s(table, count)?.into_iter();
         let mut owners = Owners::of(self, arenas)?;
         for processor in processors.filter(|address| *address != 0) {
@@ -390,7 +440,7 @@ impl Process {
     ) -> Option<()> {
         let first = self.root.magazine_slots;
         for held in magazines::held_by(&self.memory, root, processor_magazines, first, processor)? {
-            owners.count(held.magazine + first as u64, held.rounds, rounds);
+            owners.count(held.magazine.wrapping_add(first as u64), held.rounds, rounds);
         }
         Some(())
     }
@@ -404,7 +454,7 @@ impl Process {
     ) -> Option<()> {
         let number = (self.memory.u64(root.processors_word)? >> 8).checked_sub(1)?;
         let arena = *arenas.get(number as usize)?;
-        let slots = self.memory.u64(processor + root.processor_slots as u64)?;
+        let slots = self.memory.u64(processor.wrapping_add(root.processor_slots as u64))?;
         let slots = self
             .memory
             .bytes(slots, self.root.classes.checked_mul(root.slot_bytes)?)?;
@@ -424,17 +474,20 @@ impl Process {
             .skip(1)
             .filter(|(_, magazine)| **magazine != 0)
         {
-            *rounds.entry((home.of(class), class)).or_default() += self.rounds_in(*magazine);
+            let count = self.rounds_in(*magazine, rounds);
+            rounds.add(home.of(class), class, count);
         }
     }
 
     /// A round is an address, an empty slot a small number; a gap that was left by who took rounds is none, it is negative.
-    fn rounds_in(&self, magazine: u64) -> u64 {
+    fn rounds_in(&self, magazine: u64, rounds: &mut Rounds) -> u64 {
         let Some(head) = self.memory.bytes(magazine, self.root.magazine_slots) else {
             return 0;
         };
-        let capacity = usize::from(u16_in(&head, self.root.magazine_capacity)).min(MOST_MAGAZINE_SLOTS);
-        let slots = self.memory.u64s(magazine + self.root.magazine_slots as u64, capacity);
+        let capacity = rounds.take(u16_in(&head, self.root.magazine_capacity).into());
+        let slots = self
+            .memory
+            .u64s(magazine.wrapping_add(self.root.magazine_slots as u64), capacity);
         let slots = slots.unwrap_or_default();
         slots.iter().filter(|slot| ROUNDS.contains(slot)).count() as u64
     }
@@ -455,7 +508,7 @@ impl<'a> Owners<'a> {
             process,
             arenas,
             page_map: process.memory.u64(process.root.page_map)?,
-            granules: process.memory.u64(process.root.page_map_end)?,
+            granules: process.root.granules(&process.memory)?,
             words: HashMap::new(),
         })
     }
@@ -466,7 +519,8 @@ impl<'a> Owners<'a> {
             &self.process.memory,
             self.page_map.wrapping_add(granule.wrapping_mul(2)),
         );
-        if granule >= self.granules {
+        let is_known = self.words.len() < MOST_GRANULES || self.words.contains_key(&granule);
+        if granule >= self.granules || !is_known {
             return 0;
         }
         let read = || memory.bytes(at, 2).map_or(0, |bytes| u16_in(&bytes, 0));
@@ -474,12 +528,12 @@ impl<'a> Owners<'a> {
     }
 
     fn count(&mut self, first: u64, count: u64, rounds: &mut Rounds) {
-        let count = (count as usize).min(MOST_MAGAZINE_SLOTS);
+        let count = rounds.take(count as usize);
         for object in self.process.memory.u64s(first, count).unwrap_or_default() {
             let word = usize::from(self.word(object));
             let arena = (word >> 8).checked_sub(1).and_then(|number| self.arenas.get(number));
             if let Some(arena) = arena {
-                *rounds.entry((*arena, word & 0xff)).or_default() += 1;
+                rounds.add(*arena, word & 0xff, 1);
             }
         }
     }
@@ -490,7 +544,7 @@ fn part(bytes: &[u8], from: usize) -> &[u8] {
 }
 
 fn active_bytes(pages: &[u8], root: &CounterRoot) -> u64 {
-    let free = u64_in(pages, root.pages_free) + u64_in(pages, root.pages_free + 8);
+    let free = u64_in(pages, root.pages_free).saturating_add(u64_in(pages, root.pages_free + 8));
     u64_in(pages, root.pages_mapped).saturating_sub(free)
 }
 
@@ -507,7 +561,7 @@ fn threads(pid: i32) -> u32 {
 fn resident(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * page_bytes())
+    Some(pages.saturating_mul(page_bytes()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// More are taken for a torn or foreign structure.
-const MOST_TALLIES: usize = 1 << 24;
+const MOST_TALLIES: usize = 1 << 22;
+/// Of all stacks, which may all lie in the same few bytes.
+const MOST_FRAMES: usize = 1 << 25;
 const MOST_THREADS: usize = 1 << 20;
 
 /// A tally whose fields are possible ones.
@@ -81,13 +83,15 @@ impl Process {
             ..Profile::default()
         };
         let mut numbers: HashMap<u64, usize> = HashMap::new();
+        let mut room = MOST_FRAMES;
         for tally in self.tallies(root)? {
             let stack = match numbers.get(&tally.stack) {
                 Some(number) => *number,
                 None => {
-                    let Some(frames) = self.frames(root, tally.stack) else {
+                    let Some(frames) = self.frames(root, tally.stack, room) else {
                         continue;
                     };
+                    room -= frames.len();
                     profile.stacks.push(frames);
                     numbers.insert(tally.stack, profile.stacks.len() - 1);
                     profile.stacks.len() - 1
@@ -146,10 +150,10 @@ impl Process {
         Some(tallies)
     }
 
-    fn frames(&self, root: &ProfileRoot, stack: u64) -> Option<Vec<u64>> {
-        let depth = self.memory.u32(stack + root.stack_depth as u64)? as usize;
-        (depth <= MOST_DEPTH)
-            .then(|| self.memory.u64s(stack + root.stack_frames as u64, depth))
+    fn frames(&self, root: &ProfileRoot, stack: u64, room: usize) -> Option<Vec<u64>> {
+        let depth = self.memory.u32(stack.wrapping_add(root.stack_depth as u64))? as usize;
+        (depth <= MOST_DEPTH.min(room))
+            .then(|| self.memory.u64s(stack.wrapping_add(root.stack_frames as u64), depth))
             .flatten()
     }
 
@@ -248,10 +252,12 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another").unwrap();
         let pid = child.id() as i32;
-        let mappings = mappings(pid);
-        let program = mappings
-            .iter()
-            .find(|map| own_path(&map.path).starts_with(path.to_str().unwrap()));
+        let is_program = |map: &Mapping| own_path(&map.path).starts_with(path.to_str().unwrap());
+        // It is begun before the kernel has mapped it.
+        let program = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            mappings(pid).into_iter().find(is_program)
+        });
         let read = program.map(|map| fs::read(&map.path).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -45,18 +45,22 @@ impl Process {
     /// Asks, and waits that long for the answer.
     pub fn ask(&self, ask: &Ask, patience: Duration) -> Result<Answer> {
         let address = self.profile_root()?.request;
-        // Opened before the process is read once more: its number may be that of another one by now, which must not be written into.
+        // The process may be another one by now, or run another program, even one with more rights, while somebody keeps the memory alive that was
+        // read: it is written only into memory that itself has the root, and through the handle that told so.
         let memory = Memory::open_for_writing(self.pid).map_err(|error| cannot_ask(self.pid, error.to_string()))?;
-        let answered = self.memory.u32(address + 4).ok_or_else(|| self.ended())?;
+        if !self.root.is_in(&memory) {
+            return Err(self.ended());
+        }
+        let answered = memory.u32(address.wrapping_add(4)).ok_or_else(|| self.ended())?;
         let number = answered.wrapping_add(1);
         let written = memory
-            .write(address + HEAD_BYTES as u64, &bytes_of(ask)?)
+            .write(address.wrapping_add(HEAD_BYTES as u64), &bytes_of(ask)?)
             .and_then(|()| memory.write(address, &number.to_ne_bytes()));
         written.map_err(|error| cannot_ask(self.pid, error.to_string()))?;
         let start = Instant::now();
         loop {
-            if self.memory.u32(address + 4).ok_or_else(|| self.ended())? == number {
-                let error = self.memory.u32(address + 12).unwrap_or(0) as i32;
+            if memory.u32(address.wrapping_add(4)).ok_or_else(|| self.ended())? == number {
+                let error = memory.u32(address.wrapping_add(12)).unwrap_or(0) as i32;
                 return match error {
                     0 => Ok(Answer::Done),
                     libc::EBUSY => Err(cannot_ask(self.pid, "an event trace is on already".to_string())),
@@ -120,4 +124,28 @@ fn cannot_ask(pid: i32, why: String) -> ToolError {
         why,
         "run this as the same user or as root; the process must not have the option publish:false",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::root;
+
+    /// What was read is alive still, but the number is another program's: as after an exec whose old memory somebody keeps.
+    #[test]
+    fn nothing_is_written_into_another_program() {
+        let bytes = [0; 1024];
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process {
+            pid: child.id() as i32,
+            program: String::new(),
+            memory: Memory::open(std::process::id() as i32).unwrap(),
+            root: Box::new(root::tests::root_in(&bytes)),
+        };
+        let asked = process.ask(&Ask::ProfileOff, Duration::ZERO);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let error = asked.unwrap_err();
+        assert!(error.why.contains("runs another program now"), "{error}");
+    }
 }

@@ -122,7 +122,7 @@ impl Process {
     /// The library's own memory, in address order.
     fn own_ranges(&self) -> Option<Vec<(u64, u64)>> {
         let page_map = self.memory.u64(self.root.page_map)?;
-        let granules = self.memory.u64(self.root.page_map_end)?;
+        let granules = self.root.granules(&self.memory)?;
         let count = self.memory.u32(self.root.mappings_count)? as usize;
         let mappings = self.memory.u64s(self.root.mappings, count * 2)?;
         let mut own: Vec<(u64, u64)> = mappings
@@ -139,7 +139,7 @@ impl Process {
         let root = &self.root;
         let page_map = self.memory.u64(root.page_map)?;
         let first = self.memory.u64(root.first_chunk)?;
-        let end = self.memory.u64(root.page_map_end)?.checked_shl(root.lg_granule)?;
+        let end = root.granules(&self.memory)? << root.lg_granule;
         let tables = self.memory.u64(root.run_tables)?;
         let mut heap = Heap {
             start: first,

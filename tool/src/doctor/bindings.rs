@@ -5,9 +5,8 @@ use super::objects::Loaded;
 use crate::explain::memory::Memory;
 use crate::image;
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object as _, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationTarget, elf};
+use object::{Endianness, Object as _, ObjectSymbol, ObjectSymbolTable, RelocationTarget, elf};
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 
 /// Symbols of an allocator: as the linker knows them, and for people. The first five make an allocator.
@@ -81,7 +80,7 @@ fn number_of(name: &str) -> Option<usize> {
 impl Symbols {
     /// None when the file cannot be read or is no 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Symbols> {
-        let data = ReadCache::new(image::open(path)?);
+        let data = image::Data::of(path)?;
         let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
         let mut symbols = Symbols::default();
         symbols.read_dynamic(&file);
@@ -112,7 +111,7 @@ impl Symbols {
         Some(symbols)
     }
 
-    fn read_dynamic<'a>(&mut self, file: &ElfFile64<'a, Endianness, &'a ReadCache<File>>) {
+    fn read_dynamic<'a>(&mut self, file: &ElfFile64<'a, Endianness, &'a image::Data>) {
         let Ok(table) = file.elf_dynamic_table() else { return };
         for entry in table.iter() {
             let text = || {

@@ -10,7 +10,7 @@ use crate::explain::memory::Memory;
 use crate::image;
 use crate::process;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, ReadCache, elf};
+use object::{Endianness, elf};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -165,7 +165,7 @@ fn lowest_address(file: &Path, offset: u64) -> u64 {
 }
 
 fn interpreter(file: &Path) -> Option<String> {
-    let data = ReadCache::new(image::open(file)?);
+    let data = image::Data::of(file)?;
     let header = elf::FileHeader64::<Endianness>::parse(&data).ok()?;
     let endian = header.endian().ok()?;
     let headers = header.program_headers(endian, &data).ok()?;
@@ -196,7 +196,7 @@ fn linkers_list(pid: i32, areas: &[Area], memory: &Memory, program: &Path) -> Op
 /// Where the program's dynamic section points to the linker's r_debug.
 fn debug_address(pid: i32, memory: &Memory, program: &Path) -> Option<u64> {
     const ENTRY_BYTES: u64 = 16;
-    let data = ReadCache::new(image::open(program)?);
+    let data = image::Data::of(program)?;
     let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
     let endian = file.endian();
     let headers = file.elf_program_headers();

@@ -149,11 +149,19 @@ impl Residency {
         })
     }
 
+    /// The entries of a range that may be as large as all addresses, one after the other.
+    pub fn all_pages(&self, start: u64, end: u64) -> impl Iterator<Item = Page> {
+        const PIECE_BYTES: u64 = 1 << 30;
+        (start..end)
+            .step_by(PIECE_BYTES as usize)
+            .flat_map(move |at| self.pages(at, at.saturating_add(PIECE_BYTES).min(end)))
+    }
+
     /// One entry a page of [start, end); shorter when the kernel tells no more.
     pub fn pages(&self, start: u64, end: u64) -> Vec<Page> {
         const PRESENT: u64 = 1 << 63;
         const EXCLUSIVE: u64 = 1 << 56;
-        let mut bytes = vec![0; ((end - start) / self.page_bytes * 8) as usize];
+        let mut bytes = vec![0; (end.saturating_sub(start) / self.page_bytes * 8) as usize];
         let mut length = 0;
         while length < bytes.len() {
             let offset = start / self.page_bytes * 8 + length as u64;
@@ -224,5 +232,8 @@ d000-e000 r-xp 00000000 00:00 0                          [vdso]
         let residency = Residency::open(pid).unwrap();
         let page = here & !(residency.page_bytes - 1);
         assert_ne!(residency.pages(page, page + residency.page_bytes), [Page::Absent]);
+        // More than a piece, and a part of one.
+        let end = 5 << 29;
+        assert_eq!(residency.all_pages(0, end).count() as u64, end / residency.page_bytes);
     }
 }

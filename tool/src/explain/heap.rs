@@ -77,15 +77,15 @@ pub struct Heap {
 impl Heap {
     /// None when the heap was not used yet.
     pub fn open(pid: i32, root: Root) -> Option<Heap> {
-        let memory = Memory::open(pid).ok()?;
+        let memory = Memory::open(pid).ok().filter(|memory| root.is_in(memory))?;
         let page_map = memory.u64(root.page_map).filter(|address| *address != 0)?;
-        let granules = memory.u64(root.page_map_end)?;
+        let granules = root.granules(&memory)?;
         let mut heap = Heap {
             page_map,
             granules,
             run_tables: memory.u64(root.run_tables)?,
             first_chunk: memory.u64(root.first_chunk)?,
-            own: vec![(page_map, page_map + granules * 2, Row::PageMap)],
+            own: vec![(page_map, page_map.saturating_add(granules * 2), Row::PageMap)],
             magazines: Magazines::of(&memory, &root),
             shapes: HashMap::new(),
             rounds: vec![0; root.classes],
@@ -139,7 +139,7 @@ impl Heap {
         let entries = self.memory.u64s(self.root.mappings, count * 2).unwrap_or_default();
         let used = entries.chunks_exact(2).filter(|entry| entry[0] != 0 && entry[1] != 0);
         self.own
-            .extend(used.map(|entry| (entry[0], entry[0] + entry[1], Row::Base)));
+            .extend(used.map(|entry| (entry[0], entry[0].saturating_add(entry[1]), Row::Base)));
     }
 
     /// The rounds of each magazine of a slab of magazines, whoever holds it.
@@ -172,7 +172,7 @@ impl Heap {
     /// So many free objects of this one's class.
     fn enter_round(&mut self, object: u64, count: u64) {
         if let Some(class) = self.class_of(object) {
-            self.rounds[class] += count;
+            self.rounds[class] = self.rounds[class].saturating_add(count);
         }
     }
 
@@ -387,7 +387,7 @@ impl Heap {
         let whole: u64 = self.live.iter().sum();
         let (mut cached, mut rounding) = (0, self.large_runs * (1 << self.root.lg_granule) / 2);
         for class in 1..self.root.classes {
-            let of_magazines = (self.rounds[class] * sizes[class]).min(self.live[class]);
+            let of_magazines = (self.rounds[class].saturating_mul(sizes[class])).min(self.live[class]);
             let smaller = sizes[class - 1];
             cached += of_magazines;
             if class > 1 && smaller > 0 && sizes[class] > smaller {

@@ -222,7 +222,7 @@ impl Ledger {
             }
             Some(heap) if area.resident > 0 => {
                 for (start, end, row) in heap.own_parts(area) {
-                    for page in residency.pages(start, end) {
+                    for page in residency.all_pages(start, end) {
                         counted.add(page, row, residency.page_bytes);
                     }
                 }

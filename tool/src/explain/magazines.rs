@@ -8,10 +8,17 @@ use std::ops::RangeInclusive;
 
 /// A round is an address, an empty slot a small number.
 pub const ROUNDS: RangeInclusive<u64> = 1 << 16..=i64::MAX as u64;
-/// No machine has more.
-pub const MOST_PROCESSORS: usize = 1 << 16;
 /// As many as a page map word tells apart.
 const MOST_CLASSES: usize = 256;
+
+/// As many as this machine may ever have; where the kernel does not tell, as many as any has.
+pub fn most_processors() -> usize {
+    const OF_ANY: usize = 1 << 12;
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = possible.trim().rsplit([',', '-']).next();
+    last.and_then(|number| number.parse::<usize>().ok())
+        .map_or(OF_ANY, |last| last.saturating_add(1).min(OF_ANY))
+}
 
 /// One that a processor has, loaded or previous, and how many rounds are in it.
 pub struct Held {
@@ -82,7 +89,7 @@ impl Magazines {
 fn held_by_processors(memory: &Memory, root: &Root) -> Option<HashMap<u64, u64>> {
     let (counters, magazines) = (root.counters.as_ref()?, root.processor_magazines.as_ref()?);
     let table = memory.u64(counters.processors).filter(|table| *table != 0)?;
-    let count = (memory.u32(counters.processors_count)? as usize).min(MOST_PROCESSORS);
+    let count = (memory.u32(counters.processors_count)? as usize).min(most_processors());
     let mut all = HashMap::new();
     for processor in memory.u64s(table, count)?.into_iter().filter(|address| *address != 0) {
         let held = held_by(memory, counters, magazines, root.magazine_slots, processor)?;
@@ -94,6 +101,12 @@ fn held_by_processors(memory: &Memory, root: &Root) -> Option<HashMap<u64, u64>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_processors_than_there_are() {
+        let here = std::thread::available_parallelism().unwrap().get();
+        assert!((here..=1 << 12).contains(&most_processors()));
+    }
 
     #[test]
     fn what_lies_beyond_the_rounds_of_a_processors_magazine_is_none() {

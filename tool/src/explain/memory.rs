@@ -19,7 +19,10 @@ impl Memory {
     }
 
     pub fn open_for_writing(pid: i32) -> io::Result<Memory> {
-        let file = OpenOptions::new().write(true).open(format!("/proc/{pid}/mem"))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))?;
         Ok(Memory { file })
     }
 

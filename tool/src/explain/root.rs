@@ -19,11 +19,17 @@ const ENTRY_MOST: usize = 1 << 12;
 const BLOCK_MOST: usize = 1 << 16;
 /// What is torn might say any.
 const LG_TIMES_MOST: u32 = 16;
+/// More than this command knows fields of.
+const ROOT_MOST: usize = 1 << 16;
+const LG_ADDRESSES: u32 = 57;
 const LIBRARY_VERSION_BYTES: usize = 16;
 
 /// The fields of `struct vmag_root` in their order.
 #[derive(Debug)]
 pub struct Root {
+    /// Where it was read, and what: by it the memory is known again.
+    address: u64,
+    bytes: Vec<u8>,
     pub lg_granule: u32,
     /// Of the bytes that a table of runs covers.
     pub lg_table: u32,
@@ -68,11 +74,25 @@ pub struct Root {
 }
 
 impl Root {
+    /// Whether a memory still is the one that the root was read from: by now the process may run another program, with more rights, in which the
+    /// root's addresses mean nothing, or what somebody chose.
+    pub fn is_in(&self, memory: &Memory) -> bool {
+        memory.bytes(self.address, self.bytes.len()).as_ref() == Some(&self.bytes)
+    }
+
     /// The pieces of [start, end) that one table of runs each covers.
     pub fn table_pieces(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let lg_table = self.lg_table;
-        let piece = move |at: u64| (at < end).then(|| (at, (((at >> lg_table) + 1) << lg_table).min(end)));
+        let last_in_table = move |at: u64| at | ((1 << lg_table) - 1);
+        let piece = move |at: u64| (at < end).then(|| (at, last_in_table(at).saturating_add(1).min(end)));
         std::iter::successors(piece(start), move |(_, at)| piece(*at))
+    }
+
+    /// The granules that the page map has a word of; None where they are more than a machine has addresses for.
+    pub fn granules(&self, memory: &Memory) -> Option<u64> {
+        memory
+            .u64(self.page_map_end)
+            .filter(|granules| *granules <= 1 << (LG_ADDRESSES - self.lg_granule))
     }
 
     /// Of a slab, of which the fixed part is given: 2^ this times as large as its bin says.
@@ -234,7 +254,7 @@ pub fn find_with_file(pid: i32, areas: &[Area]) -> Option<(PathBuf, Found)> {
         // Through the process's own root, for it may live in a container.
         let file = PathBuf::from(format!("/proc/{pid}/root{}", area.path));
         if let Some(offset) = image::symbol(&file, SYMBOL) {
-            let found = read(pid, area.start + offset);
+            let found = read(pid, area.start.wrapping_add(offset));
             return Some((file, found));
         }
         if area.path.contains("libvmag") && area.path.ends_with(" (deleted)") {
@@ -266,7 +286,9 @@ pub fn read(pid: i32, address: u64) -> Found {
             "its format is version {version}, this command knows {oldest} to {newest}"
         ));
     }
-    let root = memory.bytes(address, length as usize).and_then(|bytes| parse(&bytes));
+    let root = memory
+        .bytes(address, (length as usize).min(ROOT_MOST))
+        .and_then(|bytes| parse(address, &bytes));
     match root.filter(is_sound) {
         Some(root) => Found::Root(Box::new(root)),
         None => Found::Unreadable("what it tells of itself is not what this command knows".to_string()),
@@ -274,8 +296,9 @@ pub fn read(pid: i32, address: u64) -> Found {
 }
 
 fn is_sound(root: &Root) -> bool {
-    (9..=16).contains(&root.lg_granule)
-        && (root.lg_granule..=30).contains(&root.lg_table)
+    // Smaller ones would be walked through for hours.
+    (12..=16).contains(&root.lg_granule)
+        && (19..=30).contains(&root.lg_table)
         && root.slab_classes <= root.classes
         && (1..=256).contains(&root.classes)
         && root.counters.as_ref().is_none_or(CounterRoot::is_sound)
@@ -342,10 +365,12 @@ impl Fields<'_> {
 }
 
 /// None: shorter than version 1 ever was.
-fn parse(bytes: &[u8]) -> Option<Root> {
+fn parse(address: u64, bytes: &[u8]) -> Option<Root> {
     let mut fields = Fields { bytes, at: 16 };
     let f = &mut fields;
     Some(Root {
+        address,
+        bytes: bytes.to_vec(),
         lg_granule: f.u32()?,
         lg_table: f.u32()?,
         classes: f.offset()?,
@@ -498,8 +523,25 @@ fn parse_options(f: &mut Fields) -> Option<(Range<u64>, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// One that lies in these bytes of this process, and has its request there as well.
+    pub fn root_in(bytes: &[u8]) -> Root {
+        let mut root = parse(bytes.as_ptr() as u64, bytes).unwrap();
+        root.profile.as_mut().unwrap().request = bytes.as_ptr() as u64 + 512;
+        root
+    }
+
+    #[test]
+    fn a_memory_is_known_by_its_root() {
+        let mut bytes = [7; 1024];
+        let root = root_in(&bytes);
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        assert!(root.is_in(&memory));
+        bytes[100] = 8;
+        assert!(!root.is_in(&memory) && bytes[100] == 8);
+    }
 
     #[test]
     fn what_nobody_can_mean_is_no_root() {
@@ -509,9 +551,10 @@ mod tests {
             if let Some((at, value)) = more {
                 bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
-            parse(&bytes).filter(is_sound)
+            parse(0, &bytes).filter(is_sound)
         };
         assert!(root(1, None).is_some() && root(0, None).is_none());
+        assert!(root(1, Some((16, 11))).is_none() && root(1, Some((20, 18))).is_none());
         // Wherever the sizes of arenas, bins and the like are: some of the words may be no larger than a structure.
         let refused = (16..1024)
             .step_by(4)
@@ -520,10 +563,31 @@ mod tests {
     }
 
     #[test]
+    fn tables_end_with_the_addresses() {
+        let mut root = root_in(&[0; 1024]);
+        root.lg_table = 30;
+        let (last, end) = (u64::MAX - (1 << 30) + 1, u64::MAX);
+        assert!(root.table_pieces(last - 7, end).eq([(last - 7, last), (last, end)]));
+    }
+
+    #[test]
+    fn no_page_map_has_more_than_all_addresses() {
+        let granules = [1u64 << 45, (1 << 45) + 1];
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut root = root_in(&[0; 1024]);
+        root.lg_granule = 12;
+        let read = granules.each_ref().map(|variable| {
+            root.page_map_end = variable as *const u64 as u64;
+            root.granules(&memory)
+        });
+        assert_eq!(read, [Some(1 << 45), None]);
+    }
+
+    #[test]
     fn an_older_library_has_no_counters() {
-        let root = parse(&[0; 148]).unwrap();
+        let root = parse(0, &[0; 148]).unwrap();
         assert!(root.counters.is_none() && root.profile.is_none());
-        assert!(parse(&[0; 147]).is_none());
+        assert!(parse(0, &[0; 147]).is_none());
         assert!(!is_sound(&root));
     }
 }

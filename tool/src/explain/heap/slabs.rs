@@ -157,12 +157,12 @@ fn seen(slab: &Slab, arena: u32, rounds: &HashSet<u64>, residency: &Residency) -
     let shape = slab.shape;
     let taken = (0..shape.buffers).filter(|index| !slab.is_free(*index));
     let (cached, live) = taken.fold((0, 0), |(cached, live), index| {
-        match rounds.contains(&(slab.start + index * shape.size)) {
+        match rounds.contains(&slab.start.wrapping_add(index * shape.size)) {
             true => (cached + 1, live),
             false => (cached, live + 1),
         }
     });
-    let pages = residency.pages(slab.start, slab.start + shape.slab_bytes);
+    let pages = residency.pages(slab.start, slab.start.saturating_add(shape.slab_bytes));
     let resident = pages.iter().filter(|page| **page != Page::Absent).count() as u64;
     SlabSeen {
         start: slab.start,
