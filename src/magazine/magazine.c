@@ -1,4 +1,4 @@
-// Magazines are objects of slabs like any other (2001, §3.3), in pages of their own, away from the program's objects.
+// Magazines are objects of slabs like any other (2001, §3.3), in chunks of their own, which may lie next to those of the program's objects.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "magazine/magazine.h"
 

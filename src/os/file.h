@@ -26,9 +26,16 @@ void os_file_append(const char *path, const char *text, size_t length);
 // not to lead into a file of ours. −1, as it was given or when there is none: errno says why.
 int os_file_above_standard(int file);
 
-// A new file to write, what was there is cut (mode 0600); −1: errno says why. Writes all; false: errno says why.
-int os_file_create(const char *path);
+// A file to write (mode 0600); −1: errno says why.
 int os_file_create_new(const char *path); // EEXIST: there is one already
+
+// As well; what is there already is cut, or added to. In a folder of all users somebody may have laid there what leads elsewhere, keeps us waiting, or
+// stays open to others: no link is followed (ELOOP) and no reader of a pipe waited for (ENXIO); what is no device must be a file of one name or a pipe, and
+// of the user that the process is (EACCES). But for names of open files: /dev/stderr, /dev/fd/3, /proc/self/fd/3.
+int os_file_create(const char *path);
+int os_file_add_to(const char *path);
+
+// Writes all; false: errno says why.
 bool os_file_write_at(int file, const char *bytes, size_t length, uint64_t offset);
 bool os_file_write(int file, const char *bytes, size_t length);
 

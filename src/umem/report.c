@@ -4,7 +4,6 @@
 #include "umem/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include <vmag/report.h>
@@ -149,7 +148,7 @@ static int open_path(const char *path)
 		} else
 			text_add(&text, "%c", *path);
 	*text.at = '\0';
-	return open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	return os_file_add_to(name);
 }
 
 // REQUEST[,json][,PATH]; without a path to stderr. An errno.

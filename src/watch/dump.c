@@ -17,7 +17,7 @@
 #include "watch/profile.h"
 #include "watch/sampled_threads.h"
 
-enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768 };
+enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768, NAMES_MOST = 1000 };
 
 // The right to dump: 0 free, 1 taken, 2 taken and awaited.
 static _Atomic uint32_t baton;
@@ -245,9 +245,10 @@ static void write_profile(struct writer *out)
 	flush(out);
 }
 
-static int dump_into(const char *path)
+// Closes the file; −1: there is none, errno says why.
+static int dump_into(int file, const char *path)
 {
-	struct writer out = { .fd = os_file_create(path) };
+	struct writer out = { .fd = file };
 	profile_dumped *dumped;
 	int saved = errno;
 
@@ -267,20 +268,30 @@ static int dump_into(const char *path)
 	return alone ? out.error : EAGAIN;
 }
 
+// Names can be foreseen, so what has one already may be anybody's; or a dump of an earlier process 1 of the container. It stays, and the next number is tried.
 int dump_named(char kind)
 {
 	static _Atomic unsigned dumps, of_kind[128];
 	char path[PATH_BYTES], number[16] = "";
+	int file = -1, saved = errno, error;
 
 	if (kind != 'f')
 		text_print(number, sizeof number, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
-	text_print(path, sizeof path, "%s.%d.%u.%c%s.heap", profile_settings.prefix, os_process_number(), atomic_fetch_add(&dumps, 1), kind, number);
-	return dump_into(path);
+	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
+		text_print(path, sizeof path, "%s.%d.%u.%c%s.heap", profile_settings.prefix, os_process_number(), atomic_fetch_add(&dumps, 1), kind,
+			   number);
+		file = os_file_create_new(path);
+		if (file < 0 && errno != EEXIST)
+			break;
+	}
+	error = dump_into(file, path);
+	errno = saved;
+	return error;
 }
 
 int profile_dump(const char *path)
 {
-	return path != NULL ? dump_into(path) : dump_named('m');
+	return path != NULL ? dump_into(os_file_create(path), path) : dump_named('m');
 }
 
 // Whether there was something to tell.

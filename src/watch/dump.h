@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-// Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap; kind 'f': without that number.
+// Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap, n being the next that is free; kind 'f': without the second number.
 int dump_named(char kind);
 
 // Between the two no dump runs. False: this thread is in a dump itself; then there is nothing to end.

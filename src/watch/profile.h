@@ -90,7 +90,7 @@ void profile_thread_end(struct profile_thread *self);
 void profile_name(struct profile_thread *self, const char *name);
 const char *profile_name_of(const struct profile_thread *self);
 
-// Writes heap_v2 text (watch/dump.h) into a new file of that name; NULL: <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
+// Writes heap_v2 text (watch/dump.h) into a file of that name (os_file_create); NULL: a new one, <prefix>.<pid>.<n>.m<n>.heap. 0 or an errno.
 int profile_dump(const char *path);
 
 // Called in place of our unwinder, with room for `most` return addresses, innermost first; and after a dump, with its path.

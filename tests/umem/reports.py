@@ -40,7 +40,23 @@ def at_exit(program, debug="default"):
     return {report["report"]: report for report in reports}
 
 
+def check_foreign_files(program):
+    """A path may be foreseen by those who share its folder: no link is followed."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept, link = os.path.join(folder, "kept"), os.path.join(folder, "link")
+        os.symlink(kept, link)
+        assert "cannot be written" in run([program], VMAG_UMEM_REPORT=f"umastat,{link}").stderr
+        assert not os.path.exists(kept), "a link was followed"
+        for name in ("/dev/stderr", "/proc/self/fd/2"):
+            assert "umem_alloc_48" in run([program], VMAG_UMEM_REPORT=f"umastat,{name}").stderr
+        with open(kept, "w+", encoding="utf-8") as file:
+            subprocess.run([program], stderr=file, check=True, env={**os.environ, "VMAG_UMEM_REPORT": "umastat,/dev/stderr"})
+            file.seek(0)
+            assert "umem_alloc_48" in file.read()
+
+
 def main(program, library):
+    check_foreign_files(program)
     reports = at_exit(program)
     check_leaks(reports["findleaks"])
     assert reports["umem_verify"]["damaged"] == 0

@@ -1,8 +1,11 @@
 // The profiler through jemalloc's controls: on, off, named, dumped and forgotten while the program runs.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "../check.h"
 
@@ -69,6 +72,87 @@ static void dump_by_prefix(const char *folder) {
     CHECK_EQ(mallctl("prof.prefix", NULL, NULL, &name, sizeof name), 0);
     CHECK_EQ(mallctl("prof.dump", NULL, NULL, NULL, 0), 0);
     unlink_dump(folder, "p", 0, "m0");
+}
+
+static int dump_to(const char *name) {
+    return mallctl("prof.dump", NULL, NULL, &name, sizeof name);
+}
+
+static void check_holds(const char *name, const char *text) {
+    char line[64] = "";
+    FILE *file = fopen(name, "r");
+
+    CHECK(file != NULL && fgets(line, sizeof line, file) != NULL);
+    fclose(file);
+    CHECK_SAY(strcmp(line, text) == 0, "%s holds %s", name, line);
+}
+
+static void put(const char *name, const char *text) {
+    FILE *file = fopen(name, "w");
+
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// Paths of dumps may be foreseen by those who share the folder.
+static void dumps_go_nowhere_else(const char *folder) {
+    char kept[256], other[256], pipe[256], name[512];
+
+    snprintf(kept, sizeof kept, "%s/kept", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    put(kept, "kept\n");
+    CHECK_EQ(symlink(kept, other), 0);
+    CHECK_EQ(dump_to(other), EFAULT);
+    CHECK_EQ(unlink(other), 0);
+    CHECK_EQ(symlink("/tmp/vmag-controls-nothing", other), 0);
+    CHECK_EQ(dump_to(other), EFAULT);
+    CHECK_EQ(unlink(other), 0);
+    CHECK_EQ(link(kept, other), 0);
+    CHECK_EQ(dump_to(other), EFAULT);
+    CHECK_EQ(unlink(other), 0);
+    CHECK_EQ(mkfifo(pipe, 0600), 0);
+    CHECK_EQ(dump_to(pipe), EFAULT); // nobody reads it; to wait would be for ever
+    CHECK_EQ(unlink(pipe), 0);
+    if (geteuid() == 0) {
+        CHECK_EQ(chown(kept, 4711, 4711), 0);
+        CHECK_EQ(dump_to(kept), EFAULT);
+    }
+    check_holds(kept, "kept\n");
+
+    // By the prefix: names that are taken are left out.
+    snprintf(name, sizeof name, "%s/p.%d.1.m1.heap", folder, (int)getpid());
+    CHECK_EQ(symlink(kept, name), 0);
+    snprintf(name, sizeof name, "%s/p.%d.2.m1.heap", folder, (int)getpid());
+    put(name, "kept\n");
+    CHECK_EQ(dump_to(NULL), 0);
+    check_holds(kept, "kept\n");
+    check_holds(name, "kept\n");
+    unlink_dump(folder, "p", 1, "m1");
+    unlink_dump(folder, "p", 2, "m1");
+    unlink_dump(folder, "p", 3, "m1");
+    CHECK_EQ(unlink(kept), 0);
+}
+
+// What the program says outright: devices, a pipe with a reader, a file that is open already.
+static void dumps_go_where_they_are_told(const char *folder) {
+    char name[64], pipe[256], line[16] = "";
+    FILE *file = tmpfile();
+    int reader;
+
+    CHECK_EQ(dump_to("/dev/null"), 0);
+    snprintf(name, sizeof name, "/dev/fd/%d", fileno(file));
+    CHECK_EQ(dump_to(name), 0);
+    CHECK(fgets(line, sizeof line, file) != NULL && strcmp(line, "heap_v2/1\n") == 0);
+    fclose(file);
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    CHECK_EQ(mkfifo(pipe, 0600), 0);
+    reader = open(pipe, O_RDONLY | O_NONBLOCK);
+    CHECK(fcntl(reader, F_SETPIPE_SZ, 1 << 20) > 0);
+    CHECK_EQ(dump_to(pipe), 0);
+    CHECK_EQ(read(reader, line, 10), 10);
+    CHECK(memcmp(line, "heap_v2/1\n", 10) == 0);
+    close(reader);
+    CHECK_EQ(unlink(pipe), 0);
 }
 
 // Samples of an explicit arena go with all that is in it.
@@ -145,13 +229,15 @@ int main(void) {
     CHECK_EQ(mallctl("prof.interval", &interval, &size, NULL, 0), 0);
     CHECK_EQ(interval, 0);
     dump_by_prefix(folder);
+    dumps_go_nowhere_else(folder);
+    dumps_go_where_they_are_told(folder);
     set("prof.thread_active_init", false);
     CHECK(!get("prof.thread_active_init"));
     set("prof.gdump", true);
     set("prof.active", true);
     free(malloc(512ul << 20)); // more than there ever was
-    unlink_dump(folder, "p", 1, "u0");
+    unlink_dump(folder, "p", 4, "u0");
     unlink(path);
-    rmdir(folder);
+    CHECK_EQ(rmdir(folder), 0);
     return 0;
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -217,21 +218,22 @@ pub fn run(arguments: &Arguments, asked: &Asked) -> Result<Status> {
 fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Status> {
     let process = Process::attach(pid)?;
     let root = process.root_of_names();
-    let temporary = if root.is_empty() {
-        std::env::temp_dir()
-    } else {
-        PathBuf::from(format!("{root}/tmp"))
+    let temporary = match root.is_empty() {
+        true => std::env::temp_dir(),
+        false => PathBuf::from("/tmp"),
     };
-    let (folder, mut file) = report_of(pid, &temporary).map_err(no_folder)?;
+    let awaited = Awaited::new(pid, &root, &temporary).map_err(no_folder)?;
     let format = if arguments.json.is_some() { ",json" } else { "" };
-    let path_there = folder.path().join(REPORT).display().to_string().split_off(root.len());
-    let text = format!("{}{format},{path_there}", asked.text());
+    let text = format!("{}{format},{}", asked.text(), awaited.path_there.display());
     let answer = process.ask(&Ask::Report { text }, Duration::from_secs(arguments.wait))?;
     if answer == Answer::Waiting {
         return Err(not_seen(pid));
     }
     let mut report = Vec::new();
-    file.read_to_end(&mut report).map_err(no_folder)?;
+    let most = (&awaited.file).take(REPORT_BYTES_MOST + 1).read_to_end(&mut report);
+    if most.map_err(no_folder)? as u64 > REPORT_BYTES_MOST {
+        return Err(too_large());
+    }
     let report = String::from_utf8_lossy(&report);
     match &arguments.json {
         None => deliver(report.as_bytes(), None)?,
@@ -241,20 +243,58 @@ fn run_on_process(arguments: &Arguments, pid: i32, asked: &Asked) -> Result<Stat
 }
 
 const REPORT: &str = "report";
+/// Of a process that need not wish us well.
+const REPORT_BYTES_MOST: u64 = 64 << 20;
 
 /// A file that the process may write to, in a folder that stays ours: what it put there in the file's place would be followed with our
-/// rights.
-fn report_of(pid: i32, temporary: &Path) -> io::Result<(TempDir, File)> {
-    let owner = fs::metadata(format!("/proc/{pid}"))?;
-    let folder = tempfile::Builder::new().prefix("vmag-umem-").tempdir_in(temporary)?;
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o600);
-    let file = file.open(folder.path().join(REPORT))?;
-    if owner.uid() != system::user_id() {
-        fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
+/// rights. In a container a link would lead out of it: none is followed, neither in place of the folder for temporary files nor of ours.
+struct Awaited {
+    file: File,
+    path_there: PathBuf,
+    /// Removed by way of the other, which is therefore closed after it.
+    _folder: TempDir,
+    _temporary: File,
+}
+
+impl Awaited {
+    fn new(pid: i32, root: &str, temporary: &Path) -> io::Result<Awaited> {
+        let owner = fs::metadata(format!("/proc/{pid}"))?;
+        // Ours may well be a link.
+        let no_link = if root.is_empty() { 0 } else { libc::O_NOFOLLOW };
+        let held = open_folder(
+            Path::new(&format!("{root}{}", temporary.display())),
+            libc::O_PATH | no_link,
+        )?;
+        let folder = tempfile::Builder::new()
+            .prefix("vmag-umem-")
+            .tempdir_in(path_of(&held))?;
+        let ours = open_folder(folder.path(), libc::O_NOFOLLOW)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(path_of(&ours).join(REPORT))?;
+        if owner.uid() != system::user_id() {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            ours.set_permissions(Permissions::from_mode(0o711))?;
+        }
+        Ok(Awaited {
+            file,
+            path_there: temporary
+                .join(folder.path().file_name().unwrap_or_default())
+                .join(REPORT),
+            _folder: folder,
+            _temporary: held,
+        })
     }
-    Ok((folder, file))
+}
+
+fn open_folder(path: &Path, flags: i32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_DIRECTORY | flags).open(path)
+}
+
+/// The same folder, whatever has its name by now.
+fn path_of(folder: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
 /// The command inherits what it is asked for.
@@ -348,10 +388,52 @@ fn no_folder(error: std::io::Error) -> ToolError {
     )
 }
 
+fn too_large() -> ToolError {
+    ToolError::new(
+        "the report is not read",
+        format!("it has more than {} MiB", REPORT_BYTES_MOST >> 20),
+        "have the process write it at its end: VMAG_UMEM_REPORT=REQUEST,PATH in its environment",
+    )
+}
+
 fn not_json(error: serde_json::Error) -> ToolError {
     ToolError::new(
         "the library's report is not JSON",
         error,
         "vmag and libvmag.so must be of the same version",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_in(folder: &Path) -> Vec<OsString> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn the_file_is_in_a_folder_that_goes_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        let temporary = root.path().join("tmp");
+        fs::create_dir(&temporary).unwrap();
+        let pid = std::process::id() as i32;
+        let awaited = Awaited::new(pid, root.path().to_str().unwrap(), Path::new("/tmp")).unwrap();
+        let there = awaited.path_there.strip_prefix("/").unwrap();
+        assert!(root.path().join(there).is_file(), "{}", there.display());
+        drop(awaited);
+        assert_eq!(names_in(&temporary), Vec::<OsString>::new());
+    }
+
+    /// A container's root is not to lead us to files of ours.
+    #[test]
+    fn a_link_in_place_of_the_folder_is_not_followed() {
+        let (root, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink(ours.path(), root.path().join("tmp")).unwrap();
+        let before = fs::metadata(ours.path()).unwrap().modified().unwrap();
+        let pid = std::process::id() as i32;
+        assert!(Awaited::new(pid, root.path().to_str().unwrap(), Path::new("/tmp")).is_err());
+        assert_eq!(fs::metadata(ours.path()).unwrap().modified().unwrap(), before);
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::answers::{Answer, Question};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -42,6 +42,7 @@ pub fn serve(
     answer: impl Fn(&Question) -> Answer + Send + Sync + 'static,
 ) -> ! {
     let (answer, open) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+    let only_local = listener.local_addr().is_ok_and(|at| is_loopback(at.ip()));
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // No descriptor is left for now, or the other side is gone already.
@@ -55,7 +56,7 @@ pub fn serve(
         let answer = answer.clone();
         let talk = move || {
             let _place = place;
-            let _ = talk(stream, patience, &*answer);
+            let _ = talk(stream, patience, only_local, &*answer);
         };
         // Without a thread the connection is closed.
         let _ = thread::Builder::new().spawn(talk);
@@ -79,11 +80,18 @@ impl Drop for Place {
 }
 
 /// That the questioner is gone is not our failure.
-fn talk(mut stream: TcpStream, patience: Patience, answer: &dyn Fn(&Question) -> Answer) -> io::Result<()> {
+fn talk(
+    mut stream: TcpStream,
+    patience: Patience,
+    only_local: bool,
+    answer: &dyn Fn(&Question) -> Answer,
+) -> io::Result<()> {
     let head = read_head(&mut stream, Instant::now() + patience.question)?;
     let asked = head
         .as_deref()
-        .map_or(Err(Answer::text(431, "too much is asked\n")), parse);
+        .map_or(Err(Answer::text(431, "too much is asked\n")), |head| {
+            parse(head, only_local)
+        });
     let is_head = head.is_some_and(|head| head.starts_with(b"HEAD "));
     let answer = asked.map_or_else(|refusal| refusal, |question| answer(&question));
     let until = Instant::now() + patience.answer;
@@ -151,7 +159,7 @@ fn write_until(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::
     Ok(())
 }
 
-fn parse(head: &[u8]) -> Result<Question, Answer> {
+fn parse(head: &[u8], only_local: bool) -> Result<Question, Answer> {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines();
     let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
@@ -164,12 +172,34 @@ fn parse(head: &[u8]) -> Result<Question, Answer> {
     if !["GET", "HEAD"].contains(&method) {
         return Err(Answer::text(405, "only GET is answered\n"));
     }
-    let accepted = lines.filter_map(|line| line.split_once(':'));
-    let accepted: Vec<&str> = accepted
-        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("accept"))
-        .map(|(_, value)| value.trim())
-        .collect();
-    Ok(Question::parse(path_of(url), &accepted.join(", ")))
+    let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+    let values = |wanted: &str| -> Vec<&str> {
+        let named = fields
+            .iter()
+            .filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted));
+        named.map(|(_, value)| value.trim()).collect()
+    };
+    if only_local && !values("host").into_iter().all(is_local) {
+        return Err(Answer::text(400, "here Host must be localhost or a loopback address\n"));
+    }
+    Ok(Question::parse(path_of(url), &values("accept").join(", ")))
+}
+
+/// A page from elsewhere, whose name was made to mean this machine (DNS rebinding), has its browser ask us under that name.
+fn is_local(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
 }
 
 /// A proxy is asked for a whole address.
@@ -239,7 +269,7 @@ mod tests {
     #[test]
     fn questions_are_answered() {
         let address = service();
-        let answer = ask(address, "GET /a HTTP/1.1\r\nHost: x\r\nACCEPT: text/x\r\n\r\n");
+        let answer = ask(address, "GET /a HTTP/1.1\r\nHost: localhost\r\nACCEPT: text/x\r\n\r\n");
         assert!(
             answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n/a text/x"),
             "{answer}"
@@ -268,6 +298,29 @@ mod tests {
         let long = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(HEAD_BYTES_MOST));
         assert!(ask(address, &long).starts_with("HTTP/1.1 431 "));
         assert_eq!(ask(address, "GET / HTT"), "");
+    }
+
+    #[test]
+    fn who_listens_on_loopback_answers_to_its_own_names_only() {
+        let address = service();
+        for (host, status) in [
+            ("localhost", 200),
+            ("LocalHost:9470", 200),
+            ("127.0.0.1:9470", 200),
+            ("127.1.2.3", 200),
+            ("[::1]:9470", 200),
+            ("[::ffff:127.0.0.1]", 200),
+            ("evil.example:9470", 400),
+            ("localhost.evil.example", 400),
+            ("127.0.0.1.evil.example", 400),
+            ("[::1].evil.example", 400),
+            ("10.0.0.1", 400),
+            ("localhost\r\nhost: evil.example", 400),
+        ] {
+            let answer = ask(address, &format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {answer}");
+        }
+        assert!(parse(b"GET / HTTP/1.1\r\nHost: server:9470\r\n\r\n", false).is_ok());
     }
 
     /// Those who never ask, never read the answer, and come in crowds.
