@@ -60,16 +60,24 @@ def same_machine(one, other):
 
 
 def same_files(one, other):
-    return {name: allocator["sha256"] for name, allocator in one.items()} == {name: allocator["sha256"] for name, allocator in other.items()}
+    """Whether what both name is the same."""
+    return all(one[name]["sha256"] == other[name]["sha256"] for name in one.keys() & other.keys())
 
 
 def same_inputs(sums, folder):
     return all((folder / name).exists() and sha256(folder / name) == known for name, known in sums.items())
 
 
+def has_all(record, now):
+    """Whether each side and point of today is among those measured; of what was interrupted there are to be no others."""
+    if record["status"] == "begun":
+        return record["sides"] == now["sides"] and record["points"] == now["points"]
+    return set(record["sides"]) >= set(now["sides"]) and set(record["points"]) >= set(now["points"])
+
+
 def is_current(record, now, inputs):
     """Whether what was measured is what would be measured now (`now`: the record of it, not begun yet; `inputs`: the folder of input files)."""
-    return (all(record[key] == now[key] for key in ("quick", "sides", "points"))
+    return (record["quick"] == now["quick"] and has_all(record, now)
             and same_machine(record["machine"], now["machine"])
             and same_files(record["allocators"], now["allocators"])
             and same_inputs(record["inputs"], inputs))

@@ -164,9 +164,12 @@ static bool is_aligned(const void *object, size_t align)
 	return align == 0 || (uintptr_t)object % align == 0;
 }
 
+// What is guarded ends amid a page.
 static void zero_from(void *object, size_t from, size_t to)
 {
-	if (to > from)
+	if (to > from && debugging())
+		memset((char *)object + from, 0, to - from);
+	else if (to > from)
 		heap_zero(object, from, to);
 }
 

@@ -194,14 +194,14 @@ size_t large_size(const void *object)
 	return run == NULL ? 0 : run->bytes;
 }
 
-// Not what hooks gave, which need not be zero when it comes back.
+// Not what hooks gave, be they gone, which need not be zero when it comes back.
 bool large_clear(void *object, size_t from, size_t to)
 {
 	struct run *run = large_run(object);
 	struct pages *pages = &arena_of(run->arena)->pages;
 	size_t first = run_bytes(from), end = run_bytes(to);
 	int saved = errno;
-	bool done = extents_are_ours(&pages->extents) && pages_give(pages, run_start(run) + first, end - first);
+	bool done = extents_are_zero(&pages->extents) && pages_clear(pages, run_start(run) + first, end - first);
 
 	if (done)
 		memset((char *)object + from, 0, first - from);

@@ -168,22 +168,19 @@ static bool remap_fresh(void *address, size_t size)
 	return map(address, size, READ_WRITE, PRIVATE | MAP_FIXED) != NULL;
 }
 
-// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on pages of our own until it is not refused, as it is while the
-// program locks all that is mapped.
-static bool dontneed_zeroes(void)
+// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on what is to be given back anyway, until it is not refused, as it is
+// while the program locks all that is mapped.
+static bool dontneed_zeroes(void *address)
 {
 	static _Atomic int known; // 0 not tried, 1 it does, 2 it does not
 	int answer = atomic_load_explicit(&known, memory_order_relaxed);
 
 	if (answer == 0) {
-		volatile char *probe = os_pages_map(os_page_size());
+		volatile char *probe = address;
 
-		if (probe == NULL) // of a process that has all its mappings
-			return true;
 		*probe = 1;
-		if (madvise((void *)probe, os_page_size(), MADV_DONTNEED) == 0)
+		if (madvise(address, os_page_size(), MADV_DONTNEED) == 0)
 			answer = *probe == 0 ? 1 : 2;
-		os_pages_unmap((void *)probe, os_page_size());
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
 	}
 	return answer != 2;
@@ -209,7 +206,7 @@ static __attribute__((noinline)) bool purge_unlocked(void *address, size_t size)
 // The system refuses when a page is locked, and may have given back what lies before it.
 bool os_pages_purge(void *address, size_t size)
 {
-	if (!dontneed_zeroes())
+	if (!dontneed_zeroes(address))
 		return remap_fresh(address, size);
 	return madvise(address, size, MADV_DONTNEED) == 0 || (errno == EINVAL && purge_unlocked(address, size));
 }

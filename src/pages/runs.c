@@ -66,7 +66,7 @@ static bool has_huge(const struct pages *pages)
 }
 
 // In slices, so that the kernel holds the process's memory map for a short time only.
-static bool give(struct pages *pages, uintptr_t start, size_t size)
+bool pages_clear(struct pages *pages, uintptr_t start, size_t size)
 {
 	uintptr_t first = round_down(start, CHUNK_BYTES), end = round_up(start + size, CHUNK_BYTES);
 	size_t slice = max_size(PURGE_MOST, round_up(size >> LG_PURGE_CALLS, os_page_size()));
@@ -84,10 +84,9 @@ static bool give(struct pages *pages, uintptr_t start, size_t size)
 	return true;
 }
 
-// What is refused is in nobody's hands, and will be among the dirty.
-bool pages_give(struct pages *pages, uintptr_t start, size_t size)
+__attribute__((noinline)) bool pages_give(struct pages *pages, uintptr_t start, size_t size)
 {
-	bool given = give(pages, start, size);
+	bool given = pages_clear(pages, start, size);
 
 	atomic_store_explicit(&pages->refused_bytes, given ? 0 : pages_dirty_bytes(pages) + size, memory_order_relaxed);
 	return given;

@@ -90,6 +90,9 @@ bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_
 void pages_free_clean(struct pages *pages, uintptr_t start, size_t size);
 
 // Gives pages inside an allocated run back: they stay the caller's, zero and not resident. False: the system would not.
+bool pages_clear(struct pages *pages, uintptr_t start, size_t size);
+
+// Likewise those that nobody uses: what is refused will be among the dirty.
 bool pages_give(struct pages *pages, uintptr_t start, size_t size);
 
 // Purges until at most `most` bytes are dirty; true when anything was given back.

@@ -54,3 +54,11 @@ if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
   vmag_test(jemalloc.own slow 200 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/jemalloc/own.py $<TARGET_FILE:vmag> ${CMAKE_SOURCE_DIR}/include
             ${CMAKE_BINARY_DIR}/own)
 endif()
+
+# Guarded, one with a mapping of its own and one whose end is amid a page; and what hooks gave.
+vmag_test_program(jemalloc_zero jemalloc/zero.c LIBRARIES vmag)
+vmag_test(jemalloc.zero.firewall quick 60 jemalloc_zero guarded 268435456)
+set_tests_properties(jemalloc.zero.firewall PROPERTIES ENVIRONMENT "UMEM_DEBUG=firewall=1")
+vmag_test(jemalloc.zero.guards quick 60 jemalloc_zero guarded 268435556)
+set_tests_properties(jemalloc.zero.guards PROPERTIES ENVIRONMENT "UMEM_DEBUG=guards")
+vmag_test(jemalloc.zero.hooks quick 60 jemalloc_zero hooks)

@@ -8,10 +8,10 @@
 use crate::error::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_TOOL_FAILED, Result, ToolError};
 use crate::group_watch::GroupWatch;
 use crate::system::{self, Arrival, Change, Signals, Status, Usage};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{self, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,11 +32,14 @@ pub type Look<'a> = (Duration, &'a mut dyn FnMut(i32));
 
 const ORPHANS_MAY_LAST: Duration = Duration::from_millis(100);
 const ORPHANS_MUST_END: Duration = Duration::from_secs(1);
+const ORPHANS_CANNOT_END: Duration = Duration::from_secs(2);
 
 pub struct Launcher {
     signals: Signals,
     mask_before: Signals,
     group: GroupWatch,
+    /// Children that no command of ours has left: this process may have had some before it became vmag; and those that do not end.
+    let_be: BTreeSet<i32>,
 }
 
 impl Launcher {
@@ -50,34 +53,47 @@ impl Launcher {
             signals,
             mask_before,
             group,
+            let_be: BTreeSet::new(),
         })
     }
 
     /// What commands leave running becomes our child, not that of process 1, so that `end_orphans` finds it.
-    pub fn adopt_orphans(&self) {
+    pub fn adopt_orphans(&mut self) {
+        self.let_be.extend(system::children());
         system::adopt_orphans();
     }
 
-    /// Waits a moment for what the last command left running, then ends it; how many were asked to end.
-    pub fn end_orphans(&self) -> u64 {
+    /// Waits a moment for what the last command left running, then ends it; how many were asked to end. As process 1 we have everybody's orphans, and
+    /// end none.
+    pub fn end_orphans(&mut self) -> u64 {
         let begin = Instant::now();
-        let mut asked = BTreeSet::new();
-        loop {
-            let orphans = system::children().into_iter().filter(|pid| !self.group.is(*pid));
+        let mut asked = BTreeMap::new();
+        while process::id() != 1 {
+            self.obey_pending();
             let is_running = |pid: &i32| !matches!(system::poll_child(*pid), Ok(Change::Ended(..)) | Err(_));
-            let running: Vec<i32> = orphans.filter(is_running).collect();
-            if running.is_empty() {
-                return asked.len() as u64;
+            let is_orphan = |pid: &i32| !self.group.is(*pid) && !self.let_be.contains(pid);
+            let orphans: Vec<i32> = system::children()
+                .into_iter()
+                .filter(is_orphan)
+                .filter(is_running)
+                .collect();
+            if orphans.is_empty() {
+                break;
             }
-            for pid in running.into_iter().filter(|_| begin.elapsed() > ORPHANS_MAY_LAST) {
-                if asked.insert(pid) {
+            for pid in orphans.into_iter().filter(|_| begin.elapsed() > ORPHANS_MAY_LAST) {
+                let since = *asked.entry(pid).or_insert_with(|| {
                     system::send(pid, libc::SIGTERM);
-                } else if begin.elapsed() > ORPHANS_MUST_END {
+                    Instant::now()
+                });
+                if since.elapsed() > ORPHANS_CANNOT_END {
+                    self.let_be.insert(pid);
+                } else if since.elapsed() > ORPHANS_MUST_END {
                     system::send(pid, libc::SIGKILL);
                 }
             }
             thread::sleep(Duration::from_millis(2));
         }
+        asked.len() as u64
     }
 
     pub fn run(&mut self, command: &mut Command) -> Result<Ended> {

@@ -409,7 +409,7 @@ impl Facts {
     fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
         const STACKS_MOST: usize = 1 << 21;
         // A few bytes name a stack as deep as the one before it: what is made up would be a gigabyte a megabyte.
-        const FRAMES_MOST: usize = 1 << 25;
+        const FRAMES_MOST: usize = 1 << 27; // of 2^20 stacks of 128, as many as the library keeps
         let mut from = Reader(payload);
         let mut before = 0;
         while let Some(tag) = from.byte() {

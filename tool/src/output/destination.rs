@@ -1,10 +1,14 @@
 //! A file that is written whole at the end of a run, or not at all: what was there before stays until then.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::system;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// What somebody has opened already, perhaps a file to which more is written.
+const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
 
 pub enum Destination {
     /// Devices, pipes, and what the shell opened for us: written as they are.
@@ -16,13 +20,13 @@ impl Destination {
     /// Fails where nothing could be written at the end: a run of hours must not end in "cannot write".
     pub fn open(path: &Path) -> io::Result<Destination> {
         let is_there = path.exists();
-        let is_stream = path.starts_with("/dev") || path.starts_with("/proc") || (is_there && !path.is_file());
+        let is_stream = OPENED.iter().any(|opened| path.starts_with(opened)) || (is_there && !path.is_file());
         if is_stream {
             let file = OpenOptions::new().append(true).open(path)?;
             return Ok(Destination::Stream(Box::new(file)));
         }
-        if is_there {
-            OpenOptions::new().append(true).open(path)?;
+        if is_there || path.is_symlink() {
+            OpenOptions::new().append(true).create(true).open(path)?;
         } else {
             beside(path)?;
         }
@@ -34,16 +38,25 @@ impl Destination {
             Destination::Stream(stream) => return stream.write_all(content),
             Destination::File(path) => path.canonicalize().unwrap_or(path.clone()),
         };
-        let Ok(mut new) = beside(&path) else {
-            // Only the file itself may be written.
-            return File::create(&path)?.write_all(content);
-        };
-        new.write_all(content)?;
-        if let Ok(old) = fs::metadata(&path) {
-            new.as_file().set_permissions(old.permissions())?;
+        if !is_ours_alone(&path) || replace(&path, content).is_err() {
+            File::create(&path)?.write_all(content)?; // only the file itself may be written
         }
-        new.persist(&path).map(drop).map_err(|error| error.error)
+        Ok(())
     }
+}
+
+/// What takes the place of a file of another user, or of one with several names, would not be that file.
+fn is_ours_alone(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |old| old.nlink() == 1 && old.uid() == system::user_id())
+}
+
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = beside(path)?;
+    new.write_all(content)?;
+    if let Ok(old) = fs::metadata(path) {
+        new.as_file().set_permissions(old.permissions())?;
+    }
+    new.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// In the same folder, so that it can take the place of the other; it goes when it does not.
