@@ -35,6 +35,9 @@ install(FILES ${INSTALL}/vmagConfig.cmake ${INSTALL}/vmagConfigVersion.cmake DES
 install(EXPORT vmag NAMESPACE vmag:: FILE vmagTargets.cmake DESTINATION ${PACKAGE})
 
 # The prefix is known when it is installed (cmake --install --prefix).
-install(CODE "set(LIBDIR [[${CMAKE_INSTALL_LIBDIR}]])\nset(INCLUDEDIR [[${CMAKE_INSTALL_INCLUDEDIR}]])\nset(VERSION ${PROJECT_VERSION})
+foreach(kind LIBDIR INCLUDEDIR)
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_${kind} BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE ${kind})
+endforeach()
+install(CODE "set(LIBDIR [[${LIBDIR}]])\nset(INCLUDEDIR [[${INCLUDEDIR}]])\nset(VERSION ${PROJECT_VERSION})
   configure_file([[${CMAKE_CURRENT_LIST_DIR}/vmag.pc.in]] [[${INSTALL}/vmag.pc]] @ONLY)")
 install(FILES ${INSTALL}/vmag.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
