@@ -105,7 +105,9 @@ impl Sight {
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let library = library.as_os_str().as_encoded_bytes();
         self.is_seen = maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(library));
-        self.looks_in_vain += u32::from(!self.is_seen && !maps.is_empty());
+        let program = |of: &str| fs::read_link(format!("/proc/{of}/exe")).ok();
+        let has_begun = program(&pid.to_string()) != program("self"); // until it has, what is mapped is ours
+        self.looks_in_vain += u32::from(!self.is_seen && has_begun && !maps.is_empty());
     }
 
     fn tells(&self) -> bool {
@@ -142,6 +144,7 @@ fn no_folder(error: io::Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     const LINES: &str = "\
      7:\tbinding file /x/libc.so.6 [0] to /x/own malloc.so [0]: normal symbol `malloc' [GLIBC_2.2.5]
@@ -160,14 +163,20 @@ mod tests {
 
     #[test]
     fn one_look_in_vain_tells_nothing() {
-        let (own, mut evidence) = (std::process::id() as i32, Evidence::default());
-        let mut sight = Sight::default();
-        sight.look(Path::new("/x/a.so"), own);
+        let mut command = Command::new("sleep").arg("60").spawn().unwrap();
+        let (pid, mut evidence, mut sight) = (command.id() as i32, Evidence::default(), Sight::default());
+        for _ in 0..3 {
+            sight.look(Path::new("/x/a.so"), std::process::id() as i32); // what has not become the command yet
+        }
         assert!(!sight.tells());
-        sight.look(Path::new("/x/a.so"), own);
+        sight.look(Path::new("/x/a.so"), pid);
+        assert!(!sight.tells());
+        sight.look(Path::new("/x/a.so"), pid);
         evidence.note(&sight);
         assert!(sight.tells() && evidence.is_never_seen());
-        sight.look(&std::env::current_exe().unwrap(), own);
+        sight.look(&fs::read_link(format!("/proc/{pid}/exe")).unwrap(), pid);
+        command.kill().unwrap();
+        command.wait().unwrap();
         evidence.note(&sight);
         assert_eq!((evidence.seen, evidence.looked), (1, 2));
     }
