@@ -19,7 +19,8 @@ void *heap_malloc_missed(size_t size);
 // What an allocation returns for which there is no memory: NULL, errno set; or the end, where an option asks for it.
 void *heap_no_memory(void);
 void *heap_calloc(size_t count, size_t size);
-// Makes bytes of an object zero, and it may be those behind on the last page. Much is given back to the system, and so is not resident until it is touched. Not of guarded ones.
+// Makes bytes of an object that is not guarded zero, and it may be those behind on the last page. Much is given back to the system, and so is not resident until
+// it is touched.
 void heap_zero(void *object, size_t from, size_t to);
 void heap_free(void *object, const char *call);
 // Through that front, or straight home when it is NULL.

@@ -71,7 +71,7 @@ void os_pages_join(void *address, size_t size);
 // Moves the pages of [from, from + size) to `to`, whose former pages are dropped; [from, from + size) is then mapped anew
 // and zero. Pieces that the kernel refuses to move, because the program split the mapping, are copied, and all while mappings are scarce: each move makes
 // one or two.
-enum os_move { OS_MOVED, OS_NOT_MOVED, OS_TARGET_LOST }; // refused: `to` is zero pages again; or not even mapped any more
+enum os_move { OS_MOVED, OS_NOT_MOVED, OS_TARGET_LOST }; // refused: of `to` nothing is to be kept; or it is not even mapped any more
 enum os_move os_pages_move(void *from, void *to, size_t size);
 
 // The machine's memory.
