@@ -10,8 +10,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = ["CMakeLists.txt", "src", "include", "layout", "package", "man"]
-# As Ubuntu and Fedora have them, and no level of optimisation.
-FLAGS = {"CFLAGS": "-flto=auto -ffat-lto-objects", "CXXFLAGS": "-flto=auto -ffat-lto-objects", "LDFLAGS": "-flto=auto -Wl,--as-needed"}
+# As Ubuntu and Fedora have them, no level of optimisation, and one for programs that a library of one object does not stand.
+FLAGS = {"CFLAGS": "-flto=auto -ffat-lto-objects -Wl,--gc-sections", "CXXFLAGS": "-flto=auto -ffat-lto-objects", "LDFLAGS": "-flto=auto -Wl,--as-needed"}
 
 
 def run(*command, **environment):

@@ -1,0 +1,30 @@
+# One object in place of the many of a static library: `cmake -DARCHIVE=… -DOBJECT=… -DCOMPILER=… -DLINKER=… -DOBJCOPY=… -DAR=… -DRANLIB=… -P join.cmake`.
+# A program's own functions may then be called like ours inside, and like those of jemalloc and libumem, which it has in place of ours.
+# SPDX-License-Identifier: BSD-2-Clause
+
+# By the linker itself where it can, for flags that are for programs (-static-pie, --gc-sections) are not for this; else by the compiler.
+set(by_linker ${LINKER} -r --whole-archive)
+set(by_compiler ${COMPILER} -fno-lto -nostdlib -r -Wl,--whole-archive)
+foreach(join by_linker by_compiler)
+  execute_process(COMMAND ${${join}} -o ${OBJECT} ${ARCHIVE} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    execute_process(COMMAND ${OBJCOPY} --localize-hidden --wildcard --weaken-symbol=umem_* --weaken-symbol=vmem_* --weaken-symbol=mallctl*
+      --weaken-symbol=*allocx --weaken-symbol=*allocm --weaken-symbol=malloc_message --weaken-symbol=malloc_stats_print ${OBJECT}
+      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  endif()
+  # Global stay two sections' names, of which a program has one, from whatever object.
+  if(failed EQUAL 0)
+    execute_process(COMMAND ${OBJCOPY} --wildcard --globalize-symbol=DW.ref.* --globalize-symbol=_.stapsdt.base ${OBJECT}
+      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  endif()
+  if(failed EQUAL 0)
+    break()
+  endif()
+endforeach()
+if(NOT failed EQUAL 0)
+  message(WARNING "One object could not be made of ${ARCHIVE}: its inner names can be those of a program's own functions")
+  return()
+endif()
+file(REMOVE ${ARCHIVE})
+execute_process(COMMAND ${AR} qc ${ARCHIVE} ${OBJECT} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${RANLIB} ${ARCHIVE} COMMAND_ERROR_IS_FATAL ANY)
