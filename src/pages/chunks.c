@@ -56,7 +56,9 @@ static bool map_chunks(uintptr_t start, size_t size)
 
 static bool is_vacant(uintptr_t start, size_t size)
 {
-	return os_pages_reserve_at((void *)start, size) && os_pages_unmap((void *)start, size);
+	if (!os_pages_reserve_at((void *)start, size))
+		return errno != EEXIST; // a process without room for a try is not a stranger
+	return os_pages_unmap((void *)start, size);
 }
 
 // Of a segment in which somebody else has mapped something only the chunks where that lies stay allocated, so that they are not tried again: halves in which

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "pages/chunks.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "heap/heap.h"
@@ -13,11 +14,16 @@
 enum { CHUNKS = 1 << (30 - LG_CHUNK), LEVELS = 30 - LG_CHUNK, TRIES_MOST = 2 * 1024 };
 
 static unsigned tries;
+static bool has_no_room;
 
 bool __real_os_pages_reserve_at(void *address, size_t size);
 bool __wrap_os_pages_reserve_at(void *address, size_t size);
 bool __wrap_os_pages_reserve_at(void *address, size_t size) {
     tries++;
+    if (has_no_room) {
+        errno = ENOMEM;
+        return false;
+    }
     return __real_os_pages_reserve_at(address, size);
 }
 
@@ -71,6 +77,16 @@ static void much(void) {
     CHECK_EQ(lost(), 0);
 }
 
+// Nothing is to be had but in the place that nobody tries first: none of it is the stranger's but a chunk a request.
+static void without_room(void) {
+    strangers_page(next_place() + CHUNKS / 3 * CHUNK_BYTES, os_page_size());
+    has_no_room = true;
+    CHECK_LE(lost(), 2);
+    has_no_room = false;
+    CHECK_LE(lost(), 1);
+    CHECK_EQ(lost(), 0);
+}
+
 int main(void) {
     CHECK(heap_ready());
     one(0);
@@ -79,5 +95,6 @@ int main(void) {
     one(CHUNKS - 1);
     some();
     much();
+    without_room();
     return 0;
 }
