@@ -3,6 +3,7 @@
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 TESTS ?= .
+MAKEFLAGS += --no-print-directory
 
 .PHONY: all library tool run test bench experiments install clean help
 
@@ -21,7 +22,7 @@ run: all ## a real program on vmag, beside the C library's malloc
 
 test: ## all tests
 	@scripts/setup.sh build test
-	@$(MAKE) --no-print-directory tool
+	@$(MAKE) tool
 	@cmake -S . -B "$(BUILD)" -DVMAG_TESTS=ON >/dev/null
 	@cmake --build "$(BUILD)" -j $(JOBS)
 	@if [ -x "$(BUILD)/bin/vmag" ]; then tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
