@@ -21,7 +21,13 @@ string(REPLACE "\n  PROVIDE (__etext = .);" "\n  HIDDEN(layout_end = layout_soon
 string(REPLACE "{ *(.rodata .rodata.* " "{ EXCLUDE_FILE (*/heap/size_class.c.o) *(.rodata .rodata.* " script "${script}")
 string(REGEX REPLACE "\n  \\.data\\.rel\\.ro : {" "\n  .data.rel.ro : { INCLUDE \"${LAYOUT}/relro.ld\"\n" script "${script}")
 string(REGEX REPLACE "\n  \\.bss +:\n  {" "\n  .bss :\n  {\n INCLUDE \"${LAYOUT}/bss.ld\"" script "${script}")
-file(WRITE ${LAYOUT_SCRIPT} "${script}")
+set(before)
+if(EXISTS ${LAYOUT_SCRIPT})
+  file(READ ${LAYOUT_SCRIPT} before)
+endif()
+if(NOT before STREQUAL script) # else each call of make would link anew
+  file(WRITE ${LAYOUT_SCRIPT} "${script}")
+endif()
 set(VMAG_LAYOUT OFF) # and why
 if(NOT is_gnu)
   set(reason "its linker is not GNU ld")
