@@ -121,7 +121,14 @@ static bool map_exactly(void *address, size_t size, int protection)
 	return p != NULL;
 }
 
-// Not as a wish: that is granted elsewhere. Kernels before 4.17 take it for one.
+// What is nobody's file has nothing to be written.
+static bool is_mapped(const void *address, size_t size)
+{
+	return os_system_call(SYS_msync, address, size, MS_ASYNC) == 0;
+}
+
+// Not as a wish: that is granted elsewhere. Kernels before 4.17, and some emulators (qemu-user), take it for one: granted elsewhere, somebody is there, or
+// there is no such address.
 COLD bool os_pages_exist(void *address)
 {
 	void *p = map(address, os_page_size(), PROT_READ, PRIVATE | MAP_FIXED_NOREPLACE);
@@ -129,7 +136,7 @@ COLD bool os_pages_exist(void *address)
 	if (p == NULL)
 		return errno == EEXIST;
 	munmap(p, os_page_size());
-	return true;
+	return p == address || is_mapped(address, os_page_size());
 }
 
 bool os_pages_reserve_at(void *address, size_t size)
@@ -278,12 +285,6 @@ bool os_pages_map_at(void *address, size_t size)
 static bool move_piece(char *from, char *to, size_t size)
 {
 	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
-}
-
-// What is nobody's file has nothing to be written.
-static bool is_mapped(const void *address, size_t size)
-{
-	return os_system_call(SYS_msync, address, size, MS_ASYNC) == 0;
 }
 
 static COLD bool is_zero(const char *bytes, size_t size)

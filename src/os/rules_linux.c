@@ -301,7 +301,7 @@ size_t os_rules_walk(struct os_rules *rules, uintptr_t *frames, size_t depth, ui
 	piece.start = NO_PIECE;
 	walking_begin(&walker.walking, walk, (uint32_t)walker.generation, frame);
 	more = load(&walker, frame + sizeof frame, &walker.place.code);
-	while (more && count < depth && (walker.place.code &= ADDRESS_BITS) >= FIRST_CODE && !(met = meets(&walker))) {
+	while (more && count < depth && (walker.place.code = os_code_address(walker.place.code)) >= FIRST_CODE && !(met = meets(&walker))) {
 		frames[count++] = walker.place.code;
 		more = go_out(&walker);
 	}

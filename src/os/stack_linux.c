@@ -114,13 +114,13 @@ __attribute__((no_sanitize("address"))) static inline size_t by_frames(uintptr_t
 			code = words[1];
 			if (walk != NULL) {
 				walking_note(&walking, frame + sizeof frame, code);
-				if ((code & ADDRESS_BITS) >= FIRST_CODE && walking_meets(&walking, frame + sizeof frame, WORD_FRAME)) {
+				if (os_code_address(code) >= FIRST_CODE && walking_meets(&walking, frame + sizeof frame, WORD_FRAME)) {
 					met = true;
 					break;
 				}
 				walking_note(&walking, frame, next);
 			}
-			code &= ADDRESS_BITS;
+			code = os_code_address(code);
 			own_bytes = code - own < own_bytes ? own_bytes : 0;
 			frames[count] = code;
 			count += own_bytes == 0 && code >= FIRST_CODE;
@@ -146,7 +146,7 @@ __attribute__((no_sanitize("address"))) uintptr_t os_stack_outside(uintptr_t fra
 {
 	uintptr_t own = (uintptr_t)__ehdr_start, own_bytes = code_end() - own;
 
-	while ((((const uintptr_t *)frame)[1] & ADDRESS_BITS) - own < own_bytes)
+	while (os_code_address(((const uintptr_t *)frame)[1]) - own < own_bytes)
 		frame = ((const uintptr_t *)frame)[0];
 	return frame;
 }

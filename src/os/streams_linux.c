@@ -1,6 +1,10 @@
-// The list of streams by glibc's names for it, as old as its first version for 64 bits. Other C libraries have none: there nothing is locked.
+// The list of streams by glibc's names for it, as old as its first version for 64 bits. Other C libraries have none: there only who flushes all is kept out.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "os/streams.h"
+
+#include <features.h>
+
+#ifdef __GLIBC__
 
 #include <stddef.h>
 
@@ -40,3 +44,32 @@ void os_streams_fork_unlock(bool child)
 		_IO_list_unlock();
 	}
 }
+
+#else
+
+#include <pthread.h>
+
+static pthread_mutex_t flushing = PTHREAD_MUTEX_INITIALIZER; // none of ours: who holds one of these is amid something of ours
+
+void os_streams_flush_begin(void)
+{
+	pthread_mutex_lock(&flushing);
+}
+
+void os_streams_flush_end(void)
+{
+	pthread_mutex_unlock(&flushing);
+}
+
+void os_streams_fork_lock(void)
+{
+	os_streams_flush_begin();
+}
+
+void os_streams_fork_unlock(bool child)
+{
+	(void)child;
+	os_streams_flush_end();
+}
+
+#endif

@@ -1,5 +1,5 @@
-// A fork waits for the C library's list of streams, which fflush(NULL) holds, which waits for a stream, whose holder allocates: as glibc's own malloc is
-// locked after that list, so are ours.
+// A fork waits for the C library's list of streams, which fflush(NULL) holds, which waits for a stream, whose holder allocates: as the C library's own malloc
+// is locked after that list, so are ours.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/child.h"

@@ -5,6 +5,7 @@
 
 #include "heap/size_class.h"
 #include "magazine/magazine.h"
+#include "os/pages.h"
 #include "unit.h"
 
 static void check_promises(size_t size, const struct slab_shape *shape, const char *what) {
@@ -14,7 +15,8 @@ static void check_promises(size_t size, const struct slab_shape *shape, const ch
         100.0 * (double)rest / (double)shape->slab_bytes, metadata, 100.0 * (double)metadata / (double)shape->slab_bytes);
     CHECK_EQ(shape->size, size);
     CHECK_EQ(shape->buffers, shape->slab_bytes / size);
-    CHECK_EQ(shape->slab_bytes % 4096, 0);
+    CHECK_EQ(shape->slab_bytes % os_page_size(), 0);
+    CHECK_LE(shape->slab_bytes / os_page_size(), 32); // a bit each (struct run)
     CHECK_LE(rest * 64, shape->slab_bytes);
     CHECK_LT(metadata * 50, shape->slab_bytes);
     for (unsigned lg = 1; shape->slab_bytes << lg <= LARGEST_SLAB; lg++) // larger ones cost less
