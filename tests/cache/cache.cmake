@@ -19,6 +19,7 @@ vmag_cache_test(import 30)
 vmag_cache_test(back 60)
 vmag_cache_test(move 60)
 vmag_cache_test(fork_in_reclaim 60)
+vmag_cache_test(fork_in_move 60)
 vmag_cache_test(sandbox 20)
 
 if(PYTHON AND NOT CMAKE_CROSSCOMPILING)

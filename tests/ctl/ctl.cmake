@@ -13,6 +13,10 @@ vmag_test_program(ctl_stops_nobody ctl/stops_nobody.c LIBRARIES vmag)
 target_include_directories(ctl_stops_nobody PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.stops_nobody quick 60 ctl_stops_nobody)
 
+vmag_test_program(ctl_uncounted ctl/uncounted.c LIBRARIES vmag)
+target_include_directories(ctl_uncounted PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(ctl.uncounted quick 30 ctl_uncounted)
+
 vmag_test_program(ctl_sampled ctl/sampled.c LIBRARIES vmag)
 target_include_directories(ctl_sampled PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.sampled quick 30 ctl_sampled)

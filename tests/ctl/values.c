@@ -199,6 +199,9 @@ static void *counting_thread(void *unused) {
     free(malloc(3000));
     peak = get("thread.peak.read");
     CHECK_EQ(peak, 114688);
+    object = realloc(malloc(LARGE), 2 * LARGE); // grows without a copy, and is the new peak
+    free(object);
+    CHECK_GE(get("thread.peak.read"), 2 * LARGE);
     ACT("thread.peak.reset");
     CHECK_EQ(get("thread.peak.read"), 0);
 
@@ -246,6 +249,24 @@ static void threads(void) {
     pthread_join(thread, NULL);
 }
 
+// Of an arena that no other thread uses, who falls idle leaves no dirty pages.
+static void idle_in_own_arena(void) {
+    unsigned before = own_arena(), arena;
+    size_t size = sizeof arena;
+
+    CHECK_EQ(mallctl("arenas.create", &arena, &size, NULL, 0), 0);
+    SET_OK(with("arena.<>.dirty_decay_ms", arena, 0), ssize_t, -1);
+    SET_OK("thread.arena", unsigned, arena);
+    void *object = malloc(LARGE), *volatile behind = malloc(LARGE);
+    free(memset(object, 1, LARGE));
+    CHECK(fresh(with("stats.arenas.<>.pdirty", arena, 0)) > 0);
+    ACT("thread.idle");
+    CHECK_EQ(fresh(with("stats.arenas.<>.pdirty", arena, 0)), 0);
+    free(behind);
+    SET_OK("thread.arena", unsigned, before);
+    ACT(with("arena.<>.destroy", arena, 0));
+}
+
 int main(void) {
     free(malloc(1));
     internal_at_first = get("stats.arenas.4096.internal");
@@ -257,12 +278,14 @@ int main(void) {
     test_mutexes();
     test_retained();
     test_large_objects();
+    test_moved_objects();
     test_decay();
     test_others();
     test_caches();
     test_arenas();
     test_newer();
     test_utilization();
+    idle_in_own_arena();
     test_safety();
     test_profiler();
     fputs(seen, stdout);

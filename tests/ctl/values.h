@@ -37,6 +37,7 @@ void test_small_objects(void);
 void test_mutexes(void);
 void test_retained(void);
 void test_large_objects(void);
+void test_moved_objects(void);
 void test_decay(void);
 void test_others(void);
 void test_caches(void);

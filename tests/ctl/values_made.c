@@ -78,6 +78,7 @@ static void *counting_alloc(extent_hooks_t *hooks, void *address, size_t size, s
 
 void test_arenas(void) {
     static extent_hooks_t hooks, *own = &hooks;
+    extent_hooks_t *then;
     unsigned before = (unsigned)get("arenas.narenas"), id, first = own_arena(), again;
     size_t size = sizeof plain_hooks, lengths = sizeof id;
     void *objects[64];
@@ -128,6 +129,10 @@ void test_arenas(void) {
     again = create("arenas.create");
     CHECK_EQ(again, id);
     CHECK_EQ(strcmp(text(with("arena.<>.dss", again, 0)), "disabled"), 0);
+    CHECK_EQ(fresh(with("stats.arenas.<>.large.nmalloc", again, 0)), 0);
+    CHECK_EQ(get(with("stats.arenas.<>.small.nmalloc", again, 0)), 0);
+    CHECK_EQ(mallctl(with("arena.<>.extent_hooks", again, 0), &then, &size, NULL, 0), 0);
+    CHECK(then == plain_hooks); // and not those of the one before
     CHECK_EQ(get("arenas.narenas"), before + 1);
     ACT(with("arena.<>.destroy", again, 0));
     chunks_asked = 0;
@@ -137,6 +142,10 @@ void test_arenas(void) {
     ACT(with("arena.<>.destroy", id, 0));
     struct { extent_hooks_t *hooks; bool metadata; } configuration = { own, false };
     CHECK_EQ(mallctl("experimental.arenas_create_ext", &id, &lengths, &configuration, sizeof configuration), 0);
+    chunks_asked = 0;
+    objects[0] = mallocx(640, MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE);
+    CHECK(chunks_asked > 0);
+    CHECK_EQ(get(with("arena.<>.dirty_decay_ms", id, 0)), get("arenas.dirty_decay_ms")); // which test_decay has set
     ACT(with("arena.<>.destroy", id, 0));
 }
 
@@ -155,6 +164,10 @@ void test_newer(void) {
     CHECK(strncmp(buffer, name, 31) == 0 && buffer[31] == '\0');
     CHECK_EQ(mallctl("arena.0.name", &to, &size, NULL, 0), 0);
     CHECK_EQ(strcmp(buffer, "auto_0"), 0);
+    ACT(with("arena.<>.destroy", id, 0));
+    CHECK_EQ(create("arenas.create"), id);
+    CHECK_EQ(mallctl(with("arena.<>.name", id, 0), &to, &size, NULL, 0), 0);
+    CHECK_EQ(strncmp(buffer, "manual_", 7), 0); // the number is another arena's, the name is gone
     ACT(with("arena.<>.destroy", id, 0));
     CHECK_EQ(get("arenas.hugepage"), 2 << 20);
     object = malloc(LARGE);
@@ -194,6 +207,9 @@ void test_utilization(void) {
         CHECK_EQ(*(char *)many[i], 0);
         free(many[i]);
     }
+    batch.size = SIZE_MAX / 2 + 2; // not one
+    CHECK_EQ(mallctl("experimental.batch_alloc", &made, &length, &batch, sizeof batch), 0);
+    CHECK_EQ(made, 0);
 }
 
 static jmp_buf told;

@@ -217,6 +217,21 @@ void test_large_objects(void) {
     saw("arena.<>.purge");
     list_rose(purge_rise, COUNT(purge_rise), 0, before);
     CHECK_EQ(get(with("stats.arenas.<>.pdirty", arena, 0)), 0);
+    for (size_t i = 0; i < COUNT(purge_rise); i++) // those of all arenas have this one's among them
+        CHECK_SAY(get(with(purge_rise[i], MALLCTL_ARENAS_ALL, 0)) >= get(with(purge_rise[i], arena, 0)), "%s", purge_rise[i]);
+}
+
+// An object that outgrows its place is freed there, and allocated in the other size, whether its pages move or not.
+void test_moved_objects(void) {
+    unsigned arena = own_arena();
+    void *object = memset(malloc(LARGE), 1, LARGE), *behind = malloc(LARGE);
+
+    CHECK(fresh(with("stats.arenas.<>.lextents.<>.curlextents", arena, LARGE_EXTENT)) >= 2);
+    object = realloc(object, 8 * LARGE);
+    CHECK(object != NULL);
+    free(object);
+    free(behind);
+    CHECK_EQ(fresh(with("stats.arenas.<>.lextents.<>.curlextents", arena, LARGE_EXTENT)), 0);
 }
 
 void test_decay(void) {

@@ -101,7 +101,30 @@ static void check_xallocx(void) {
     CHECK_EQ(object[0], 0x5b);
     CHECK_EQ(xallocx(object, (size_t)5 << 20, (size_t)3 << 20, MALLOCX_ALIGN(4096)), (size_t)8 << 20);
     CHECK_LE(xallocx(object, (size_t)8 << 20, PTRDIFF_MAX, 0), nallocx((size_t)7 << 60, 0));
+    CHECK_GE(xallocx(object, (size_t)8 << 20, SIZE_MAX - ((size_t)7 << 20), 0), (size_t)8 << 20); // their sum would be 1 MiB
     sdallocx(object, sallocx(object, 0), 0);
+}
+
+// What outgrows its place keeps the alignment that is asked for, although there is a hole of just its size elsewhere. Before there is anything else, so that it
+// is clear where the hole lies.
+static void check_large_alignment(void) {
+    enum { LG_ALIGN = 21, ALIGN = 1 << LG_ALIGN, LARGE = 16 << 20 };
+    void *odd, *hole, *end, *behind;
+    char *object;
+
+    dallocx(mallocx(3 * LARGE, 0), 0); // of which the next three are parts
+    odd = mallocx(ALIGN / 4 * 5, 0);
+    hole = mallocx(LARGE, 0);
+    end = mallocx(ALIGN, 0);
+    object = memset(mallocx(ALIGN, MALLOCX_LG_ALIGN(LG_ALIGN)), 0x5b, ALIGN);
+    behind = mallocx(ALIGN, 0);
+    dallocx(hole, 0);
+    object = rallocx(object, LARGE, MALLOCX_LG_ALIGN(LG_ALIGN));
+    CHECK(object != NULL && (uintptr_t)object % ALIGN == 0 && object[0] == 0x5b && object[ALIGN - 1] == 0x5b);
+    dallocx(object, 0);
+    dallocx(behind, 0);
+    dallocx(end, 0);
+    dallocx(odd, 0);
 }
 
 // What is large and was used before is zero without being resident.
@@ -166,6 +189,7 @@ static void check_limits(void) {
 }
 
 int main(void) {
+    check_large_alignment();
     for (size_t size = 1; size <= 17000; size += size < 5000 ? 1 : 13)
         check_size(size);
     each_class_size((size_t)300 << 10, check_class_size);

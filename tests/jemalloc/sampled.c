@@ -1,4 +1,4 @@
-// Objects of named arenas and caches are sampled like all others, and forgotten when they are freed or their arena is reset.
+// Objects of named arenas and caches are sampled like all others, and forgotten when they are freed, or their arena or the profile is reset.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <stdint.h>
 #include <stdio.h>
@@ -45,12 +45,74 @@ static void check_flags(int flags) {
     CHECK(live() == before);
 }
 
-// Requests that are rounded up to 2^63 bytes pass a point like any other.
+// Samples of all large classes that live.
+static uint64_t live_large(void) {
+    uint64_t pair[2], sum = 0;
+    unsigned classes;
+    size_t size = sizeof pair, length = sizeof classes;
+    char name[60];
+
+    CHECK(mallctl("arenas.nlextents", &classes, &length, NULL, 0) == 0);
+    for (unsigned class = 0; class < classes; class++) {
+        snprintf(name, sizeof name, "prof.stats.lextents.%u.live", class);
+        CHECK(mallctl(name, pair, &size, NULL, 0) == 0);
+        sum += pair[1];
+    }
+    return sum;
+}
+
+// Large objects side by side, most of which cannot grow where they are: each has one sample, before, behind and in the end none.
+static void check_resized(void) {
+    enum { BEFORE = 200000, AFTER = 800000 };
+    void *objects[OBJECTS];
+    uint64_t before = live_large();
+
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = malloc(BEFORE)) != NULL);
+    CHECK(live_large() == before + OBJECTS);
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = realloc(objects[i], AFTER)) != NULL);
+    CHECK(live_large() == before + OBJECTS);
+    for (int i = 0; i < OBJECTS; i++)
+        free(objects[i]);
+    CHECK(live_large() == before);
+}
+
+// What comes after a reset is counted like what came before, by the same thread and from the same place.
+static void check_reset(void) {
+    void *objects[OBJECTS];
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(mallctl("prof.reset", NULL, NULL, NULL, 0) == 0);
+        CHECK(live() == 0);
+        fill(objects, 0);
+        CHECK(live() == OBJECTS);
+        if (i == 1)
+            CHECK(mallctl("prof.reset", NULL, NULL, NULL, 0) == 0 && live() == 0); // those that live are forgotten
+        for (int object = 0; object < OBJECTS; object++)
+            free(objects[object]);
+        CHECK(live() == 0);
+    }
+}
+
+// Requests that are rounded up to 2^63 bytes pass a point like any other. What is refused is no sample that lives.
 static void check_refused(void) {
+    uint64_t pair[2];
+    size_t size_of_pair = sizeof pair, length = sizeof(unsigned);
+    unsigned classes;
+    char name[60];
+
     for (volatile size_t size = PTRDIFF_MAX; size > PTRDIFF_MAX - 3; size--) {
         CHECK(malloc(size) == NULL);
         CHECK(calloc(1, size) == NULL);
         CHECK(mallocx(size, 0) == NULL);
+    }
+    CHECK(malloc((size_t)7 << 60) == NULL); // of the largest class
+    CHECK(mallctl("arenas.nlextents", &classes, &length, NULL, 0) == 0);
+    for (int total = 0; total < 2; total++) {
+        snprintf(name, sizeof name, "prof.stats.lextents.%u.%s", classes - 1, total ? "accum" : "live");
+        CHECK(mallctl(name, pair, &size_of_pair, NULL, 0) == 0);
+        CHECK(pair[1] == 0);
     }
 }
 
@@ -72,6 +134,8 @@ int main(void) {
     snprintf(name, sizeof name, "arena.%u.reset", arena);
     CHECK(mallctl(name, NULL, NULL, NULL, 0) == 0);
     CHECK(live() == before);
+    check_resized();
+    check_reset();
     check_refused();
     return 0;
 }

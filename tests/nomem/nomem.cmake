@@ -36,6 +36,9 @@ vmag_test(nomem.second quick 30 nomem_second)
 vmag_test_program(nomem_huge_refused nomem/huge_refused.c LIBRARIES vmag)
 vmag_test(nomem.huge_refused quick 60 nomem_huge_refused)
 
+vmag_test_program(nomem_caches nomem/caches.c LIBRARIES vmag)
+vmag_test(nomem.caches quick 60 nomem_caches)
+
 # A limit on address space that the program sets itself: libumem's tests and glibc's give themselves 80 and 200 MiB.
 vmag_test_program(nomem_later nomem/later.c LIBRARIES vmag)
 foreach(mebibytes 80 200)

@@ -1,6 +1,7 @@
 // umem_cache_*: constructors and destructors in pairs and in the right state, errors, reclaim, integers without memory.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
+#include <jemalloc/jemalloc.h>
 #include <stdint.h>
 #include <umem.h>
 #include <vmag/cache.h>
@@ -70,9 +71,11 @@ static int refuse(void *memory, void *given, int flags) {
 
 // A constructor that refuses: no object, nothing lost, and the next ones are as good as ever.
 static void test_refusal(void) {
+    static char memory[1 << 19] __attribute__((aligned(4096)));
     int refuses = 1;
     void *objects[30];
-    umem_cache_t *cache = umem_cache_create((char *)"moody", 64, 64, refuse, NULL, NULL, &refuses, NULL, UMC_NOMAGAZINE);
+    vmem_t *arena = vmem_create("memory", memory, sizeof memory, 512, NULL, NULL, NULL, 0, VM_NOSLEEP);
+    umem_cache_t *cache = umem_cache_create((char *)"moody", 64, 64, refuse, NULL, NULL, &refuses, arena, UMC_NOMAGAZINE);
     for (int i = 0; i < 30; i++) {
         refuses = i % 2 == 0;
         objects[i] = umem_cache_alloc(cache, UMEM_DEFAULT);
@@ -80,6 +83,8 @@ static void test_refusal(void) {
     }
     for (int i = 1; i < 30; i += 2) umem_cache_free(cache, objects[i]);
     umem_cache_destroy(cache);
+    CHECK_EQ(vmem_size(arena, VMEM_ALLOC), 0); // a buffer that is still out would keep its slab
+    vmem_destroy(arena);
 }
 
 static void expect(int error, char *name, size_t size, size_t align, int flags) {
@@ -100,6 +105,21 @@ static void test_errors(void) {
     expect(EINVAL, name, 1 << 20, 0, UMC_NOHASH);
     expect(ENOMEM, name, SIZE_MAX - 100, 0, 0);
     expect(ENOMEM, name, SIZE_MAX / 2, 0, 0);
+}
+
+static size_t metadata(void) {
+    uint64_t epoch = 1;
+    size_t bytes, size = sizeof bytes;
+    CHECK_EQ(mallctl("epoch", NULL, NULL, &epoch, sizeof epoch), 0);
+    CHECK_EQ(mallctl("stats.metadata", &bytes, &size, NULL, 0), 0);
+    return bytes;
+}
+
+// A cache that cannot be made leaves nothing behind.
+static void test_nothing_left(void) {
+    size_t before = metadata();
+    for (int i = 0; i < 100000; i++) CHECK(umem_cache_create((char *)"crooked", 8, 24, NULL, NULL, NULL, NULL, NULL, 0) == NULL);
+    CHECK_LE(metadata(), before + (1 << 20));
 }
 
 static void test_alignment(void) {
@@ -184,11 +204,18 @@ static void test_untouched_memory(void) {
 }
 
 static void test_reap(void) {
+    static char memory[1 << 19] __attribute__((aligned(4096)));
+    vmem_t *arena = vmem_create("memory", memory, sizeof memory, 512, NULL, NULL, NULL, 0, VM_NOSLEEP);
+    umem_cache_t *own = umem_cache_create((char *)"own", 100, 0, NULL, NULL, NULL, NULL, arena, 0);
+    umem_cache_free(own, umem_cache_alloc(own, UMEM_DEFAULT));
     umem_cache_t *cache = umem_cache_create((char *)"reclaimed", 100, 0, NULL, NULL, reclaim, &argument, NULL, 0);
     umem_cache_free(cache, umem_cache_alloc(cache, UMEM_DEFAULT));
     reclaims = 0;
     umem_reap();
     CHECK(reclaims == 1);
+    CHECK_EQ(vmem_size(arena, VMEM_ALLOC), 0); // nor does anything that is freed, and held by guards, keep its slab
+    umem_cache_destroy(own);
+    vmem_destroy(arena);
     umem_reap(); // again within the interval: nothing
     CHECK(reclaims == 1);
     umem_cache_destroy(cache);
@@ -206,6 +233,7 @@ int main(void) {
     test_states(UMC_NODEBUG);
     test_refusal();
     test_errors();
+    test_nothing_left();
     test_alignment();
     test_integers();
     test_same_integers();

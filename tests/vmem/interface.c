@@ -192,6 +192,10 @@ static void imports(void) {
     vmag_vmem_t *source = vmag_vmem_create("source", AT(4096), 64 * 1024, 4096, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
     vmag_vmem_t *child = vmag_vmem_create("child", NULL, 0, 64, vmag_vmem_alloc, vmag_vmem_free, source, 0, VMAG_VM_SLEEP);
     struct vmag_vmem_stats stats;
+    struct {
+        struct vmag_vmem_stats stats;
+        size_t more;
+    } newer;
 
     CHECK(vmag_vmem_source(child) == source && vmag_vmem_source(source) == NULL);
     uintptr_t a = get(child, 100, 0), b = get(child, 3000, 0), c = get(child, 4096, 0);
@@ -210,6 +214,9 @@ static void imports(void) {
     vmag_vmem_xfree(child, AT(d), 64);
     vmag_vmem_stats(child, &stats, 11 * sizeof(size_t)); // a program of an older version knows fewer fields
     CHECK(stats.total_bytes == 0 && stats.fails == 2 && stats.frees == 4 && stats.imports == 3);
+    memset(&newer, 0xff, sizeof newer);
+    vmag_vmem_stats(child, &newer.stats, sizeof newer); // and one of a newer version more, which are 0
+    CHECK(newer.stats.frees == 4 && newer.more == 0);
     CHECK_EQ(vmag_vmem_size(source, VMAG_VMEM_ALLOC), 0);
     vmag_vmem_destroy(child);
     vmag_vmem_destroy(source);

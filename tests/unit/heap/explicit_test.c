@@ -16,6 +16,7 @@
 #include "heap/heap.h"
 #include "heap/inspect.h"
 #include "heap/reclaim.h"
+#include "heap/sampling.h"
 #include "os/clock.h"
 #include "pages/page_map.h"
 #include "unit.h"
@@ -340,8 +341,11 @@ static void ask_all_while_some_end(void) {
 
 static void without_cache(void) {
     CHECK(thread_has_cache());
+    free(malloc(200));
+    CHECK(front_has_magazines(words.front));
     thread_set_cache(false);
     CHECK(!thread_has_cache());
+    CHECK(!front_has_magazines(words.front)); // what it had is given to all
     void *object = malloc(200);
     struct bin *bin = &words.front->arena->bins[size_class(200)];
     size_t free_buffers = bin->free_buffers;
@@ -350,6 +354,20 @@ static void without_cache(void) {
     thread_set_cache(true);
     CHECK(thread_has_cache());
     free(malloc(200));
+}
+
+// The next arena of a number has what the one before was told no more.
+static void begins_anew(void) {
+    ssize_t by_default = arenas_dirty_decay_ms();
+    unsigned id, again;
+
+    CHECK_EQ(arenas_make(NULL, &id), 0);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(id), by_default + 1), 0);
+    CHECK(mallocx(1 << 20, MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE) != NULL);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
+    CHECK(arenas_make(NULL, &again) == 0 && again == id);
+    CHECK_EQ(arena_dirty_decay_ms(arena_of(id)), by_default);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
 }
 
 static void settings(void) {
@@ -435,6 +453,38 @@ static void reset_with_bound_thread(void) {
     CHECK_EQ(arena_destroy(bound.arena, NULL), 0);
 }
 
+static void *be_sampled(void *argument) {
+    struct bound *bound = argument;
+
+    CHECK_EQ(thread_set_arena(bound->arena), 0);
+    free(malloc(100));
+    sem_post(&bound->done);
+    sem_wait(&bound->step);
+    check_home(malloc(100), bound->arena);
+    return NULL;
+}
+
+// A thread whose objects are all sampled has none at hand that a reset would miss.
+static void reset_with_sampled_thread(void) {
+    unsigned lg_sample = atomic_load(&profile_settings.lg_sample);
+    struct bound bound;
+    pthread_t thread;
+
+    sem_init(&bound.step, 0, 0);
+    sem_init(&bound.done, 0, 0);
+    CHECK_EQ(arenas_make(NULL, &bound.arena), 0);
+    profile_reset(0);
+    sampling_set(true);
+    CHECK_EQ(pthread_create(&thread, NULL, be_sampled, &bound), 0);
+    sem_wait(&bound.done);
+    CHECK_EQ(arena_reset(bound.arena), 0);
+    sem_post(&bound.step);
+    pthread_join(thread, NULL);
+    sampling_set(false);
+    profile_reset(lg_sample);
+    CHECK_EQ(arena_destroy(bound.arena, NULL), 0);
+}
+
 // Threads make, fill, reset and destroy arenas of their own, while each also frees objects of its own heap and of others' arenas.
 static void *churn(void *seed) {
     struct random random = {(uintptr_t)seed};
@@ -508,9 +558,11 @@ int main(void) {
     reset_beside_flushed_caches();
     ask_all_while_some_end();
     without_cache();
+    begins_anew();
     settings();
     utilization();
     reset_with_bound_thread();
+    reset_with_sampled_thread();
     under_threads();
     across_fork();
     numbers_end();

@@ -1,4 +1,5 @@
-// Tests watch/sampled_objects.h: what is put in comes out once; first use by several threads at once, and without memory, loses none.
+// Tests watch/sampled_objects.h: what is put in comes out once, at the latest when its cache ends or its address is another object's; first use by several
+// threads at once, and without memory, loses none.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "watch/sampled_objects.h"
 
@@ -10,6 +11,8 @@
 #include "../../support/child.h"
 #include "base/base.h"
 #include "unit.h"
+#include "vmag/format.h"
+#include "watch/tally.h"
 
 enum { THREADS = 4, TRIALS = 100, OBJECTS = 10000, ENTRY_BYTES = 64, LISTS_BYTES = 32 * 1024 };
 
@@ -82,6 +85,38 @@ static void without_memory(void) {
     CHECK_EQ(atomic_load(&sampled_objects), 0);
 }
 
+// The free of the first one was not told: its sample ends when the address is another object's.
+static void an_address_again(void) {
+    uintptr_t frame = 1;
+    struct tally key = { .size = 100, .stack = stacks_intern(1, stacks_hash_of(&frame, 1), &frame) };
+    uint32_t tally = tally_count(&key);
+
+    CHECK(tally != 0 && sampled_objects_add(places, tally));
+    CHECK(tally_count(&key) == tally && atomic_load(&tally_of(tally)->live) == 2);
+    CHECK(sampled_objects_add(places, tally));
+    CHECK_EQ(atomic_load(&tally_of(tally)->live), 1);
+    CHECK(sampled_objects_take(places) == tally && atomic_load(&sampled_objects) == 0);
+}
+
+// All objects of a cache that ends, however many are in a list, and no other's.
+static void those_of_a_cache_end(void) {
+    uintptr_t frame = 1;
+    struct tally key = { .size = 100, .arena = VMAG_ARENA_CACHES, .stack = stacks_intern(1, stacks_hash_of(&frame, 1), &frame) }, other = key;
+    uint32_t tally = 0, others;
+
+    other.arena = VMAG_ARENA_CACHES + 1;
+    others = tally_count(&other);
+    CHECK(sampled_objects_add(places, others));
+    for (unsigned i = 1; i < OBJECTS; i++) {
+        tally = tally_count(&key);
+        CHECK(tally != 0 && sampled_objects_add(&places[i], tally));
+    }
+    sampled_objects_end(VMAG_ARENA_CACHES);
+    CHECK_EQ(atomic_load(&tally_of(tally)->live), 0);
+    CHECK(atomic_load(&tally_of(others)->live) == 1 && atomic_load(&sampled_objects) == 1);
+    CHECK_EQ(sampled_objects_take(places), others);
+}
+
 static void in_and_out(void) {
     for (unsigned i = 0; i < OBJECTS; i++)
         CHECK(sampled_objects_take(&places[i]) == 0 && sampled_objects_add(&places[i], i + 1));
@@ -95,6 +130,8 @@ int main(void) {
     free(malloc(1));
     try_first_use();
     without_memory();
+    an_address_again();
+    those_of_a_cache_end();
     in_and_out();
     return 0;
 }
