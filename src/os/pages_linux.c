@@ -175,20 +175,20 @@ static bool remap_fresh(void *address, size_t size)
 	return map(address, size, READ_WRITE, PRIVATE | MAP_FIXED) != NULL;
 }
 
-// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on what is to be given back anyway, until it is not refused, as it is
-// while the program locks all that is mapped.
-static bool dontneed_zeroes(void *address)
+// Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on a page of our own, for what a program's hooks gave may be shared, until
+// it is not refused, as it is while the program locks all that is mapped.
+static bool dontneed_zeroes(void)
 {
 	static _Atomic int known; // 0 not tried, 1 it does, 2 it does not
 	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	volatile char *probe;
 
-	if (answer == 0) {
-		volatile char *probe = address;
-
+	if (answer == 0 && (probe = os_pages_map(os_page_size())) != NULL) {
 		*probe = 1;
-		if (madvise(address, os_page_size(), MADV_DONTNEED) == 0)
+		if (madvise((char *)probe, os_page_size(), MADV_DONTNEED) == 0)
 			answer = *probe == 0 ? 1 : 2;
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		os_pages_unmap((char *)probe, os_page_size());
 	}
 	return answer != 2;
 }
@@ -213,7 +213,7 @@ static __attribute__((noinline)) bool purge_unlocked(void *address, size_t size)
 // The system refuses when a page is locked, and may have given back what lies before it.
 bool os_pages_purge(void *address, size_t size)
 {
-	if (!dontneed_zeroes(address))
+	if (!dontneed_zeroes())
 		return remap_fresh(address, size);
 	return madvise(address, size, MADV_DONTNEED) == 0 || (errno == EINVAL && purge_unlocked(address, size));
 }

@@ -13,6 +13,7 @@
 
 #include "../../support/child.h"
 #include "ctl/stats.h"
+#include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/inspect.h"
 #include "heap/reclaim.h"
