@@ -6,23 +6,24 @@
 set(by_linker ${LINKER} -r --whole-archive)
 set(by_compiler ${COMPILER} -fno-lto -nostdlib -r -Wl,--whole-archive)
 foreach(join by_linker by_compiler)
-  execute_process(COMMAND ${${join}} -o ${OBJECT} ${ARCHIVE} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  execute_process(COMMAND ${${join}} -o ${OBJECT} ${ARCHIVE} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   if(failed EQUAL 0)
     execute_process(COMMAND ${OBJCOPY} --localize-hidden --wildcard --weaken-symbol=umem_* --weaken-symbol=vmem_* --weaken-symbol=mallctl*
       --weaken-symbol=*allocx --weaken-symbol=*allocm --weaken-symbol=malloc_message --weaken-symbol=malloc_stats_print ${OBJECT}
-      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   endif()
   # Global stay two sections' names, of which a program has one, from whatever object.
   if(failed EQUAL 0)
     execute_process(COMMAND ${OBJCOPY} --wildcard --globalize-symbol=DW.ref.* --globalize-symbol=_.stapsdt.base ${OBJECT}
-      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   endif()
   if(failed EQUAL 0)
     break()
   endif()
 endforeach()
 if(NOT failed EQUAL 0)
-  message(WARNING "One object could not be made of ${ARCHIVE}: its inner names can be those of a program's own functions")
+  message(WARNING "One object could not be made of ${ARCHIVE}: its inner names can be those of a program's own functions, "
+    "and those of jemalloc and libumem are not weak.\n${why}")
   return()
 endif()
 file(REMOVE ${ARCHIVE})

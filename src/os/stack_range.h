@@ -9,8 +9,6 @@
 #include "util/bits.h"
 
 enum { PROBE_PAGE = 4096, FRAME_BYTES = 2 * sizeof(uintptr_t), FRAME_STEP = 16 * 1024, FRAME_MOST = 4 * 1024 * 1024, FIRST_CODE = 4096 };
-#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1)
-
 // Of a return address the address alone. AArch64 signs it in the bits above those that the process's addresses have: 48, or 36 to 47 as the kernel was built.
 static inline uintptr_t os_code_address(uintptr_t code)
 {
@@ -20,7 +18,7 @@ static inline uintptr_t os_code_address(uintptr_t code)
 	__asm__("hint #7" : "+r"(returns_to)); // xpaclri: processors that sign nothing pass over it
 	code = returns_to;
 #endif
-	return code & ADDRESS_BITS;
+	return code & (((uintptr_t)1 << 48) - 1);
 }
 
 // Asks the kernel, without a fault. May change errno.

@@ -70,7 +70,7 @@ static void sift(uintptr_t start, size_t size, unsigned *sifts)
 
 		if (!vmem_cut(&heap_arena, start, half))
 			return;
-		if (is_vacant(start, half)) { // then the other is not
+		if (is_vacant(start, half)) { // then the other is not, or there is no room to tell, and the next request looks again
 			vmem_segment_free(&heap_arena, start, half, VMEM_CLEAN);
 			start += half;
 			size -= half;

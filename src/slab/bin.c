@@ -20,6 +20,7 @@ enum {
 
 void bin_init(struct bin *bin, struct slab_shape shape, struct pages *pages, uint16_t arena, uint16_t word)
 {
+	ASSERT(pages == NULL || shape.slab_bytes / os_page_size() <= 32); // a bit each (struct run, given)
 	memset(bin, 0, sizeof *bin);
 	bin->shape = shape;
 	bin->pages = pages;

@@ -7,7 +7,7 @@
 
 // A boundary tag of vmem and a slab header are each one object of base: multiples of a cache line.
 enum { TAG_BYTES = 64, LEAST_BUFFERS = 4, LEAST_SLAB = 16 * 1024 };
-enum { MOST_SLAB = 192 * 1024 }; // three pages of 64 KiB: of two, objects of 10 and 12 KiB leave a 16th. Of smaller pages at most 32 (struct run, given)
+enum { MOST_SLAB = 192 * 1024 }; // three pages of 64 KiB: of two, objects of 10 and 12 KiB leave a 16th. Of smaller pages no size comes to more than 32 (struct run, given)
 enum { NOTED_MOST = 1024 }; // buffers, so that a header is one object of base where pages are large
 
 size_t slab_header_bytes(const struct slab_shape *shape, unsigned lg_times)

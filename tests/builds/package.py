@@ -28,7 +28,7 @@ def check_is_served(*command, **environment):
 def build(source, folder, *options):
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     told = run("cmake", "-S", source, "-B", folder, "-DCMAKE_BUILD_TYPE=None", *generator, *options, **FLAGS)
-    run("cmake", "--build", folder, "-j2")
+    assert "One object" not in run("cmake", "--build", folder, "-j2"), "the static library is of many objects (layout/join.cmake)"
     for name in ("vmag_c", "vmag_cxx", "static_c", "static_cxx"):
         check_is_served(os.path.join(folder, name))
     return told

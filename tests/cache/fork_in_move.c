@@ -47,6 +47,7 @@ int main(void) {
     pthread_t thread;
     pid_t child;
 
+    alarm(HANG_SECONDS);
     cache = vmag_cache_create("moved by a thread", sizeof(struct object), 0, NULL, NULL, NULL, NULL, NULL, 0);
     vmag_cache_set_move(cache, move);
     for (int i = 0; i < OBJECTS; i++) {

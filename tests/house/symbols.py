@@ -12,7 +12,7 @@ NEEDED = re.compile(r"libc\.so|libc\.musl|libm\.so|libpthread\.so|libdl\.so|libr
 
 def exported(library):
     output = subprocess.run(["nm", "-D", "--defined-only", library], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return {line.split()[-1].split("@")[0] for line in output.splitlines()}
+    return {line.split()[-1].split("@")[0] for line in output.splitlines()} - {"_init", "_fini"}  # musl's own, of each library
 
 
 def shown(archive):
@@ -27,16 +27,19 @@ def needed(library):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", output)
 
 
-def documented(path):
+def documented(path, c_library):
+    """Names without a mark, and those with this C library's."""
     with open(path, encoding="ascii") as file:
-        return {line.split("#")[0].strip() for line in file} - {""}
+        names = {line.split("#")[0].strip() for line in file} - {""}
+    return {name.split()[-1] for name in names if ":" not in name or name.startswith(c_library + ":")}
 
 
 def main(library, path, archive=None):
-    names, wanted = exported(library), documented(path)
+    names, libraries = exported(library), needed(library)
+    wanted = documented(path, "musl" if any("musl" in name or name == "libc.so" for name in libraries) else "glibc")
     undocumented = sorted(name for name in names - wanted if not name.startswith("vmag_"))
     missing = sorted(wanted - names)
-    strangers = [name for name in needed(library) if not NEEDED.match(name)]
+    strangers = [name for name in libraries if not NEEDED.match(name)]
     inner = strong = []
     if archive:
         own = shown(archive)

@@ -115,6 +115,7 @@ static void check_large_alignment(void) {
     dallocx(mallocx(3 * LARGE, 0), 0); // of which the next three are parts
     odd = mallocx(ALIGN / 4 * 5, 0);
     hole = mallocx(LARGE, 0);
+    CHECK((uintptr_t)hole % ALIGN != 0);
     end = mallocx(ALIGN, 0);
     object = memset(mallocx(ALIGN, MALLOCX_LG_ALIGN(LG_ALIGN)), 0x5b, ALIGN);
     behind = mallocx(ALIGN, 0);

@@ -46,8 +46,6 @@ static void hooks(void) {
     size_t size = sizeof arena, hooks_size = sizeof usual;
     char name[40];
     CHECK_EQ(mallctl("arena.0.extent_hooks", &usual, &hooks_size, NULL, 0), 0);
-    dallocx(memset(mallocx(LARGE, 0), 1, LARGE), 0); // what giving back does to memory of the library's own is known from here on
-    CHECK_EQ(mallctl("arena.4096.purge", NULL, NULL, NULL, 0), 0);
     CHECK_EQ(mallctl("arenas.create", &arena, &size, &new, sizeof new), 0);
     int flags = MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE;
     char *object = mallocx(LARGE, flags);

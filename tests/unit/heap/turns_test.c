@@ -91,7 +91,7 @@ static bool child_gives_back(void) {
         uint64_t now = os_clock_ms();
 
         heap_trim();
-        atomic_store(&words.front->arena->pages.step_at, now - 60000);
+        atomic_store(&words.front->arena->pages.step_at, now > 60000 ? now - 60000 : 0);
         reclaim_step(now, false); // it is this thread's turn, whosever it was in the parent
         CHECK(!pages_decay_is_due(&words.front->arena->pages, now));
         _exit(purged ? 0 : 1);

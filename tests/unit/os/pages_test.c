@@ -11,7 +11,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { PAGES = 3, LG_NOWHERE = 53 }; // beyond what any kernel served gives to a process
+enum { PAGES = 3, LG_NOWHERE = 62 }; // no processor has such addresses (with tables of five levels on x86-64 up to 2^56)
 
 // Before 4.17 the kernel passes over the flag.
 static bool is_old;

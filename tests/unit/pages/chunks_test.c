@@ -77,7 +77,7 @@ static void much(void) {
     CHECK_EQ(lost(), 0);
 }
 
-// Nothing is to be had but in the place that nobody tries first: none of it is the stranger's but a chunk a request.
+// A process without room for a try: no more is taken for the stranger's than a chunk for each time that one is met.
 static void without_room(void) {
     strangers_page(next_place() + CHUNKS / 3 * CHUNK_BYTES, os_page_size());
     has_no_room = true;
