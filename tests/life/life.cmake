@@ -155,7 +155,6 @@ vmag_test(life.footprint quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/foo
 if(VMAG_LAYOUT)
   vmag_test_program(life_fresh life/fresh.c)
   vmag_test(life.fresh quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/fresh.py $<TARGET_FILE:vmag> $<TARGET_FILE:life_fresh>)
-  set_tests_properties(life.fresh PROPERTIES RUN_SERIAL ON) # beside busy processors two threads come to wait, by code that a fresh process does not run
 endif()
 
 foreach(variant vmag vmag_static)
