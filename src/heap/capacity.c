@@ -9,7 +9,8 @@
 enum {
 	LEAST_CAPACITY = 2,       // rounds of any magazine
 	CROWDED_CAPACITY = 6,     // of the first one of objects beyond SMALL_MOST while the fronts hold what they may
-	MEDIUM_GROWTH = 4,        // times the rounds of a new magazine of objects beyond SMALL_MOST
+	LG_SMALL_GROWTH = 1,      // of what a new magazine may have, for objects up to SMALL_MOST
+	LG_MEDIUM_GROWTH = 2,     // and beyond
 	LG_BATCH_GROWTH = 2,      // the part of a fill by which the next is larger
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
@@ -33,13 +34,14 @@ unsigned front_most_rounds(unsigned class)
 	return rounds < LEAST_CAPACITY ? LEAST_CAPACITY : rounds > CAPACITY_MOST ? CAPACITY_MOST : fitting((unsigned)rounds);
 }
 
-// Of a magazine that has grown: of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
+// Of a magazine that has grown. Of medium objects the depot is visited every few operations if it holds no more than a new one. The fronts'
 // share of the heap is the bound (fronts_hold_enough).
-unsigned front_grown_rounds(unsigned class)
+__attribute__((noinline)) unsigned front_grown_rounds(unsigned class)
 {
-	unsigned rounds = front_most_rounds(class), grown = (unsigned)min_size(rounds * MEDIUM_GROWTH, CAPACITY_MOST);
+	unsigned rounds = front_most_rounds(class), lg_growth = class < SMALL_CLASSES ? LG_SMALL_GROWTH : LG_MEDIUM_GROWTH;
+	unsigned grown = (unsigned)min_size(rounds << lg_growth, CAPACITY_MOST);
 
-	return class_size(class) <= SMALL_MOST || grown * class_size(class) > umem_options.thread_cache >> LG_BOUND_PARTS ? rounds : grown;
+	return grown * size_class_bytes[class] > umem_options.thread_cache >> LG_BOUND_PARTS ? rounds : grown;
 }
 
 unsigned front_first_batch(unsigned class)
