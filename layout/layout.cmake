@@ -2,12 +2,19 @@
 # with our lists put before its patterns; other linkers than GNU's lay the library out as they like.
 # SPDX-License-Identifier: BSD-2-Clause
 include(CheckLinkerFlag)
+include(CheckSymbolExists)
 set(LAYOUT ${CMAKE_CURRENT_LIST_DIR})
 set(LAYOUT_SCRIPT ${PROJECT_BINARY_DIR}/layout.ld)
 
 # Tables, code and constants as the file has them. Two loadable pieces: the loader reads the first
 # before anything runs, and the kernel maps along what follows in the same mapping. Addresses with a gap make the linker begin the second.
-set(LAYOUT_OPTIONS -Wl,-z,noseparate-code)
+# musl's loader leaves the file mapped in the gap, whose pages are then mapped along: there it is one piece. One hash table, where wrappers ask for two.
+set(LAYOUT_OPTIONS -Wl,-z,noseparate-code -Wl,--hash-style=gnu)
+check_symbol_exists(__GLIBC__ features.h VMAG_GLIBC)
+set(gap "")
+if(VMAG_GLIBC)
+  set(gap " . = ALIGN(0x1000) + 0x20000;\n ")
+endif()
 get_target_property(options vmag LINK_OPTIONS)
 list(APPEND options ${LAYOUT_OPTIONS})
 separate_arguments(flags UNIX_COMMAND "${CMAKE_SHARED_LINKER_FLAGS}") # which name the linker
@@ -15,7 +22,7 @@ execute_process(COMMAND ${VMAG_LINKER_CALL} ${flags} -shared ${options} -Wl,--ve
   OUTPUT_VARIABLE script ERROR_QUIET)
 string(REGEX MATCH "^GNU ld " is_gnu "${script}")
 string(REGEX REPLACE "^.*======\n(.*)\n======.*$" "\\1" script "${script}")
-string(REGEX REPLACE "\n  \\.text +:\n  {" "\n  .init.first : { INCLUDE \"${LAYOUT}/init.ld\" }\n  . = ALIGN(0x1000) + 0x20000;\n  .rodata.first : { INCLUDE \"${LAYOUT}/rodata.ld\" }\n  .text :\n  {\n INCLUDE \"${LAYOUT}/text.ld\"" script "${script}")
+string(REGEX REPLACE "\n  \\.text +:\n  {" "\n  .init.first : { INCLUDE \"${LAYOUT}/init.ld\" }\n ${gap} .rodata.first : { INCLUDE \"${LAYOUT}/rodata.ld\" }\n  .text :\n  {\n INCLUDE \"${LAYOUT}/text.ld\"" script "${script}")
 # Where the lists found nothing, as with objects by other names, no stretch of the text is set apart (src/os/layout_linux.c).
 string(REPLACE "\n  PROVIDE (__etext = .);" "\n  HIDDEN(layout_end = layout_soon < layout_larger ? . : layout_seldom);\n  PROVIDE (__etext = .);" script "${script}")
 string(REPLACE "{ *(.rodata .rodata.* " "{ EXCLUDE_FILE (*/heap/size_class.c.o) *(.rodata .rodata.* " script "${script}")

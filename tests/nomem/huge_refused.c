@@ -50,7 +50,7 @@ int main(void) {
     refused = true;
     for (int i = 0; i < TIMES; i++)
         CHECK(mallocx(most, flags) == NULL);
-    CHECK_EQ(mapped(), before);
+    CHECK_LE(mapped(), before); // less when what lay idle went back meanwhile
     refused = false;
     CHECK((object = mallocx(most, flags)) != NULL);
     object[0] = object[most - 1] = 1;
