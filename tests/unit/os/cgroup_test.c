@@ -107,6 +107,10 @@ static void memory_above(void) {
     memory(5000, 80000);
     files[5].text = "60000\n";
     memory(5000, 60000);
+
+    // As of services that delegate, whose processes lie below the last group with the controller.
+    FILES("0::/a/b/c\n", { ROOT "/a/memory.current", "70000\n" }, { ROOT "/a/memory.max", "90000\n" }, { ROOT "/memory.current", "80000\n" });
+    memory(70000, 90000);
 }
 
 // Also where the line of version 2 is there for systemd alone.
