@@ -118,7 +118,7 @@ static void version_1(void) {
     static const char *const groups[] = { "4:memory:/a\n2:cpu,cpuacct:/a\n1:name=systemd:/a\n", "4:memory:/a\n2:cpu,cpuacct:/a\n0::/a\n" };
 
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        FILES(groups[i], { ROOT "/cpu/cpu.cfs_quota_us", "250000\n" }, { ROOT "/cpu/cpu.cfs_period_us", "100000\n" },
+        FILES(groups[i], { ROOT "/cpu/cpu.cfs_quota_us", "125000\n" }, { ROOT "/cpu/cpu.cfs_period_us", "50000\n" },
               { ROOT "/memory/memory.usage_in_bytes", "123456\n" }, { ROOT "/memory/memory.limit_in_bytes", "7000000\n" });
         CHECK_EQ(os_cgroup_processors(), 3);
         memory(123456, 7000000);
