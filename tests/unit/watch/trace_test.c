@@ -20,6 +20,10 @@ enum { PAIRS = 10000 /* more than a chunk */ };
 static char folder[] = "/tmp/vmag-trace-XXXXXX";
 static volatile enum { NOTHING, FORK, JUMP, STOP_BEFORE, STOP_BEHIND, WAIT } wish; // once, at the next chunk; the last at the next one of facts
 static volatile unsigned chunks, facts; // written
+static struct {
+    uint64_t events, stacks, maps; // a bit for each sequence of events, and of facts that begin with these
+    uint32_t pid, thread;          // of the last events
+} written;
 static volatile bool forked;
 static jmp_buf outside;
 static pthread_barrier_t barrier;
@@ -38,8 +42,15 @@ bool __wrap_os_file_write_at(int file, const char *bytes, size_t size, uint64_t 
     struct vmag_trace_chunk head;
 
     memcpy(&head, bytes, sizeof head);
-    chunks += head.kind == VMAG_TRACE_EVENTS;
+    chunks += head.kind != VMAG_TRACE_FACTS;
     facts += head.kind == VMAG_TRACE_FACTS;
+    if (head.kind == VMAG_TRACE_FACTS)
+        *(bytes[sizeof head] == VMAG_TRACE_STACK ? &written.stacks : &written.maps) |= 1ull << head.sequence % 64;
+    else {
+        written.events |= 1ull << head.sequence % 64;
+        written.pid = head.pid;
+        written.thread = head.thread;
+    }
     if (comes(FORK)) {
         pid_t child = fork();
 
@@ -174,6 +185,41 @@ static void beside_a_writer_it_may_fork(void) {
     tracing_stop();
 }
 
+// Chunks from 0 on, each once, and all kinds of them.
+static void check_whole(void) {
+    uint64_t all = written.events | written.stacks | written.maps;
+
+    CHECK(written.events > 0 && written.stacks > 0 && written.maps > 0);
+    CHECK((all & (all + 1)) == 0 && all == written.events + written.stacks + written.maps);
+    CHECK(written.pid == (uint32_t)getpid() && written.thread == written.pid);
+}
+
+static void fill_chunks(unsigned count) {
+    memset(&written, 0, sizeof written);
+    for (chunks = 0; chunks < count;)
+        allocate();
+}
+
+// Its file is as good by itself as its parent's, and has the stacks that the parent's has, too.
+static void a_childs_is_whole(void) {
+    pid_t child;
+
+    tracing_settings.stacks = true;
+    begin(NOTHING);
+    fill_chunks(1);
+    check_whole();
+    child = fork();
+    if (child == 0) {
+        fill_chunks(2);
+        stop_soon();
+        check_whole();
+        _exit(0);
+    }
+    expect_child(child);
+    tracing_stop();
+    tracing_settings.stacks = false;
+}
+
 int main(void) {
     free(malloc(1));
     CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0);
@@ -183,6 +229,7 @@ int main(void) {
     a_handler_may_fork();
     a_handler_may_jump();
     beside_a_writer_it_may_fork();
+    a_childs_is_whole();
     chunks_are_written_once();
     CHECK_EQ(system("rm -r \"$PWD\""), 0);
     return 0;
