@@ -130,6 +130,27 @@ static void slow_machine(struct pages *pages) {
     cheap_again(pages);
 }
 
+// What takes less than twice as long as what was worth it is not compared. Once they are not dear it begins with few again. Who comes too late to compare
+// changes nothing.
+static void in_between(struct pages *pages) {
+    struct dear late = { .worth_ns = 5, .times = 2 };
+
+    price(2 * MS, 10 * US);
+    CHECK_EQ(asked_of(pages, 2, 1), 2);
+    price(3 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, DEAR_LEAST / 2, 1), DEAR_LEAST / 2);
+    cheap_again(pages);
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 2 + 3 * DEAR_LEAST, 1), 2);
+    price(6 * MS, 20 * US);
+    CHECK_EQ(asked_of(pages, 2, 1), 2);
+    price(13 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 2 + DEAR_LEAST, 1), 2);
+    cheap_again(pages);
+    CHECK(!dear_compare(&late, 1, 1) && !dear_compare(&late, 0, 1));
+    CHECK(late.worth_ns == 5 && late.times == 2 && late.left == 0);
+}
+
 // A false verdict, by a moment in which small pages took long, does not last.
 static void false_verdict(struct pages *pages) {
     price(6 * MS, 20 * US);
@@ -236,6 +257,25 @@ static void extended(struct pages *pages) {
     cheap_again(pages);
 }
 
+// Nor is it the next try, however large it is: what is left is left to small pages.
+static void extended_while_left(struct pages *pages) {
+    uintptr_t start;
+    bool zeroed;
+
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST / 2, 1), 1);
+    options.thp = THP_NEVER;
+    CHECK((start = pages_alloc_grown(pages, 40 * CHUNK_BYTES, 0, &zeroed)) != 0);
+    CHECK(pages_shrink(pages, start, 40 * CHUNK_BYTES, 10 * CHUNK_BYTES));
+    options.thp = THP_DEFAULT;
+    machine.asked = 0;
+    CHECK(pages_extend(pages, start, 10 * CHUNK_BYTES, (11 + DEAR_LEAST) * CHUNK_BYTES, &zeroed));
+    CHECK_EQ(machine.asked, 0);
+    pages_free(pages, start, (11 + DEAR_LEAST) * CHUNK_BYTES);
+    pages_purge(pages, 0);
+    cheap_again(pages);
+}
+
 // A huge page may be asked for where something lies behind the run: that is another's, and nothing of it is touched. Of a run of few pages nothing is learned.
 static void only_the_run(struct pages *pages, size_t run, bool compared) {
     const size_t rest = CHUNK_BYTES - run;
@@ -286,11 +326,13 @@ int main(void) {
     dear_in_one_run(&pages);
     asked_always(&pages);
     slow_machine(&pages);
+    in_between(&pages);
     false_verdict(&pages);
     touched(&pages);
     moved(&pages);
     extended_clean(&pages);
     extended(&pages);
+    extended_while_left(&pages);
     only_the_run(&pages, 2 * os_page_size(), false);
     only_the_run(&pages, 6 * os_page_size(), true);
     nothing_new(&pages);
