@@ -115,8 +115,12 @@ static void dear_in_one_run(struct pages *pages) {
 static void asked_always(struct pages *pages) {
     price(6 * MS, 2 * US);
     options.thp = THP_ALWAYS;
+    const unsigned before = machine.reads;
+
     CHECK_EQ(asked_of(pages, 100, 1), 100);
     CHECK_EQ(asked_of(pages, 1, 100), 100);
+    CHECK_EQ(machine.reads, before); // nor is anything touched
+    machine.huge_next = false;
     options.thp = THP_DEFAULT;
     cheap_again(pages);
 }
@@ -301,6 +305,20 @@ static void only_the_run(struct pages *pages, size_t run, bool compared) {
     cheap_again(pages);
 }
 
+// All of the huge page that a small run begins is resident: the rest is dirty, so that it is used first, or given back.
+static void rest_of_a_chunk(struct pages *pages) {
+    const size_t before = pages_dirty_bytes(pages), run = 16 * os_page_size();
+    uintptr_t start;
+
+    CHECK_EQ(before, 0);
+    machine.asked = 0;
+    CHECK((start = pages_alloc_dense(pages, run, 0, NULL)) % CHUNK_BYTES == 0 && start != 0);
+    CHECK_EQ(machine.asked, CHUNK_BYTES);
+    CHECK_EQ(pages_dirty_bytes(pages), CHUNK_BYTES - run);
+    pages_free(pages, start, run);
+    pages_purge(pages, 0);
+}
+
 // What took no time was there, or is no huge page: it says nothing about these.
 static void nothing_new(struct pages *pages) {
     price(6 * MS, 2 * US);
@@ -336,5 +354,6 @@ int main(void) {
     only_the_run(&pages, 2 * os_page_size(), false);
     only_the_run(&pages, 6 * os_page_size(), true);
     nothing_new(&pages);
+    rest_of_a_chunk(&pages);
     return 0;
 }
