@@ -115,10 +115,11 @@ void os_cgroup_memory(size_t *current, size_t *limit)
 
 	*current = *limit = 0;
 	if (find_group(group)) {
-		*current = number_in(group, "/memory.current");
-		do
+		do {
+			if (*current == 0) // a group without the controller has its memory counted in the next one that has it
+				*current = number_in(group, "/memory.current");
 			*limit = lower_limit(*limit, number_in(group, "/memory.max"));
-		while (go_up(group));
+		} while (go_up(group));
 	}
 	if (*current == 0) {
 		*current = number_in("", "/memory/memory.usage_in_bytes");

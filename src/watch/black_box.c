@@ -35,6 +35,7 @@ static struct {
 	_Atomic uint64_t looked_at; // ms
 	uint32_t stacks_seen;       // when the maps were read last
 } own;
+static __thread bool looks; // this thread does, or is about to
 
 // The box, in the process that made it: children that were made without fork's handlers have it mapped, too.
 static struct vmag_box *mine(void)
@@ -217,18 +218,8 @@ static void write_counters(struct vmag_box *box)
 	__atomic_store_n(&box->counters_written, next, __ATOMIC_RELEASE);
 }
 
-void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
+static void write_box(struct vmag_box *box, bool active, unsigned lg_sample, uint64_t lost)
 {
-	uint64_t last = atomic_load_explicit(&own.looked_at, memory_order_relaxed);
-	struct vmag_box *box;
-	int saved = errno;
-
-	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
-		return;
-	box = mine();
-	if (box == NULL || atomic_exchange(&own.looking, true))
-		return;
-	atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
 	write_counters(box);
 	box->profile_active = active;
 	box->lg_sample = lg_sample;
@@ -237,7 +228,25 @@ void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t l
 		own.stacks_seen = stacks_count();
 		copy_maps(box);
 	}
-	atomic_store(&own.looking, false);
+}
+
+void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
+{
+	uint64_t last = atomic_load_explicit(&own.looked_at, memory_order_relaxed);
+	bool within = looks; // a handler's, amid another one
+	struct vmag_box *box;
+	int saved = errno;
+
+	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
+		return;
+	looks = true; // first and last: whenever a handler forks
+	box = mine();
+	if (box != NULL && !atomic_exchange(&own.looking, true)) {
+		atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
+		write_box(box, active, lg_sample, lost);
+		atomic_store(&own.looking, false);
+	}
+	looks = within;
 	errno = saved;
 }
 
@@ -249,7 +258,17 @@ void black_box_end(void)
 	os_file_remove(own.path);
 }
 
-// The mapping is the parent's. All threads but one are gone.
+// The mapping is the parent's. All threads but one are gone. If that one is in the middle of a look, and a handler forked, it goes on with it
+// in memory that is nobody's.
+static void leave_to_parent(struct vmag_box *box)
+{
+	size_t bytes = box->file_bytes;
+
+	os_pages_unmap(box, bytes);
+	if (looks)
+		os_pages_map_at(box, bytes);
+}
+
 void black_box_fork_child(void)
 {
 	struct vmag_box *box;
@@ -258,7 +277,7 @@ void black_box_fork_child(void)
 		return;
 	box = atomic_exchange(&black_box, NULL);
 	if (box != NULL)
-		os_pages_unmap(box, box->file_bytes);
+		leave_to_parent(box);
 	for (struct stack *stack = stacks_newest(); stack != NULL; stack = stack->older)
 		stack->boxed = 0;
 	own.stacks_seen = 0;

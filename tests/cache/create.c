@@ -1,4 +1,4 @@
-// Creating and destroying caches: what is refused and why, sizes and places of objects, ids that are used again.
+// Creating and destroying caches: what is refused and why, sizes and places of objects, figures in structs of other lengths, ids that are used again.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 #include <stdint.h>
@@ -93,6 +93,34 @@ static void colouring(void) {
     vmag_cache_destroy(cache);
 }
 
+// Who was compiled with fewer figures, or with later ones, gets as many bytes as that: those that there are, then zeroes.
+static void of_other_versions(void) {
+    static const size_t sizes[] = { 0, sizeof(size_t), sizeof(struct vmag_cache_stats) - 8, sizeof(struct vmag_cache_stats),
+                                    sizeof(struct vmag_cache_stats) + 8, sizeof(struct vmag_cache_stats) + 64 };
+    vmag_cache_t *cache = create(100, 0, 0);
+    struct {
+        struct vmag_cache_stats known;
+        unsigned char later[128];
+    } got;
+    struct vmag_cache_stats now;
+
+    vmag_cache_free(cache, vmag_cache_alloc(cache, VMAG_NOSLEEP));
+    now = stats_of(cache);
+    CHECK(now.object_bytes == 100 && now.slab_allocs > 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const unsigned char *bytes = (const unsigned char *)&got;
+
+        memset(&got, 0xa5, sizeof got);
+        vmag_cache_stats(cache, &got.known, sizes[i]);
+        CHECK_EQ(memcmp(&got, &now, sizes[i] < sizeof now ? sizes[i] : sizeof now), 0);
+        for (size_t at = sizeof now; at < sizes[i]; at++)
+            CHECK_EQ(bytes[at], 0);
+        for (size_t at = sizes[i]; at < sizeof got; at++)
+            CHECK_EQ(bytes[at], 0xa5);
+    }
+    vmag_cache_destroy(cache);
+}
+
 static void find(void *found, vmag_cache_t *cache) {
     if (strcmp(vmag_cache_name(cache), "a name that is longer than thir") == 0)
         *(vmag_cache_t **)found = cache;
@@ -165,6 +193,7 @@ int main(void) {
     shape(1 << 20, 0);
     shape(5000000, 0);
     colouring();
+    of_other_versions();
     names();
     many();
     beyond_the_fast_path();

@@ -283,6 +283,7 @@ int main(void) {
     test_others();
     test_caches();
     test_arenas();
+    test_sums(); // with an arena among them that is gone
     test_newer();
     test_utilization();
     idle_in_own_arena();

@@ -40,6 +40,7 @@ void test_large_objects(void);
 void test_moved_objects(void);
 void test_decay(void);
 void test_others(void);
+void test_sums(void);
 void test_caches(void);
 void test_arenas(void);
 void test_newer(void);

@@ -338,3 +338,94 @@ void test_others(void) {
     CHECK_EQ(get(with("arena.<>.retain_grow_limit", arena, 0)), (size_t)3 << 20);
     (void)object;
 }
+
+/*
+ * Sums over all arenas.
+ */
+
+// All that is counted, and is not 0 in the arena made for it; `first`: in the first one in place of it, of which is told what all share, and whose pages
+// no hooks purge.
+static const struct {
+    const char *name;
+    unsigned j;
+    bool first;
+} summed[] = {
+    { "pactive", 0, false }, { "pdirty", 0, false }, { "mapped", 0, false }, { "retained", 0, false }, { "base", 0, false },
+    { "internal", 0, true }, { "tcache_bytes", 0, false }, { "resident", 0, false }, { "dirty_npurge", 0, true },
+    { "dirty_nmadvise", 0, true }, { "dirty_purged", 0, true }, { "nthreads", 0, false },
+    { "small.allocated", 0, false }, { "small.nmalloc", 0, false }, { "small.ndalloc", 0, false }, { "small.nrequests", 0, false },
+    { "small.nfills", 0, false }, { "small.nflushes", 0, false }, { "large.allocated", 0, false }, { "large.nmalloc", 0, false },
+    { "large.ndalloc", 0, false }, { "large.nrequests", 0, false }, { "large.nfills", 0, false }, { "large.nflushes", 0, false },
+    { "bins.<>.nmalloc", SMALL_BIN, false }, { "bins.<>.ndalloc", SMALL_BIN, false }, { "bins.<>.nrequests", SMALL_BIN, false },
+    { "bins.<>.curregs", SMALL_BIN, false }, { "bins.<>.nfills", SMALL_BIN, false }, { "bins.<>.nflushes", SMALL_BIN, false },
+    { "bins.<>.nslabs", SMALL_BIN, false }, { "bins.<>.nreslabs", SMALL_BIN, false }, { "bins.<>.curslabs", SMALL_BIN, false },
+    { "bins.<>.nonfull_slabs", SMALL_BIN, false }, { "bins.<>.mutex.num_ops", SMALL_BIN, false },
+    { "lextents.<>.nmalloc", LARGE_EXTENT, false }, { "lextents.<>.ndalloc", LARGE_EXTENT, false },
+    { "lextents.<>.nrequests", LARGE_EXTENT, false }, { "lextents.<>.curlextents", LARGE_EXTENT, false },
+    { "mutexes.large.num_ops", 0, false }, { "mutexes.extents_dirty.num_ops", 0, false }, { "mutexes.extents_retained.num_ops", 0, false },
+    { "mutexes.base.num_ops", 0, true }, { "mutexes.tcache_list.num_ops", 0, true },
+};
+
+enum { MEDIUM = 20000 }; // large to jemalloc, with magazines and a depot
+
+static uint64_t of_arena(const char *name, unsigned arena, unsigned j) {
+    char whole[96];
+
+    sprintf(whole, "stats.arenas.<>.%s", name);
+    return get(with(whole, arena, j));
+}
+
+static uint64_t of_arenas(const char *name, unsigned j) {
+    unsigned arenas = (unsigned)get("arenas.narenas");
+    uint64_t sum = get("arena.4097.initialized") ? of_arena(name, 4097, j) : 0;
+
+    for (unsigned i = 0; i < arenas; i++)
+        if (get(with("arena.<>.initialized", i, 0)))
+            sum += of_arena(name, i, j);
+    return sum;
+}
+
+// Of this thread as well, and half of it given back.
+static void use_arena(unsigned arena) {
+    static void *small[SMALL_COUNT], *large[4];
+
+    SET_OK("thread.arena", unsigned, arena);
+    for (int i = 0; i < SMALL_COUNT; i++)
+        small[i] = mallocx(SMALL, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+    for (int i = 0; i < SMALL_COUNT; i += 2)
+        dallocx(small[i], MALLOCX_TCACHE_NONE);
+    for (int i = 0; i < 4; i++)
+        large[i] = memset(mallocx(LARGE, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE), 1, LARGE);
+    dallocx(large[1], MALLOCX_TCACHE_NONE);
+    ACT(with("arena.<>.purge", arena, 0));
+    SET_OK(with("arena.<>.dirty_decay_ms", arena, 0), ssize_t, -1);
+    dallocx(large[3], MALLOCX_TCACHE_NONE);
+    for (int i = 0; i < SMALL_COUNT; i++)
+        small[i] = malloc(i % 16 ? SMALL : MEDIUM);
+    for (int i = 0; i < SMALL_COUNT; i++)
+        free(small[i]);
+}
+
+void test_sums(void) {
+    static extent_hooks_t hooks, *own = &hooks;
+    unsigned before = own_arena(), arena;
+    size_t size = sizeof own;
+
+    CHECK_EQ(mallctl("arena.0.extent_hooks", &own, &size, NULL, 0), 0);
+    hooks = *own; // others, so that the arena has extents of its own
+    own = &hooks;
+    size = sizeof arena;
+    CHECK_EQ(mallctl("arenas.create", &arena, &size, &own, sizeof own), 0);
+    use_arena(arena);
+    refresh();
+    for (size_t i = 0; i < COUNT(summed); i++) {
+        uint64_t part = of_arena(summed[i].name, summed[i].first ? 0 : arena, summed[i].j);
+        uint64_t sum = of_arena(summed[i].name, MALLCTL_ARENAS_ALL, summed[i].j);
+
+        CHECK_SAY(part > 0, "%s", summed[i].name);
+        CHECK_SAY(sum == of_arenas(summed[i].name, summed[i].j), "%s", summed[i].name);
+    }
+    CHECK_EQ(get("stats.arenas.4096.uptime"), get("stats.arenas.0.uptime")); // the oldest one's
+    SET_OK("thread.arena", unsigned, before);
+    ACT(with("arena.<>.destroy", arena, 0));
+}

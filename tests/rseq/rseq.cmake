@@ -4,7 +4,7 @@
 
 # Every instruction is reached by the debug registers of x86-64; elsewhere in an emulator that a debugger drives.
 set(abort_of_x86_64 abort)
-foreach(name storm ${abort_of_${CMAKE_SYSTEM_PROCESSOR}} emulated partly)
+foreach(name storm ${abort_of_${CMAKE_SYSTEM_PROCESSOR}} emulated partly magazines)
   vmag_test_program(rseq_${name} rseq/${name}.c LIBRARIES vmag_objects)
   target_include_directories(rseq_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/unit)
   target_compile_definitions(rseq_${name} PRIVATE _GNU_SOURCE)
@@ -30,12 +30,13 @@ endfunction()
 
 vmag_cpu_test(fronts 60 rseq_fronts)
 vmag_cpu_test(partly 30 rseq_partly)
+vmag_cpu_test(magazines 30 rseq_magazines)
 vmag_cpu_test(caches 60 rseq_caches)
 vmag_cpu_test(lines 30 rseq_lines)
 # As many arenas as that: two processors share one.
 vmag_cpu_test(lines_of_one_arena 30 rseq_lines shared)
 vmag_cpu_test(fronts_of_one_arena 60 rseq_fronts)
-set_tests_properties(rseq.partly rseq.lines rseq.lines_of_one_arena PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(rseq.partly rseq.magazines rseq.lines rseq.lines_of_one_arena PROPERTIES SKIP_RETURN_CODE 77)
 set_tests_properties(rseq.lines PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,background_thread:false")
 set_tests_properties(rseq.lines_of_one_arena PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,background_thread:false,narenas:1")
 set_tests_properties(rseq.fronts_of_one_arena PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu,narenas:1")

@@ -244,6 +244,25 @@ static void caches(void) {
     CHECK(arena_destroy(a, NULL) == 0 && arena_destroy(b, NULL) == 0);
 }
 
+// What a cache holds when it is destroyed is not lost.
+static void cache_destroyed_full(void) {
+    unsigned id, cache;
+    size_t held = 0;
+
+    CHECK(arenas_make(NULL, &id) == 0 && explicit_cache_create(&cache) == 0);
+    fill_arena(id, MALLOCX_TCACHE(cache));
+    for (int i = 0; i < OBJECTS; i++)
+        dallocx(objects[i], MALLOCX_TCACHE(cache));
+    reclaim_everything();
+    for (unsigned class = 1; class < SLAB_CLASSES; class++)
+        held += bin_used(&arena_of(id)->bins[class]);
+    CHECK_GT(held, 0);
+    CHECK_EQ(explicit_cache_destroy(cache), 0);
+    reclaim_everything();
+    check_empty(id);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
+}
+
 // Who names no arena gets no object of one that the program made, whatever the cache served before.
 static void cache_without_arena(void) {
     unsigned id, cache;
@@ -555,6 +574,7 @@ int main(void) {
     reset_and_destroy();
     reset_with_fronts();
     caches();
+    cache_destroyed_full();
     cache_without_arena();
     reset_beside_flushed_caches();
     ask_all_while_some_end();

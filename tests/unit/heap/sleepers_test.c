@@ -1,5 +1,5 @@
-// Sleepers: taking the rounds of a thread between any two steps of its hit, of threads that run, sleep and are interrupted by handlers
-// that sleep, and of threads that sleep for good.
+// Sleepers: taking the rounds of a thread between any two steps of its hit, or of what it sends to another arena; of threads that run, sleep and are
+// interrupted by handlers that sleep, and of threads that sleep for good.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/sleepers.h"
 
@@ -12,13 +12,15 @@
 #include <unistd.h>
 
 #include "conf/options.h"
+#include "heap/door.h"
+#include "heap/explicit.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
 #include "heap/loaded.h"
 #include "os/fence.h"
 #include "unit.h"
 
-enum { SIZE = 80, OBJECTS = 40, STEPS = 5 };
+enum { SIZE = 80, OBJECTS = 40, STEPS = 5, SEND_STEPS = 3, ARENAS = 3, MANY = 500, HOUR_MS = 3600 * 1000 };
 
 enum hit { MALLOC, MALLOC_LAST, FREE, HITS };
 
@@ -142,6 +144,125 @@ static void a_gap_is_a_miss(size_t size) {
     loot_give(&loot);
     for (int i = 0; i < 12; i++)
         free(objects[i]);
+}
+
+// One step of front_send_at_once; false: it missed.
+static bool send_step(unsigned step, unsigned class, void *object) {
+    static void **top;
+
+    if (step == 0)
+        top = words.front->outbound[class].top;
+    else if (step == 1)
+        *top = object;
+    else if (step == 2)
+        words.front->outbound[class].top = top + 1;
+    return *top != MAGAZINE_FULL;
+}
+
+enum settling { FENCED, NOT_FENCED, NO_ROOM, SETTLINGS };
+
+// Likewise of an object of another arena that goes into the outbound magazine, which is taken as a whole, or not at all where there was no fence or is no
+// room for it. Whatever comes when, all go home and each once.
+static void visit_a_send(const unsigned before[3], unsigned sent, enum settling how) {
+    unsigned class = size_class(SIZE), visited = 0;
+    struct arena *other = arena_make_automatic(words.front->arena->id == 1 ? 2 : 1);
+    void *objects[OBJECTS];
+    bool took = false, hits = true;
+
+    CHECK(other != NULL && other != words.front->arena);
+    CHECK_EQ(arena_fill(other, class, objects, sent + 1), sent + 1);
+    for (unsigned i = 0; i < sent; i++)
+        free(objects[i]);
+    for (unsigned step = 0; step <= SEND_STEPS; step++) {
+        for (; visited < 3 && before[visited] == step; visited++) {
+            if (visited == 0)
+                sleeper_close(words.front, &loot);
+            else if (visited == 1) {
+                took = sleeper_take(words.front, &loot);
+                CHECK(took);
+            } else {
+                loot.rounds = how == NO_ROOM ? LOOT_ROUNDS - sent + 1 : loot.rounds;
+                sleeper_settle(words.front, &loot, how != NOT_FENCED);
+            }
+        }
+        if (hits && step < SEND_STEPS)
+            hits = send_step(step, class, objects[sent]);
+    }
+    CHECK(took);
+    if (!hits)
+        free(objects[sent]);
+    if (how == FENCED)
+        CHECK_GE(loot.first_outbound[class + 1] - loot.first_outbound[class], sent);
+    else
+        CHECK_EQ(loot.first_outbound[class + 1], loot.first_outbound[class]);
+    CHECK_EQ(bin_used(&other->bins[class]), sent + 1);
+    loot_give(&loot);
+    for (int step = 0; step < 3; step++) // again: what it finds where it took the rounds are none
+        visit_step((unsigned)step);
+    loot_give(&loot);
+    front_flush(words.front);
+    arena_reap(other, true);
+    CHECK_EQ(bin_used(&other->bins[class]), 0);
+}
+
+static void a_visit_meets_every_send(void) {
+    unsigned before[3];
+
+    words.front->tidied_at += HOUR_MS; // however slow the machine is
+    for (unsigned how = 0; how < SETTLINGS; how++)
+        for (before[0] = 0; before[0] <= SEND_STEPS; before[0]++)
+            for (before[1] = before[0]; before[1] <= SEND_STEPS; before[1]++)
+                for (before[2] = before[1]; before[2] <= SEND_STEPS; before[2]++)
+                    for (unsigned sent = 3; sent < OBJECTS; sent += 7)
+                        visit_a_send(before, sent, (enum settling)how);
+}
+
+static void fill_both_magazines(void) {
+    void *objects[MANY];
+
+    for (int round = 0; round < 8; round++) { // a small magazine is alone until it has grown
+        for (int i = 0; i < MANY; i++)
+            objects[i] = malloc(SIZE);
+        for (int i = 0; i < MANY; i++)
+            free(objects[i]);
+    }
+}
+
+// A front whose thread is in its slow path, or works with other words or for an arena that the program may reset, is left as it is.
+static void not_everybody_is_visited(void) {
+    unsigned class = size_class(SIZE), id, before = words.front->arena->id;
+
+    fill_both_magazines();
+    sleeper_close(words.front, &loot);
+    CHECK(sleeper_take(words.front, &loot) && loot.count[class] > 0);
+    sleeper_settle(words.front, &loot, false); // nothing is sure without a fence
+    CHECK_EQ(loot.count[class], 0);
+    loot_give(&loot);
+    fill_both_magazines();
+    CHECK(words.front->previous[class] != NULL && words.front->previous_rounds[class] > 0);
+    sleeper_close(words.front, &loot);
+    words.front->inside++;
+    CHECK(!sleeper_take(words.front, &loot) && !sleeper_visit(words.front, &loot));
+    words.front->inside--;
+    words.door = DOOR_COUNT;
+    CHECK(!sleeper_take(words.front, &loot) && !sleeper_visit(words.front, &loot));
+    words.door = 0;
+    atomic_store(&words.front->door_wanted, DOOR_COUNT);
+    CHECK(!sleeper_take(words.front, &loot) && !sleeper_visit(words.front, &loot));
+    atomic_store(&words.front->door_wanted, 0);
+    CHECK(!atomic_load(&words.front->visited)); // nor waits the thread for whoever came by
+    CHECK(words.front->previous[class] != NULL && words.front->previous_rounds[class] > 0);
+    CHECK(sleeper_visit(words.front, &loot));
+    CHECK(words.front->previous[class] == NULL && words.front->previous_rounds[class] == 0);
+    CHECK(!atomic_load(&words.front->visited));
+    loot_give(&loot);
+    front_flush(words.front);
+    arena_reap(words.front->arena, true);
+    CHECK_EQ(bin_used(&words.front->arena->bins[class]), 0);
+    CHECK(arenas_make(NULL, &id) == 0 && thread_set_arena(id) == 0);
+    free(malloc(SIZE));
+    CHECK(!sleeper_visit(words.front, &loot));
+    CHECK(thread_set_arena(before) == 0 && arena_destroy(id, NULL) == 0);
 }
 
 enum { THREADS = 3, SLOTS = 300, OPERATIONS = 500000, SHARED = 64 };
@@ -286,11 +407,14 @@ static void sleepers_are_emptied(void) {
 int main(void) {
     free(malloc(SIZE));
     options.background_thread = false;
+    options.narenas = ARENAS;
     a_visit_meets_every_step();
     a_gap_is_a_miss(SIZE);
     a_gap_is_a_miss(2000);
+    a_visit_meets_every_send();
     if (!os_fence())
         return 0; // nobody is visited here
+    not_everybody_is_visited();
     nothing_is_lost_under_visits();
     sleepers_are_emptied();
     return 0;

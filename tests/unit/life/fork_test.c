@@ -1,4 +1,5 @@
-// A fork while other threads are at work in pages and caches: in the child nobody is any more, so that there is decay, and caches are consolidated and reclaimed.
+// A fork while other threads are at work in pages and caches: in the child nobody is any more, so that there is decay, caches are consolidated and reclaimed,
+// and a background thread may start.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,10 +11,16 @@
 #include "../../support/child.h"
 #include "cache/slabs.h"
 #include "heap/arena.h"
+#include "heap/reclaim.h"
+#include "magazine/magazine.h"
 #include "unit.h"
 #include "vmem/resource.h"
 
 static pthread_barrier_t barrier;
+
+static struct pages *magazine_pages(void) {
+    return (struct pages *)(uintptr_t)magazines_pages_at();
+}
 
 static void *stay(void *unused) {
     free(malloc(100));
@@ -27,6 +34,8 @@ static void mark(struct arena *arena, vmag_cache_t *cache, vmag_vmem_t *ids, boo
     atomic_store(&arena->pages.decaying, there);
     atomic_store(&arena->visitors, there);
     atomic_store(&cache_pages.decaying, there);
+    atomic_store(&magazine_pages()->decaying, there);
+    atomic_fetch_add(&reclaim_dismissed, there ? 1 : -1);
     atomic_store(&cache->moving, there);
     atomic_store(&cache->reclaiming, there);
     atomic_store(&cache->pins, there);
@@ -37,7 +46,8 @@ static void mark(struct arena *arena, vmag_cache_t *cache, vmag_vmem_t *ids, boo
 
 static void check_nobody(const struct arena *arena, const vmag_cache_t *cache, const vmag_vmem_t *ids) {
     CHECK(!atomic_load(&arena->pages.decaying) && atomic_load(&arena->visitors) == 0);
-    CHECK(!atomic_load(&cache_pages.decaying));
+    CHECK(!atomic_load(&cache_pages.decaying) && !atomic_load(&magazine_pages()->decaying));
+    CHECK_EQ(atomic_load(&reclaim_dismissed), 0);
     CHECK(!atomic_load(&cache->moving) && !atomic_load(&cache->reclaiming));
     CHECK(atomic_load(&cache->pins) == 0 && atomic_load(&cache->carriers) == 0 && atomic_load(&cache->sleepers) == 0);
     CHECK_EQ(atomic_load(&ids->waiters), 0);

@@ -115,8 +115,12 @@ static void dear_in_one_run(struct pages *pages) {
 static void asked_always(struct pages *pages) {
     price(6 * MS, 2 * US);
     options.thp = THP_ALWAYS;
+    const unsigned before = machine.reads;
+
     CHECK_EQ(asked_of(pages, 100, 1), 100);
     CHECK_EQ(asked_of(pages, 1, 100), 100);
+    CHECK_EQ(machine.reads, before); // nor is anything touched
+    machine.huge_next = false;
     options.thp = THP_DEFAULT;
     cheap_again(pages);
 }
@@ -128,6 +132,27 @@ static void slow_machine(struct pages *pages) {
     price(5 * MS, 2 * US);
     CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST, 1), 1);
     cheap_again(pages);
+}
+
+// What takes less than twice as long as what was worth it is not compared. Once they are not dear it begins with few again. Who comes too late to compare
+// changes nothing.
+static void in_between(struct pages *pages) {
+    struct dear late = { .worth_ns = 5, .times = 2 };
+
+    price(2 * MS, 10 * US);
+    CHECK_EQ(asked_of(pages, 2, 1), 2);
+    price(3 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, DEAR_LEAST / 2, 1), DEAR_LEAST / 2);
+    cheap_again(pages);
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 2 + 3 * DEAR_LEAST, 1), 2);
+    price(6 * MS, 20 * US);
+    CHECK_EQ(asked_of(pages, 2, 1), 2);
+    price(13 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 2 + DEAR_LEAST, 1), 2);
+    cheap_again(pages);
+    CHECK(!dear_compare(&late, 1, 1) && !dear_compare(&late, 0, 1));
+    CHECK(late.worth_ns == 5 && late.times == 2 && late.left == 0);
 }
 
 // A false verdict, by a moment in which small pages took long, does not last.
@@ -236,6 +261,25 @@ static void extended(struct pages *pages) {
     cheap_again(pages);
 }
 
+// Nor is it the next try, however large it is: what is left is left to small pages.
+static void extended_while_left(struct pages *pages) {
+    uintptr_t start;
+    bool zeroed;
+
+    price(6 * MS, 2 * US);
+    CHECK_EQ(asked_of(pages, 1 + DEAR_LEAST / 2, 1), 1);
+    options.thp = THP_NEVER;
+    CHECK((start = pages_alloc_grown(pages, 40 * CHUNK_BYTES, 0, &zeroed)) != 0);
+    CHECK(pages_shrink(pages, start, 40 * CHUNK_BYTES, 10 * CHUNK_BYTES));
+    options.thp = THP_DEFAULT;
+    machine.asked = 0;
+    CHECK(pages_extend(pages, start, 10 * CHUNK_BYTES, (11 + DEAR_LEAST) * CHUNK_BYTES, &zeroed));
+    CHECK_EQ(machine.asked, 0);
+    pages_free(pages, start, (11 + DEAR_LEAST) * CHUNK_BYTES);
+    pages_purge(pages, 0);
+    cheap_again(pages);
+}
+
 // A huge page may be asked for where something lies behind the run: that is another's, and nothing of it is touched. Of a run of few pages nothing is learned.
 static void only_the_run(struct pages *pages, size_t run, bool compared) {
     const size_t rest = CHUNK_BYTES - run;
@@ -259,6 +303,20 @@ static void only_the_run(struct pages *pages, size_t run, bool compared) {
         CHECK_EQ(*((unsigned char *)others + i), 0xa5);
     CHECK_EQ(asked_of(pages, 1, 1), 0); // at the latest now
     cheap_again(pages);
+}
+
+// All of the huge page that a small run begins is resident: the rest is dirty, so that it is used first, or given back.
+static void rest_of_a_chunk(struct pages *pages) {
+    const size_t before = pages_dirty_bytes(pages), run = 16 * os_page_size();
+    uintptr_t start;
+
+    CHECK_EQ(before, 0);
+    machine.asked = 0;
+    CHECK((start = pages_alloc_dense(pages, run, 0, NULL)) % CHUNK_BYTES == 0 && start != 0);
+    CHECK_EQ(machine.asked, CHUNK_BYTES);
+    CHECK_EQ(pages_dirty_bytes(pages), CHUNK_BYTES - run);
+    pages_free(pages, start, run);
+    pages_purge(pages, 0);
 }
 
 // What took no time was there, or is no huge page: it says nothing about these.
@@ -286,13 +344,16 @@ int main(void) {
     dear_in_one_run(&pages);
     asked_always(&pages);
     slow_machine(&pages);
+    in_between(&pages);
     false_verdict(&pages);
     touched(&pages);
     moved(&pages);
     extended_clean(&pages);
     extended(&pages);
+    extended_while_left(&pages);
     only_the_run(&pages, 2 * os_page_size(), false);
     only_the_run(&pages, 6 * os_page_size(), true);
     nothing_new(&pages);
+    rest_of_a_chunk(&pages);
     return 0;
 }

@@ -684,6 +684,31 @@ static void read_in_between(void) {
     CHECK_EQ(pages_active_bytes(&pages), 0);
 }
 
+// What the system refused is no more than what is dirty: what comes to be dirty later is tried.
+static void refused_before(void) {
+    struct pages pages;
+    uintptr_t runs[RUNS];
+    size_t dirty;
+
+    pages_make(&pages);
+    options.dirty_decay_ms = DECAY_MS;
+    take_many(&pages, runs);
+    atomic_store(&pages.step_at, 1000);
+    for (int i = 0; i < 2; i++)
+        pages_free(&pages, runs[i], RUN);
+    dirty = pages_dirty_bytes(&pages);
+    CHECK_EQ(dirty, 2 * RUN);
+    atomic_store(&pages.refused_bytes, dirty);
+    CHECK_EQ(pages_garbage(&pages), 0);
+    CHECK(pages_alloc(&pages, RUN, 0, NULL) != 0);
+    pages_decay(&pages, 1000 + DECAY_MS / DECAY_STEPS); // all that is there may be wanted soon, as the heap grew: nothing goes
+    CHECK_EQ(pages_dirty_bytes(&pages), dirty - RUN);
+    pages_free(&pages, runs[2], RUN);
+    CHECK_EQ(pages_garbage(&pages), dirty);
+    pages_purge(&pages, 0);
+    options.dirty_decay_ms = -1;
+}
+
 int main(void) {
     read_in_between();
     CHECK(heap_ready());
@@ -705,6 +730,7 @@ int main(void) {
     growth_is_awaited();
     locked_pages();
     all_locked();
+    refused_before();
     large_in_few_calls();
     sparse_objects();
     large_objects();

@@ -119,6 +119,53 @@ static void survivors_keep_their_contents(unsigned class) {
     pages_purge(&pages, 0);
 }
 
+// Whether some buffer on that page of a slab is used, or partly on it.
+static bool page_is_used(const bool *used, size_t count, size_t size, size_t page) {
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++)
+        any |= used[i] && i * size < (page + 1) * os_page_size() && (i + 1) * size > page * os_page_size();
+    return any;
+}
+
+// Of a slab whose buffers are used but for those on one page, that page goes, the last one too, and no other that a used buffer reaches.
+static void each_page_alone(unsigned class) {
+    size_t size = class_size(class), page = os_page_size();
+    uintptr_t start = UINTPTR_MAX;
+    bool later;
+
+    bin_make(class);
+    start = (uintptr_t)take() / page * page; // the lowest
+    const size_t count = bin.shape.buffers, pages_of_slab = bin.shape.slab_bytes / page;
+    static bool used[1 << 16];
+
+    for (size_t i = 1; i < count; i++)
+        take();
+    CHECK(bin.slabs == 1 && bin.free_buffers == 0 && count <= sizeof used);
+    for (size_t at = 0; at < pages_of_slab; at++) {
+        size_t expected = 0, freed = 0;
+
+        memset(used, true, sizeof used);
+        for (size_t i = 0; i < count; i++)
+            if (i * size < (at + 1) * page && (i + 1) * size > at * page) {
+                used[i] = false;
+                put((void *)(start + i * size));
+                freed++;
+            }
+        for (size_t other = 0; other < pages_of_slab; other++)
+            expected += !page_is_used(used, count, size, other);
+        CHECK(freed > 0 && expected > 0);
+        CHECK_EQ(give_all(true, &later), freed < count ? expected * page : 0); // an empty slab is none of theirs
+        bin_check(&bin);
+        while (freed-- > 0)
+            take();
+    }
+    for (size_t i = 0; i < count; i++)
+        put((void *)(start + i * size));
+    bin_trim(&bin, true);
+    pages_purge(&pages, 0);
+}
+
 // What a bin in use may keep goes once it rests.
 static void a_resting_bin_keeps_none(void) {
     enum { FEW = 40 };
@@ -191,6 +238,8 @@ int main(void) {
     survivors_keep_their_contents(size_class(1000));
     survivors_keep_their_contents(size_class(200));
     survivors_keep_their_contents(size_class(9000));
+    for (unsigned class = 1; class < SLAB_CLASSES; class++)
+        each_page_alone(class);
     a_resting_bin_keeps_none();
     threads_lose_nothing();
     return 0;

@@ -1,6 +1,7 @@
 // A trace while its chunks are written: a handler that forks, or leaves by a jump; who stops it, and begins another one, just before and just behind a chunk;
-// and a fork after it came to its limit.
+// a fork while another thread is at it, and one after it came to its limit.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,10 +18,15 @@
 enum { PAIRS = 10000 /* more than a chunk */ };
 
 static char folder[] = "/tmp/vmag-trace-XXXXXX";
-static volatile enum { NOTHING, FORK, JUMP, STOP_BEFORE, STOP_BEHIND } wish; // once, at the next chunk
+static volatile enum { NOTHING, FORK, JUMP, STOP_BEFORE, STOP_BEHIND, WAIT } wish; // once, at the next chunk; the last at the next one of facts
 static volatile unsigned chunks, facts; // written
+static struct {
+    uint64_t events, stacks, maps; // a bit for each sequence of events, and of facts that begin with these
+    uint32_t pid, thread;          // of the last events
+} written;
 static volatile bool forked;
 static jmp_buf outside;
+static pthread_barrier_t barrier;
 
 // As if it came at this moment, in a handler or in another thread.
 static bool comes(int what) {
@@ -36,8 +42,15 @@ bool __wrap_os_file_write_at(int file, const char *bytes, size_t size, uint64_t 
     struct vmag_trace_chunk head;
 
     memcpy(&head, bytes, sizeof head);
-    chunks += head.kind == VMAG_TRACE_EVENTS;
+    chunks += head.kind != VMAG_TRACE_FACTS;
     facts += head.kind == VMAG_TRACE_FACTS;
+    if (head.kind == VMAG_TRACE_FACTS)
+        *(bytes[sizeof head] == VMAG_TRACE_STACK ? &written.stacks : &written.maps) |= 1ull << head.sequence % 64;
+    else {
+        written.events |= 1ull << head.sequence % 64;
+        written.pid = head.pid;
+        written.thread = head.thread;
+    }
     if (comes(FORK)) {
         pid_t child = fork();
 
@@ -47,6 +60,10 @@ bool __wrap_os_file_write_at(int file, const char *bytes, size_t size, uint64_t 
     }
     if (comes(JUMP))
         longjmp(outside, 1);
+    if (head.kind == VMAG_TRACE_FACTS && comes(WAIT)) {
+        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier);
+    }
     return __real_os_file_write_at(file, bytes, size, offset);
 }
 
@@ -141,6 +158,68 @@ static void at_the_limit_it_may_fork(void) {
     tracing_stop();
 }
 
+static void *fill_a_chunk_too(void *unused) {
+    fill_a_chunk();
+    return unused;
+}
+
+// In the child nobody is at the facts any more, and nobody is waited for.
+static void beside_a_writer_it_may_fork(void) {
+    pthread_t thread;
+    pid_t child;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    begin(WAIT);
+    CHECK_EQ(pthread_create(&thread, NULL, fill_a_chunk_too, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    child = fork();
+    if (child == 0) {
+        chunks = facts = 0;
+        allocate();
+        stop_soon();
+        _exit(chunks == 0 || facts == 0);
+    }
+    expect_child(child);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    tracing_stop();
+}
+
+// Chunks from 0 on, each once, and all kinds of them.
+static void check_whole(void) {
+    uint64_t all = written.events | written.stacks | written.maps;
+
+    CHECK(written.events > 0 && written.stacks > 0 && written.maps > 0);
+    CHECK((all & (all + 1)) == 0 && all == written.events + written.stacks + written.maps);
+    CHECK(written.pid == (uint32_t)getpid() && written.thread == written.pid);
+}
+
+static void fill_chunks(unsigned count) {
+    memset(&written, 0, sizeof written);
+    for (chunks = 0; chunks < count;)
+        allocate();
+}
+
+// Its file is as good by itself as its parent's, and has the stacks that the parent's has, too.
+static void a_childs_is_whole(void) {
+    pid_t child;
+
+    tracing_settings.stacks = true;
+    begin(NOTHING);
+    fill_chunks(1);
+    check_whole();
+    child = fork();
+    if (child == 0) {
+        fill_chunks(2);
+        stop_soon();
+        check_whole();
+        _exit(0);
+    }
+    expect_child(child);
+    tracing_stop();
+    tracing_settings.stacks = false;
+}
+
 int main(void) {
     free(malloc(1));
     CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0);
@@ -149,6 +228,8 @@ int main(void) {
     tracing_settings.bytes = 1 << 20;
     a_handler_may_fork();
     a_handler_may_jump();
+    beside_a_writer_it_may_fork();
+    a_childs_is_whole();
     chunks_are_written_once();
     CHECK_EQ(system("rm -r \"$PWD\""), 0);
     return 0;
