@@ -240,12 +240,14 @@ void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t l
 	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
 		return;
 	looks = true; // first and last: whenever a handler forks
+	atomic_signal_fence(memory_order_seq_cst);
 	box = mine();
 	if (box != NULL && !atomic_exchange(&own.looking, true)) {
 		atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
 		write_box(box, active, lg_sample, lost);
 		atomic_store(&own.looking, false);
 	}
+	atomic_signal_fence(memory_order_seq_cst);
 	looks = within;
 	errno = saved;
 }
