@@ -474,7 +474,7 @@ void arenas_fork_done(bool child)
 {
 	magazines_fork_done();
 	caches_fork_done(child);
-	sources_fork_done();
+	sources_fork_done(child);
 	for_each_arena(fork_unlock);
 	if (child)
 		for_each_arena(begin_in_child);

@@ -3,7 +3,6 @@
 #include "life/life.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -136,7 +135,7 @@ void life_begin(void)
 {
 	int saved = errno;
 
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	os_process_at_fork(fork_prepare, fork_parent, fork_child);
 	background_allow();
 	interval_report = report_at_interval;
 	black_box_counters = stats_for_box;

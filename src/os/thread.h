@@ -36,6 +36,10 @@ bool os_process_is_own(void);
 void os_thread_forks(void);
 bool os_thread_has_first_stack(void);
 
+// What fork calls in this process from now on, until it has ended: a thread may fork while another is in exit(), and not even then may a fork that has begun
+// be left without its end.
+void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
 // Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork,
 // nor where a filter of system calls refuses such a child the question, as a container's does, or ends who asks it.
 bool os_memory_is_own(void);

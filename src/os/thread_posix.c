@@ -34,6 +34,21 @@ bool os_thread_exit_value(enum os_thread_end who, void *value)
 	return ends[who].made && pthread_setspecific(ends[who].key, value) == 0;
 }
 
+#ifdef __GLIBC__
+// pthread_atfork is this for a library, whose handlers glibc forgets when it ends that library: in exit(), that is. For none it forgets nothing.
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+
+void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	__register_atfork(prepare, parent, child, NULL);
+}
+#else
+void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	pthread_atfork(prepare, parent, child);
+}
+#endif
+
 int os_process_number(void)
 {
 	return (int)os_system_call(SYS_getpid);

@@ -33,6 +33,8 @@ struct source {
 	uint64_t first; // offset of the window's start in the file
 	// With its lock.
 	struct vmem window; // addresses of the file's chunks
+	// Set in a child after fork: the objects in the file are its parent's.
+	bool is_parents;
 };
 
 static struct {
@@ -86,13 +88,18 @@ static uint64_t offset_of(const struct source *source, const void *address)
 	return (uintptr_t)address - source->base + source->first;
 }
 
+static bool is_own_file(const struct source *source)
+{
+	return !source->is_parents && os_backing_is(source->file, &source->identity);
+}
+
 static void *file_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
 {
 	struct source *source = source_of(hooks);
 	void *start;
 
 	(void)align, (void)arena;
-	if (new_addr != NULL || !os_backing_is(source->file, &source->identity))
+	if (new_addr != NULL || !is_own_file(source))
 		return NULL;
 	start = (void *)vmem_segment_alloc(&source->window, size).start;
 	if (start == NULL)
@@ -115,7 +122,7 @@ static bool file_dalloc(extent_hooks_t *hooks, void *start, size_t size, bool co
 	(void)committed, (void)arena;
 	if (!os_pages_unmap(start, size)) // where the process has all its mappings; the place is kept, and used again
 		return true;
-	if (os_backing_is(source->file, &source->identity))
+	if (is_own_file(source))
 		os_backing_punch(source->file, offset_of(source, start), size);
 	vmem_segment_free(&source->window, (uintptr_t)start, size, VMEM_CLEAN);
 	return false;
@@ -126,7 +133,7 @@ static bool file_purge(extent_hooks_t *hooks, void *start, size_t size, size_t o
 	struct source *source = source_of(hooks);
 
 	(void)size, (void)arena;
-	return !os_backing_is(source->file, &source->identity) ||
+	return !is_own_file(source) ||
 	       !os_backing_punch(source->file, offset_of(source, start) + offset, length);
 }
 
@@ -309,11 +316,13 @@ void sources_fork_prepare(void)
 	source_break_fork_prepare();
 }
 
-void sources_fork_done(void)
+void sources_fork_done(bool child)
 {
 	source_break_fork_done();
 	for (struct source *source = sources.first; source != NULL; source = source->next)
-		if (source->file >= 0)
+		if (source->file >= 0) {
+			source->is_parents |= child;
 			mutex_fork_unlock(&source->window.lock);
+		}
 	mutex_fork_unlock(&sources.lock);
 }

@@ -44,4 +44,4 @@ void source_break_fork_prepare(void);
 void source_break_fork_done(void);
 
 void sources_fork_prepare(void);
-void sources_fork_done(void);
+void sources_fork_done(bool child);

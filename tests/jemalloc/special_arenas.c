@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -148,8 +149,46 @@ static void thread_in_it(void) {
     CHECK_EQ(control("arena.%d.destroy", arena), 0);
 }
 
+// What a child gives back of its own accord is its parent's by then.
+static void purged_by_a_child(void) {
+    enum { SIZE = 40000 };
+    static unsigned char *objects[OBJECTS];
+    int arena = vmag_arena_create_memory_file("parent"), go[2], status;
+    char byte = 0;
+
+    CHECK_EQ(pipe(go), 0);
+    for (int i = 0; i < OBJECTS; i++)
+        CHECK((objects[i] = mallocx(SIZE, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE)) != NULL);
+    for (int i = 0; i < OBJECTS; i++)
+        free(memset(objects[i], 1, SIZE));
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        CHECK_EQ(read(go[0], &byte, 1), 1);
+        malloc_trim(0);
+        CHECK_EQ(control("arena.%d.purge", arena), 0);
+        CHECK_EQ(control("arena.%d.destroy", arena), 0);
+        _exit(0);
+    }
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK((objects[i] = mallocx(SIZE, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE)) != NULL);
+        pattern_fill(objects[i], SIZE, (uintptr_t)objects[i]);
+    }
+    CHECK_EQ(write(go[1], &byte, 1), 1);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+    for (int i = 0; i < OBJECTS; i++) {
+        pattern_verify_range(objects[i], 0, SIZE, (uintptr_t)objects[i]);
+        free(objects[i]);
+    }
+    close(go[0]);
+    close(go[1]);
+    CHECK_EQ(control("arena.%d.destroy", arena), 0);
+}
+
 int main(void) {
     named_file();
+    purged_by_a_child();
     for (int i = 0; i < 12; i++) // windows come back
         check_file_arena(vmag_arena_create_memory_file("vmag test"));
     full();
