@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -185,9 +186,11 @@ void base_free_table(void *table, size_t size)
 
 COLD void *base_alloc_pages(size_t size)
 {
+	int saved = errno; // who asks may do without
 	size = round_up(size, os_page_size());
 	void *pages = os_pages_map(size);
 
+	errno = saved;
 	if (pages == NULL)
 		return NULL;
 	range_add((uintptr_t)pages, size);

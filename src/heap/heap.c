@@ -346,7 +346,9 @@ void *heap_malloc(size_t size)
 
 void *heap_malloc_some(size_t size)
 {
-	return heap_malloc(UNLIKELY(size == 0) && heap_ready() && options.zero_size_null ? 1 : size);
+	bool would_be_null = UNLIKELY(size == 0) && heap_ready() && options.zero_size_null && !debugging();
+
+	return heap_malloc(would_be_null ? 1 : size);
 }
 
 // The fast path once more, for calloc, realloc and aligned allocation; what it misses.
@@ -378,7 +380,7 @@ void heap_zero(void *object, size_t from, size_t to)
 		memset((char *)object + from, 0, to - from);
 }
 
-static void *calloc_run(size_t size, unsigned class)
+static __attribute__((noinline)) void *calloc_run(size_t size, unsigned class)
 {
 	bool zeroed = false, sampled = heap_is_sampled(class_size(class));
 	struct front *front = (words.door & DOOR_HOOKS) != 0 ? NULL : words.front;

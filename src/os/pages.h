@@ -1,7 +1,7 @@
 // Pages from the operating system: map, unmap, purge, move. Beside os/backing.h and os/map_count.h the only one that calls mmap and its family.
 //
-// All sizes and addresses are multiples of os_page_size(). No function takes a lock or touches errno's caller-visible
-// value beyond what the system call does; callers that must keep errno save it.
+// All sizes and addresses are multiples of os_page_size(). No function takes a lock. What gives memory back and asks for huge pages (unmap, purge, huge) keeps
+// errno, for malloc and free do so on the way to something else; of the others it is what the system call left.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

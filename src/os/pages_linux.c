@@ -162,11 +162,13 @@ bool os_pages_close(void *address, size_t size)
 // It is forgotten first, for who maps something next may get the same address.
 bool os_pages_unmap(void *address, size_t size)
 {
+	int saved = errno;
 	size_t noted = mapping_forget(address);
 	bool unmapped = munmap(address, size) == 0;
 
 	if (!unmapped && noted != 0)
 		os_pages_note(address, noted);
+	errno = saved;
 	return unmapped;
 }
 
@@ -213,9 +215,12 @@ static __attribute__((noinline)) bool purge_unlocked(void *address, size_t size)
 // The system refuses when a page is locked, and may have given back what lies before it.
 bool os_pages_purge(void *address, size_t size)
 {
-	if (!dontneed_zeroes())
-		return remap_fresh(address, size);
-	return madvise(address, size, MADV_DONTNEED) == 0 || (errno == EINVAL && purge_unlocked(address, size));
+	int saved = errno;
+	bool purged = !dontneed_zeroes() ? remap_fresh(address, size) :
+					   madvise(address, size, MADV_DONTNEED) == 0 || (errno == EINVAL && purge_unlocked(address, size));
+
+	errno = saved;
+	return purged;
 }
 
 // From the file of the process's page tables: mincore(2) would tell in one call, but is not among those that systemd calls @system-service, and a filter
@@ -258,11 +263,13 @@ static bool may_split(void)
 void os_pages_huge(void *address, size_t size, bool wanted)
 {
 	static _Atomic bool asked;
+	int saved = errno; // a wish
 
 	if (wanted && !atomic_load_explicit(&asked, memory_order_relaxed))
 		atomic_store_explicit(&asked, true, memory_order_relaxed);
 	if (wanted ? may_split() : atomic_load_explicit(&asked, memory_order_relaxed))
 		madvise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	errno = saved;
 }
 
 void os_pages_join(void *address, size_t size)

@@ -91,7 +91,7 @@ static COLD void keep_taken(uintptr_t start, size_t size)
 	sift(start, size, &sifts);
 }
 
-uintptr_t chunks_import(size_t size, size_t align)
+static uintptr_t import(size_t size, size_t align)
 {
 	struct vmem_constraint aligned = { .align = align };
 
@@ -118,6 +118,16 @@ uintptr_t chunks_import(size_t size, size_t align)
 			return 0;
 		retried = true;
 	}
+}
+
+// What is refused on the way is not told.
+uintptr_t chunks_import(size_t size, size_t align)
+{
+	int saved = errno;
+	uintptr_t start = import(size, align);
+
+	errno = saved;
+	return start;
 }
 
 // Sees to it that no segment lies on both sides. False: no memory.

@@ -167,7 +167,7 @@ static int report_as_told(const char *value)
 		file = open_path(rest);
 	error = file < 0 ? EIO : report_to(file, request, json);
 	if (file > STDERR_FILENO)
-		close(file);
+		os_file_close(file); // close(2) is where a thread may be cancelled
 	return error;
 }
 

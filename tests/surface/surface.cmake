@@ -25,6 +25,10 @@ if(VMAG_TESTS_CXX)
   foreach(variant shared static) # that it has no sized delete is what it is about
     target_compile_options(surface_operators_replaced_${variant} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-sized-deallocation>)
   endforeach()
+  foreach(debug lite default) # operator new gives no NULL for 0 bytes, and takes back what it gave
+    vmag_test(surface.operators.guarded.${debug} quick 30 surface_operators_shared)
+    set_tests_properties(surface.operators.guarded.${debug} PROPERTIES ENVIRONMENT "UMEM_DEBUG=${debug};VMAG_CONF=zero_size_null:true")
+  endforeach()
   vmag_test_program(surface_operators_origin surface/operators_origin.cpp LIBRARIES vmag)
   target_compile_definitions(surface_operators_origin PRIVATE EXPECTED_HOME="libvmag.so")
   vmag_test(surface.operators_origin quick 30 surface_operators_origin)
