@@ -24,7 +24,7 @@ from kit import OUT, TOP, TWIN, results, say, sha256
 from kit.allocators import VMAG, choose, fetch_peers, twin_of
 from kit.experiment import Bench, Skipped, find
 from kit.machine import date, host, level_huge_pages
-from kit.process import end_by_signals, end_children
+from kit.process import end_by_signals, end_children_from_now_on
 from kit.progress import Progress
 
 # tbb-deb can be asked for; its proxy itself binds the C library's malloc, so the proof of who served fails and with it the experiment.
@@ -180,7 +180,7 @@ class Measuring:
                 try:
                     found = list(pool.map(lambda side: self.attempt(side, point), sides))
                 except BaseException:
-                    end_children()  # for which the threads of the pool wait
+                    end_children_from_now_on()  # for which the threads of the pool wait
                     raise
         for side, figures in zip(sides, found):
             if isinstance(figures, Exception):

@@ -9,6 +9,8 @@ import os
 import pathlib
 import signal
 import sys
+import threading
+import time
 
 PR_SET_PDEATHSIG = 1
 RUN_LIMIT_SECONDS = 120
@@ -38,9 +40,19 @@ def die_with_parent():
 
 def end_children():
     for path in pathlib.Path("/proc/self/task").glob("*/children"):
-        for pid in path.read_text().split():
-            with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(OSError):  # the thread, or the child, has ended
+            for pid in path.read_text().split():
                 os.kill(int(pid), signal.SIGTERM)
+
+
+def end_children_from_now_on():
+    """Until this process ends: a thread may just be starting one."""
+    def go_on():
+        while True:
+            end_children()
+            time.sleep(0.05)
+
+    threading.Thread(target=go_on, daemon=True).start()
 
 
 def end_by_signals():
