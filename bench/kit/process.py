@@ -40,9 +40,10 @@ def die_with_parent():
 
 def end_children():
     for path in pathlib.Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread, or the child, has ended
+        with contextlib.suppress(OSError):  # the thread has ended
             for pid in path.read_text().split():
-                os.kill(int(pid), signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGTERM)
 
 
 def end_children_from_now_on():

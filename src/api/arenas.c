@@ -24,15 +24,17 @@ static int arena_from(struct extent_hooks_s *hooks)
 	return -1;
 }
 
+static bool is_ready(void)
+{
+	if (heap_ready())
+		return true;
+	errno = ENOMEM;
+	return false;
+}
+
 static int arena_of_file(int file)
 {
-	if (file < 0)
-		return -1;
-	if (!heap_ready()) {
-		errno = ENOMEM;
-		return -1;
-	}
-	return arena_from(source_of_file(file));
+	return file < 0 || !is_ready() ? -1 : arena_from(source_of_file(file));
 }
 
 EXPORT int vmag_arena_create_file(const char *path)
@@ -52,12 +54,12 @@ EXPORT int vmag_arena_create_memory_file(const char *name)
 
 EXPORT int vmag_arena_create_huge(void)
 {
-	return arena_from(heap_ready() ? source_of_huge_pages() : NULL);
+	return arena_from(is_ready() ? source_of_huge_pages() : NULL);
 }
 
 EXPORT int vmag_arena_create_node(unsigned node, int strict)
 {
-	return arena_from(heap_ready() ? source_of_node(node, strict != 0) : NULL);
+	return arena_from(is_ready() ? source_of_node(node, strict != 0) : NULL);
 }
 
 EXPORT long long vmag_arena_file_offset(const void *address)

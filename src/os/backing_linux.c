@@ -54,7 +54,8 @@ bool os_backing_identify(int file, struct os_backing_identity *identity)
 	if (os_system_call(SYS_fstat, file, &status) != 0)
 		return false;
 	*identity = (struct os_backing_identity){ status.st_dev, status.st_ino };
-	errno = ENODEV;
+	if (!S_ISREG(status.st_mode))
+		errno = ENODEV;
 	return S_ISREG(status.st_mode);
 }
 

@@ -35,7 +35,7 @@ bool os_thread_exit_value(enum os_thread_end who, void *value)
 }
 
 #ifdef __GLIBC__
-// pthread_atfork is this for a library, whose handlers glibc forgets when it ends that library: in exit(), that is. For none it forgets nothing.
+// pthread_atfork is this for a library, whose handlers glibc forgets when it ends that library: in exit(), that is. Those of NULL, the program's own, it keeps.
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
 
 void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "pages/extents.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -111,15 +112,24 @@ extent_hooks_t *extents_set_hooks(struct extents *extents, extent_hooks_t *hooks
 
 bool (*_Atomic extents_around_hooks)(bool before);
 
-static bool enter_hooks(const struct extents *extents)
+// What hooks met on the way is not told to who allocates or frees.
+struct visit {
+	bool entered;
+	int saved_errno;
+};
+
+static struct visit enter_hooks(const struct extents *extents)
 {
-	return !extents_are_ours(extents) && extents_around_hooks != NULL && extents_around_hooks(true);
+	int saved = errno;
+
+	return (struct visit){ !extents_are_ours(extents) && extents_around_hooks != NULL && extents_around_hooks(true), saved };
 }
 
-static void leave_hooks(bool entered)
+static void leave_hooks(struct visit visit)
 {
-	if (entered)
+	if (visit.entered)
 		extents_around_hooks(false);
+	errno = visit.saved_errno;
 }
 
 // --- calling hooks; true: done ---
@@ -170,9 +180,10 @@ static bool purge(struct extents *extents, uintptr_t span, size_t span_bytes, si
 
 bool extents_purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
 {
-	bool entered = enter_hooks(extents), purged = purge(extents, span, span_bytes, offset, size);
+	struct visit visit = enter_hooks(extents);
+	bool purged = purge(extents, span, span_bytes, offset, size);
 
-	leave_hooks(entered);
+	leave_hooks(visit);
 	return purged;
 }
 
@@ -339,12 +350,12 @@ static uintptr_t import_fresh(struct extents *extents, size_t size)
 
 uintptr_t extents_import(struct extents *extents, size_t size)
 {
-	bool entered = enter_hooks(extents);
+	struct visit visit = enter_hooks(extents);
 	uintptr_t start = import_kept(extents, size);
 
 	if (start == 0)
 		start = import_fresh(extents, size);
-	leave_hooks(entered);
+	leave_hooks(visit);
 	return start;
 }
 
@@ -368,10 +379,10 @@ static void release(struct extents *extents, uintptr_t start, size_t size)
 
 void extents_release(struct extents *extents, uintptr_t start, size_t size)
 {
-	bool entered = enter_hooks(extents);
+	struct visit visit = enter_hooks(extents);
 
 	release(extents, start, size);
-	leave_hooks(entered);
+	leave_hooks(visit);
 }
 
 // Chunks that could not be unmapped, and are of no hooks, on either side.
@@ -382,7 +393,7 @@ static bool may_inherit(const struct extents *extents, const struct extents *hei
 
 void extents_destroy(struct extents *extents, struct extents *heir)
 {
-	bool entered = enter_hooks(extents);
+	struct visit visit = enter_hooks(extents);
 	struct extent *extent;
 
 	while ((extent = take_fitting(extents, 0, SIZE_MAX)) != NULL) {
@@ -392,7 +403,7 @@ void extents_destroy(struct extents *extents, struct extents *heir)
 			give_up(extents, extent);
 		base_free(extent, sizeof *extent);
 	}
-	leave_hooks(entered);
+	leave_hooks(visit);
 	atomic_store(&extents->hooks, NULL);
 	atomic_store(&extents->had_hooks, false);
 }

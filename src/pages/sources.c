@@ -10,6 +10,7 @@
 #include "os/backing.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "os/thread.h"
 #include "pages/chunks.h"
 #include "pages/extents.h"
 #include "pages/page_map.h"
@@ -28,13 +29,12 @@ struct source {
 	int file; // −1: none
 	struct os_backing_identity identity; // of the file
 	bool whole_heap; // children after fork would share it, and allocate in it what their parents do
+	int maker;       // the number of the process whose objects are in the file; 0: a child's parent
 	uintptr_t base;
 	size_t window_bytes;
 	uint64_t first; // offset of the window's start in the file
 	// With its lock.
 	struct vmem window; // addresses of the file's chunks
-	// Set in a child after fork: the objects in the file are its parent's.
-	bool is_parents;
 };
 
 static struct {
@@ -88,9 +88,10 @@ static uint64_t offset_of(const struct source *source, const void *address)
 	return (uintptr_t)address - source->base + source->first;
 }
 
+// A child of fork shares the file, in whatever way it was made: what it takes for free may be its parent's objects.
 static bool is_own_file(const struct source *source)
 {
-	return !source->is_parents && os_backing_is(source->file, &source->identity);
+	return source->maker == os_process_number() && os_backing_is(source->file, &source->identity);
 }
 
 static void *file_alloc(extent_hooks_t *hooks, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena)
@@ -171,6 +172,7 @@ extent_hooks_t *source_of_file(int file)
 
 	if (source != NULL && window_take(source)) {
 		source->file = file;
+		source->maker = os_process_number();
 		source->identity = identity;
 		source->first = round_up(os_backing_size(file), CHUNK_BYTES);
 		source->hooks.alloc = file_alloc;
@@ -180,6 +182,7 @@ extent_hooks_t *source_of_file(int file)
 		if (vmem_span_add(&source->window, source->base, source->window_bytes))
 			return source_link(source);
 		vmem_segment_free(&heap_arena, source->base, source->window_bytes, VMEM_CLEAN);
+		errno = ENOMEM;
 	}
 	if (source != NULL)
 		base_free(source, sizeof *source);
@@ -321,7 +324,8 @@ void sources_fork_done(bool child)
 	source_break_fork_done();
 	for (struct source *source = sources.first; source != NULL; source = source->next)
 		if (source->file >= 0) {
-			source->is_parents |= child;
+			if (child) // which may have its parent's number, in another namespace
+				source->maker = 0;
 			mutex_fork_unlock(&source->window.lock);
 		}
 	mutex_fork_unlock(&sources.lock);

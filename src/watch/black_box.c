@@ -35,7 +35,6 @@ static struct {
 	_Atomic uint64_t looked_at; // ms
 	uint32_t stacks_seen;       // when the maps were read last
 } own;
-static __thread bool looks; // this thread does, or is about to
 
 // The box, in the process that made it: children that were made without fork's handlers have it mapped, too.
 static struct vmag_box *mine(void)
@@ -218,8 +217,18 @@ static void write_counters(struct vmag_box *box)
 	__atomic_store_n(&box->counters_written, next, __ATOMIC_RELEASE);
 }
 
-static void write_box(struct vmag_box *box, bool active, unsigned lg_sample, uint64_t lost)
+void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
 {
+	uint64_t last = atomic_load_explicit(&own.looked_at, memory_order_relaxed);
+	struct vmag_box *box;
+	int saved = errno;
+
+	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
+		return;
+	box = mine();
+	if (box == NULL || atomic_exchange(&own.looking, true))
+		return;
+	atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
 	write_counters(box);
 	box->profile_active = active;
 	box->lg_sample = lg_sample;
@@ -228,27 +237,7 @@ static void write_box(struct vmag_box *box, bool active, unsigned lg_sample, uin
 		own.stacks_seen = stacks_count();
 		copy_maps(box);
 	}
-}
-
-void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
-{
-	uint64_t last = atomic_load_explicit(&own.looked_at, memory_order_relaxed);
-	bool within = looks; // a handler's, amid another one
-	struct vmag_box *box;
-	int saved = errno;
-
-	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
-		return;
-	looks = true; // first and last: whenever a handler forks
-	atomic_signal_fence(memory_order_seq_cst);
-	box = mine();
-	if (box != NULL && !atomic_exchange(&own.looking, true)) {
-		atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
-		write_box(box, active, lg_sample, lost);
-		atomic_store(&own.looking, false);
-	}
-	atomic_signal_fence(memory_order_seq_cst);
-	looks = within;
+	atomic_store(&own.looking, false);
 	errno = saved;
 }
 
@@ -260,17 +249,17 @@ void black_box_end(void)
 	os_file_remove(own.path);
 }
 
-// The mapping is the parent's. All threads but one are gone. If that one is in the middle of a look, and a handler forked, it goes on with it
-// in memory that is nobody's.
+// The mapping is the parent's. A handler may have forked while this thread was about to write to it: the thread goes on with that, in memory that is
+// nobody's and otherwise untouched.
 static void leave_to_parent(struct vmag_box *box)
 {
 	size_t bytes = box->file_bytes;
 
-	os_pages_unmap(box, bytes);
-	if (looks)
-		os_pages_map_at(box, bytes);
+	if (!os_pages_close(box, bytes) || !os_pages_commit(box, bytes))
+		os_pages_unmap(box, bytes);
 }
 
+// All threads but one are gone.
 void black_box_fork_child(void)
 {
 	struct vmag_box *box;

@@ -10,14 +10,14 @@ PROGRAMS_OWN = re.compile(r"_Z|umem_|vmem_|mallctl|malloc_(?:message|conf|stats_
 NEEDED = re.compile(r"libc\.so|libc\.musl|libm\.so|libpthread\.so|libdl\.so|librt\.so|ld-linux|ld-musl|linux-vdso|libubsan|libgcc_s")
 
 # Cancellation points (POSIX.1, 2.9.5.2). Let be: write, before abort; fprintf, into a stream of the program's; pause, of who must not return.
-CANCELLED_IN = set("""accept aio_suspend clock_nanosleep close connect creat fcntl fdatasync fsync lockf mq_receive mq_send msgrcv msgsnd msync nanosleep open openat
-poll pread pselect pthread_cond_timedwait pthread_cond_wait pthread_join pthread_testcancel pwrite read readv recv recvfrom recvmsg select sem_timedwait sem_wait send
-sendmsg sendto sigsuspend sigtimedwait sigwait sigwaitinfo sleep system tcdrain usleep wait waitid waitpid writev""".split())
+CANCELLED_IN = set("""accept accept4 aio_suspend clock_nanosleep close connect copy_file_range creat epoll_wait fallocate fcntl fdatasync fsync lockf mq_receive mq_send msgrcv msgsnd msync nanosleep open openat
+poll posix_fallocate ppoll pread preadv pselect pthread_cond_clockwait pthread_cond_timedwait pthread_cond_wait pthread_join pthread_testcancel pwrite pwritev read readv recv recvfrom recvmsg select sem_clockwait sem_timedwait sem_wait send
+sendmsg sendto sigsuspend sigtimedwait sigwait sigwaitinfo sleep splice system tcdrain usleep wait waitid waitpid writev""".split())
 
 
 def imported(library):
     output = subprocess.run(["nm", "-D", "--undefined-only", library], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return {re.sub("64$", "", line.split()[-1].split("@")[0]) for line in output.splitlines()}
+    return {re.sub("^__(.*)_(chk|2)$", r"\1", re.sub("64(?=_|$)", "", line.split()[-1].split("@")[0])) for line in output.splitlines()}
 
 
 def exported(library):

@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <vmag/arenas.h>
 
@@ -149,21 +151,32 @@ static void thread_in_it(void) {
     CHECK_EQ(control("arena.%d.destroy", arena), 0);
 }
 
+// fork's handlers do not run.
+static pid_t clone_alone(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 // What a child gives back of its own accord is its parent's by then.
-static void purged_by_a_child(void) {
+static void purged_by_a_child(pid_t (*make_child)(void)) {
     enum { SIZE = 40000 };
     static unsigned char *objects[OBJECTS];
     int arena = vmag_arena_create_memory_file("parent"), go[2], status;
-    char byte = 0;
+    char byte = 0, name[64];
+    ssize_t never = -1;
+    bool off = false;
 
+    CHECK_EQ(mallctl("background_thread", NULL, NULL, &off, sizeof off), 0); // which may hold locks while a child is made without fork
+    snprintf(name, sizeof name, "arena.%d.dirty_decay_ms", arena);
+    CHECK_EQ(mallctl(name, NULL, NULL, &never, sizeof never), 0); // so that the child has something to give back
     CHECK_EQ(pipe(go), 0);
     for (int i = 0; i < OBJECTS; i++)
         CHECK((objects[i] = mallocx(SIZE, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE)) != NULL);
     for (int i = 0; i < OBJECTS; i++)
         free(memset(objects[i], 1, SIZE));
-    pid_t child = fork();
+    pid_t child = make_child();
     CHECK_GE(child, 0);
     if (child == 0) {
+        close(go[1]);
         CHECK_EQ(read(go[0], &byte, 1), 1);
         malloc_trim(0);
         CHECK_EQ(control("arena.%d.purge", arena), 0);
@@ -188,7 +201,8 @@ static void purged_by_a_child(void) {
 
 int main(void) {
     named_file();
-    purged_by_a_child();
+    purged_by_a_child(fork);
+    purged_by_a_child(clone_alone);
     for (int i = 0; i < 12; i++) // windows come back
         check_file_arena(vmag_arena_create_memory_file("vmag test"));
     full();

@@ -12,6 +12,12 @@ vmag_test(nomem.nth_call_onward slow 120 nomem_inject --onward $<TARGET_FILE:nom
 vmag_test(nomem.first_use slow 120 nomem_inject $<TARGET_FILE:nomem_first_use> $<TARGET_FILE:vmag>)
 vmag_test(nomem.first_use_onward slow 120 nomem_inject --onward $<TARGET_FILE:nomem_first_use> $<TARGET_FILE:vmag>)
 
+foreach(source huge memory_file) # errno where the heap comes from elsewhere
+  vmag_test(nomem.source.${source} quick 60 nomem_exercise)
+endforeach()
+set_tests_properties(nomem.source.huge PROPERTIES ENVIRONMENT "VMAG_CONF=heap_source:huge")
+set_tests_properties(nomem.source.memory_file PROPERTIES ENVIRONMENT "VMAG_CONF=heap_source:memory_file=errno")
+
 foreach(kind address-space data cgroup overcommit)
   vmag_test(nomem.${kind} quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nomem/limits.py ${kind}
             $<TARGET_FILE:nomem_exercise> $<TARGET_FILE:nomem_exhaust> $<TARGET_FILE:nomem_churn>)
