@@ -16,8 +16,8 @@ extern "C" {
 /*
  * The file at `path`, made if need be, or the one that is open as `fd` (the arena keeps a duplicate). It grows by chunks;
  * unused pages become holes. What the program writes into objects is in the file. Children after fork share it: they may read
- * and write objects, but neither allocate nor free in this arena: there it gets no more of the file and gives nothing of it back, and to destroy it
- * only unmaps. ENODEV: not a regular file.
+ * and write objects, but neither allocate nor free in this arena; they get no more of the file, give nothing of it back,
+ * and destroying the arena only unmaps it in them. ENODEV: not a regular file.
  */
 int vmag_arena_create_file(const char *path);
 int vmag_arena_create_fd(int fd);

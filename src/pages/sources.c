@@ -29,7 +29,7 @@ struct source {
 	int file; // −1: none
 	struct os_backing_identity identity; // of the file
 	bool whole_heap; // children after fork would share it, and allocate in it what their parents do
-	int maker;       // the number of the process whose objects are in the file; 0: a child's parent
+	int maker;       // the number of the process whose objects are in the file; 0 from a fork on, in the child: its parent's
 	uintptr_t base;
 	size_t window_bytes;
 	uint64_t first; // offset of the window's start in the file
