@@ -143,10 +143,29 @@ void front_begin(struct front *front, unsigned class)
 		front_set_capacity(front, class, first_capacity(front, class));
 }
 
+// A load of a slot waits for the store to the class's word before it if they are a multiple of 4 KiB apart. Who allocates and frees in turn stays
+// at one slot, of a first magazine mostly (docs/decisions/0066).
+static bool lies_on_word(const struct magazine *magazine, const struct front *front, unsigned class)
+{
+	return front->words != NULL && magazine->capacity <= FIRST_CAPACITY &&
+	       ((uintptr_t)&front->words->top[class] - (uintptr_t)magazine->round) % 4096 <= magazine->capacity * sizeof(void *);
+}
+
 struct magazine *front_new_magazine(struct front *front, unsigned class, unsigned most)
 {
+	struct magazine *magazine, *other;
+	unsigned capacity;
+
 	front_begin(front, class);
-	return magazine_create((unsigned)min_size(front->capacity[class], most), front_word(front, class));
+	capacity = (unsigned)min_size(front->capacity[class], most);
+	magazine = magazine_create(capacity, front_word(front, class));
+	if (LIKELY(magazine == NULL || !lies_on_word(magazine, front, class)))
+		return magazine;
+	other = magazine_create(capacity, front_word(front, class));
+	if (other == NULL)
+		return magazine;
+	magazine_destroy(magazine);
+	return other;
 }
 
 // 2001, §3.4, with misses for contention.

@@ -1,5 +1,6 @@
 // Tests heap/front.h: magazines of medium objects grow while the depot is visited, and only while fronts are few beside the heap; pairs of
-// small ones hit wherever the magazines end, and those of all sizes by turns; a class takes from its slabs little more than is in use.
+// small ones hit wherever the magazines end, and those of all sizes by turns; a class takes from its slabs little more than is in use; and first
+// magazines lie off their words.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
@@ -10,7 +11,7 @@
 #include "unit.h"
 
 enum { KIB = 1024, SIZE = 16 * KIB, OBJECTS = 2000, ROUNDS = 200, BATCH = 40, GROWTH = 4, SMALL = 64, PAIRS = 16, MISSES = 2 };
-enum { TAKEN = 112, UP_AND_DOWN = 300, HOUR_MS = 3600 * 1000 };
+enum { TAKEN = 112, UP_AND_DOWN = 300, HOUR_MS = 3600 * 1000, MAGAZINES = 40 };
 
 static void *objects[OBJECTS];
 
@@ -148,6 +149,23 @@ static void slow_path_looks(void) {
         free(objects[--held]);
 }
 
+// A slot that lies a multiple of 4 KiB from the word of its class makes loads wait for stores.
+static void first_magazines_lie_off_their_words(void) {
+    static struct magazine *magazines[MAGAZINES];
+
+    for (unsigned class = 1; class < CLASSES; class++) {
+        uintptr_t word = (uintptr_t)&words.top[class];
+
+        for (int i = 0; i < MAGAZINES; i++) {
+            CHECK((magazines[i] = front_new_magazine(words.front, class, FIRST_CAPACITY)) != NULL);
+            for (unsigned slot = 0; slot <= magazines[i]->capacity; slot++)
+                CHECK((word - (uintptr_t)&magazines[i]->round[slot]) % 4096 != 0);
+        }
+        for (int i = 0; i < MAGAZINES; i++)
+            magazine_destroy(magazines[i]);
+    }
+}
+
 // What cannot be had takes nobody's magazines.
 static void impossible_sizes(void) {
     uint32_t misses;
@@ -186,5 +204,6 @@ int main(void) {
     exchanges_at_once();
     slow_path_looks();
     impossible_sizes();
+    first_magazines_lie_off_their_words();
     return 0;
 }
