@@ -147,25 +147,27 @@ void front_begin(struct front *front, unsigned class)
 // at one slot, of a first magazine mostly (docs/decisions/0066).
 static bool lies_on_word(const struct magazine *magazine, const struct front *front, unsigned class)
 {
-	return front->words != NULL && magazine->capacity <= FIRST_CAPACITY &&
-	       ((uintptr_t)&front->words->top[class] - (uintptr_t)magazine->round) % 4096 <= magazine->capacity * sizeof(void *);
+	return magazine->capacity <= FIRST_CAPACITY &&
+	       ((uintptr_t)&front->top[class] - (uintptr_t)magazine) % 4096 < magazine_bytes(magazine);
 }
 
-struct magazine *front_new_magazine(struct front *front, unsigned class, unsigned most)
+static __attribute__((noinline)) struct magazine *take_another(struct magazine *magazine, const struct front *front, unsigned class)
 {
-	struct magazine *magazine, *other;
-	unsigned capacity;
+	struct magazine *other = magazine_create(magazine->capacity, front_word(front, class));
 
-	front_begin(front, class);
-	capacity = (unsigned)min_size(front->capacity[class], most);
-	magazine = magazine_create(capacity, front_word(front, class));
-	if (LIKELY(magazine == NULL || !lies_on_word(magazine, front, class)))
-		return magazine;
-	other = magazine_create(capacity, front_word(front, class));
 	if (other == NULL)
 		return magazine;
 	magazine_destroy(magazine);
 	return other;
+}
+
+struct magazine *front_new_magazine(struct front *front, unsigned class, unsigned most)
+{
+	struct magazine *magazine;
+
+	front_begin(front, class);
+	magazine = magazine_create((unsigned)min_size(front->capacity[class], most), front_word(front, class));
+	return UNLIKELY(magazine != NULL && lies_on_word(magazine, front, class)) ? take_another(magazine, front, class) : magazine;
 }
 
 // 2001, §3.4, with misses for contention.

@@ -36,7 +36,8 @@
 // child has them as they were. It may do no more than what is safe in a handler, so it does not miss them; where it leaves the handler it goes on as the
 // parent does.
 static __thread unsigned forks_amid;
-// A fork of a process of one thread, which holds no locks, is under way. The thread's own: glibc calls the handlers of two threads' forks side by side.
+// A fork is under way that holds no locks by which one could tell: that of a process of one thread, and every fork until it has taken them. The thread's own:
+// glibc calls the handlers of two threads' forks side by side.
 static __thread bool alone;
 
 static bool fork_begins_amid(void)
@@ -60,13 +61,24 @@ static void fork_prepare(void)
 	if (fork_begins_amid())
 		return;
 	alone = true;
-	alone = heap_fork_prepare_alone();
-	if (alone)
+	if (heap_fork_prepare_alone())
 		return;
+	os_process_forks();
 	os_streams_fork_lock();
 	controls_fork_prepare();
 	snapshot_fork_prepare();
 	heap_fork_prepare();
+	alone = false;
+}
+
+// What a second fork would wait for, one in a handler, goes before what tells that it is amid this one.
+static void done(bool child)
+{
+	os_process_has_forked();
+	os_streams_fork_unlock(child);
+	heap_fork_done(child);
+	snapshot_fork_done();
+	controls_fork_done();
 }
 
 static bool done_alone(bool child)
@@ -80,24 +92,16 @@ static bool done_alone(bool child)
 
 static void fork_parent(void)
 {
-	if (fork_ends_amid() || done_alone(false))
-		return;
-	heap_fork_done(false);
-	snapshot_fork_done();
-	controls_fork_done();
-	os_streams_fork_unlock(false);
+	if (!fork_ends_amid() && !done_alone(false))
+		done(false);
 }
 
 static void fork_child(void)
 {
 	if (fork_ends_amid())
 		return;
-	if (!done_alone(true)) {
-		heap_fork_done(true);
-		snapshot_fork_done();
-		controls_fork_done();
-		os_streams_fork_unlock(true);
-	}
+	if (!done_alone(true))
+		done(true);
 	arenas_finish_resets();
 	background_fork_child();
 	request_fork_child();

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <features.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,21 @@ bool os_thread_has_first_stack(void);
 // What fork calls in this process from now on, until it has ended: a thread may fork while another is in exit(), and not even then may a fork that has begun
 // be left without its end.
 void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+// Between these no thread begins to run destructors in exit(), and once one does, others' forks wait for the end of the process: first and last of what the
+// handlers do. For musl's fork waits behind its handlers for the end of the destructors, and these may wait for what the handlers hold.
+#ifdef __GLIBC__
+static inline void os_process_forks(void)
+{
+}
+
+static inline void os_process_has_forked(void)
+{
+}
+#else
+void os_process_forks(void);
+void os_process_has_forked(void);
+#endif
 
 // Whether this process's memory is no other's: true in a child of one thread that was made without fork's handlers, too, but not after vfork,
 // nor where a filter of system calls refuses such a child the question, as a container's does, or ends who asks it.

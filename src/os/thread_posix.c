@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -43,9 +44,34 @@ void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*chil
 	__register_atfork(prepare, parent, child, NULL);
 }
 #else
+static pthread_mutex_t before_destructors = PTHREAD_MUTEX_INITIALIZER; // none of ours: who holds one of these is amid something of ours
+static __thread bool runs_destructors;
+
+// The last of the functions that exit() calls, for it is registered first. A child that a handler made amid a fork has the lock as its maker held it.
+static void destructors_begin(void)
+{
+	if (!os_process_is_own())
+		return;
+	pthread_mutex_lock(&before_destructors);
+	runs_destructors = true;
+}
+
 void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	pthread_atfork(prepare, parent, child);
+	atexit(destructors_begin);
+}
+
+void os_process_forks(void)
+{
+	if (!runs_destructors)
+		pthread_mutex_lock(&before_destructors);
+}
+
+void os_process_has_forked(void)
+{
+	if (!runs_destructors)
+		pthread_mutex_unlock(&before_destructors);
 }
 #endif
 

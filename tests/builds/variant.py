@@ -19,7 +19,7 @@ VARIANTS = {
     "aarch64": (["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
                 "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.](mixed|large)[.]2"),
     "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
-             "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
+             "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|exit_amid_fork|fork_in_handler|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
     "ubsan": ([], ["-DVMAG_UBSAN=ON"],
               "^unit|^surface[.](calloc|realloc|aligned|sized_free|usable_size|errors|trim|operators)[.]shared|^stress[.](mixed|large)[.]8"),
     "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
