@@ -29,7 +29,10 @@ def roff(text):
 
 
 def sentence(text):
-    return roff(text[0].upper() + text[1:] + ".")
+    """What begins with a name, as malloc(0) or prof_leak, keeps it as it is."""
+    first = text.split()[0].rstrip(",;:")
+    is_name = first in ("malloc", "calloc") or any(mark in first for mark in "(_.")
+    return roff((text[0] if is_name else text[0].upper()) + text[1:] + ".")
 
 
 def head(name, section, what):
@@ -77,7 +80,8 @@ the process then aborts.
 .B confirm_conf:true
 tells all sources and settings.
 .PP
-.BR "vmag options" (1)
+.B vmag options
+.RB ( vmag\\-options (1))
 prints this table with the values of a process and their sources; the controls opt.* of
 .BR vmag-controls (7)
 tell them to the program.
@@ -145,7 +149,8 @@ number that is arenas.narenas, and 4097 those that were destroyed.
 .PP
 ENOENT: there is no such name, or an index is out of range. EPERM: written what is only read, read what is only written, or a
 buffer where nothing is read or written. EINVAL: a length is not that of the type, and as much as fits was then read; there is no
-place for the answer; or the control says so. EFAULT: another value that cannot be. EAGAIN: no memory.
+place for the answer; or the control says so. EFAULT: another value that cannot be. EAGAIN: no memory, or no number left for an
+arena or an explicit cache.
 .PP
 Statistics are those of the last snapshot; writing
 .B epoch
@@ -173,7 +178,11 @@ def controls_table(controls):
         meaning = table[name][2]
         lines.append(f"| `{name}` | {kind.replace('|', ' ')} | {access} | {mark} | {meaning.replace('|', ' ')} |")
     extra = [name for name in table if name not in known]
-    lines += ["", "Beyond those:", "", *(f"- `{name}`" for name in extra)]
+    lines += ["", "Beyond those, with type and access as they are here (`opt.malloc_conf.*` tell what the sources of options held when they were read):", "",
+              "| name | type | access | here |", "|---|---|---|---|"]
+    for name in extra:
+        kind, access, meaning = table[name]
+        lines.append(f"| `{name}` | {kind} | {access} | {meaning.replace('|', ' ')} |")
     return "\n".join(lines) + "\n"
 
 

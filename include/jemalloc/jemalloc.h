@@ -1,4 +1,4 @@
-/* The interface of jemalloc 5.3, as vmag offers it: include it, link with -lvmag (or -ljemalloc), and all is as it was.
+/* The interface of jemalloc 5.3, as vmag offers it: include it, link with -lvmag, and all is as it was.
  *
  * docs/jemalloc.md says what is the same, better or absent. Names need no prefix; JEMALLOC_MANGLE and JEMALLOC_NO_RENAME are
  * without effect, for nothing is renamed. With JEMALLOC_NO_DEMANGLE the names that begin with je_ stand for the functions, too.
