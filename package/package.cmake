@@ -1,4 +1,4 @@
-# What is installed: the libraries, headers, manual pages, the command when it was built, and what finds them (pkg-config, CMake).
+# What is installed: the libraries, headers, manual pages, documents, the command when it was built, and what finds them (pkg-config, CMake).
 # SPDX-License-Identifier: BSD-2-Clause
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -11,6 +11,9 @@ install(FILES include/sys/vmem.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sys)
 foreach(section 3 5 7)
   install(DIRECTORY man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} FILES_MATCHING PATTERN "*.${section}")
 endforeach()
+# Manual pages and meanings of options name documents by their paths. Where the sources came without them they are left out.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/vmag OPTIONAL)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/vmag OPTIONAL)
 # The command, when it was built (tool/build.sh), with its manual pages and completions.
 install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/vmag DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
