@@ -13,6 +13,7 @@ import tempfile
 
 SKIPPED = 77
 BUILD_ID_NOTE = struct.pack("<III", 4, 20, 3) + b"GNU\0"  # and then the id
+LINKERS_LIST, NO_LIST = struct.pack("<QQ", 21, 0), struct.pack("<QQ", 0x6FFFFEF0, 0)  # DT_DEBUG; nobody's
 
 
 class Patient:
@@ -96,6 +97,35 @@ def check_linked(doctor):
         found = doctor.of(pid)
         assert found["verdict"] == "vmag" and found["vmag"]["place"] == "program", found
         assert limit(found, "dynamic loader")["weight"] == "fine"
+
+
+# In the place of another library: neither the SONAME of vmag nor its file's name is in what the program needs.
+def check_place_of_another(doctor):
+    patient, program, other = doctor.path("tool_patient"), doctor.path("tool_patient_umem"), doctor.path("tool_other_umem")
+    with tempfile.TemporaryDirectory() as folder:
+        link = os.path.join(folder, "libumem.so.1")
+        os.symlink(doctor.library, link)
+
+        def unlisted(path):
+            copy = os.path.join(folder, os.path.basename(path))
+            image = pathlib.Path(path).read_bytes()
+            assert image.count(LINKERS_LIST) == 1, path
+            pathlib.Path(copy).write_bytes(image.replace(LINKERS_LIST, NO_LIST))
+            os.chmod(copy, 0o755)
+            return copy
+
+        for started, place, is_read in (
+                (Patient(program, LD_LIBRARY_PATH=folder), "needed", True),
+                (Patient(unlisted(program), LD_LIBRARY_PATH=folder), "needed", False),
+                (Patient(program, LD_LIBRARY_PATH=other, LD_PRELOAD=link), "preloaded", True),
+                (Patient(unlisted(patient), LD_PRELOAD=link), "preloaded", False)):
+            with started as pid:
+                found = doctor.of(pid)
+            assert found["verdict"] == "vmag" and found["bindings_read"] == is_read, found["says"]
+            assert found["vmag"]["place"] == place, (place, found["objects"])
+            # The other's own library came by its name, though vmag had it, too.
+            others = [row["place"] for row in found["objects"] if row["path"].startswith(other + "/")]
+            assert others == (["needed"] if place == "preloaded" and is_read else []), found["objects"]
 
 
 def check_static(doctor):
@@ -192,7 +222,7 @@ def main(vmag, library, folder):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
-    for check in (check_preloaded, check_without, check_linked, check_static, check_libraries, check_order, check_limits,
+    for check in (check_preloaded, check_without, check_linked, check_place_of_another, check_static, check_libraries, check_order, check_limits,
                   check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 

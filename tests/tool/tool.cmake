@@ -16,6 +16,13 @@ foreach(kind own hidden)
   target_link_options(tool_patient_${kind} PRIVATE -Wl,-Bsymbolic)
   set_target_properties(tool_patient_${kind} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 endforeach()
+# Linked with a libumem.so.1 of another, after the C library's libm.
+add_library(tool_patient_other_umem SHARED tool/patient_own.c)
+set_target_properties(tool_patient_other_umem PROPERTIES OUTPUT_NAME umem SOVERSION 1
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tool_other_umem)
+vmag_test_program(tool_patient_umem tool/patient.c LIBRARIES m tool_patient_other_umem)
+target_link_options(tool_patient_umem PRIVATE -Wl,--no-as-needed)
+set_target_properties(tool_patient_umem PROPERTIES SKIP_BUILD_RPATH ON)
 vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> ${CMAKE_CURRENT_BINARY_DIR})
 
 vmag_test_program(tool_holder tool/holder.c)

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 const OBJECTS_MAX: usize = 4096;
 const AT_PHDR: u64 = 3;
 const AT_BASE: u64 = 7;
+const PATH_BYTES_MAX: usize = 4096;
 
 /// How an object came into the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,11 +46,27 @@ pub struct Object {
     pub ranges: Vec<(u64, u64)>,
     pub place: Place,
     pub symbols: Symbols,
+    /// The name of the file, or of the link to it, that the linker opened; None: its list could not be read.
+    opened_as: Option<String>,
 }
 
 impl Object {
     pub fn name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or(&self.path)
+        last_part(&self.path)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.symbols.soname.as_deref() == Some(name) || self.name() == name
+    }
+
+    /// vmag is at hand by the names of those whose place it takes, as links: neither its SONAME nor its file tells.
+    fn is_linked_as(&self, name: &str) -> bool {
+        const STANDS_FOR: [&str; 3] = ["libjemalloc.so", "libumem.so", "libumem_malloc.so"];
+        match &self.opened_as {
+            Some(opened_as) => opened_as == name,
+            None if self.place == Place::Program => false,
+            None => self.symbols.has_vmag && STANDS_FOR.iter().any(|beginning| name.starts_with(beginning)),
+        }
     }
 
     pub fn has(&self, address: u64) -> bool {
@@ -80,14 +97,14 @@ impl Loaded {
             .ok()
             .and_then(|memory| linkers_list(pid, areas, &memory, &file));
         let is_read = listed.is_some() || interpreter.is_none();
-        let files: Vec<String> = match listed {
-            Some(files) => files,
-            None => mapped_files(areas),
-        };
+        let files = listed.unwrap_or_else(|| mapped_files(areas));
         let mut objects = vec![object(pid, areas, program, Place::Program)];
-        for path in files {
+        for (path, opened_as) in files {
             if !objects.iter().any(|object: &Object| object.path == path) {
-                objects.push(object(pid, areas, path, Place::Opened));
+                objects.push(Object {
+                    opened_as,
+                    ..object(pid, areas, path, Place::Opened)
+                });
             }
         }
         objects.retain(|object| object.place == Place::Program || !object.ranges.is_empty());
@@ -115,6 +132,10 @@ impl Loaded {
     pub fn at(&self, address: u64) -> Option<usize> {
         self.objects.iter().position(|object| object.has(address))
     }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Through the process's own root, for it may live in a container.
@@ -147,6 +168,7 @@ fn object(pid: i32, areas: &[Area], path: String, place: Place) -> Object {
         place,
         file,
         path,
+        opened_as: None,
     }
 }
 
@@ -175,22 +197,29 @@ fn interpreter(file: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
+/// A file that is loaded, and what it was opened as.
+type File = (String, Option<String>);
+
 /// The files in the linker's list, by what is mapped where their dynamic sections are: its names may be relative, or lead
 /// through links.
-fn linkers_list(pid: i32, areas: &[Area], memory: &Memory, program: &Path) -> Option<Vec<String>> {
+fn linkers_list(pid: i32, areas: &[Area], memory: &Memory, program: &Path) -> Option<Vec<File>> {
+    const LINK_NAME: u64 = 8;
     const LINK_DYNAMIC: u64 = 16;
     const LINK_NEXT: u64 = 24;
     const R_MAP: u64 = 8;
     let debug = debug_address(pid, memory, program)?;
-    let mut names = Vec::new();
+    let mut files = Vec::new();
     let mut link = memory.u64(debug + R_MAP)?;
-    while link != 0 && names.len() < OBJECTS_MAX {
+    while link != 0 && files.len() < OBJECTS_MAX {
         let dynamic = memory.u64(link + LINK_DYNAMIC)?;
         let area = areas.iter().find(|area| (area.start..area.end).contains(&dynamic));
-        names.extend(area.map(|area| area.path.clone()).filter(|path| path.starts_with('/')));
+        if let Some(area) = area.filter(|area| area.path.starts_with('/')) {
+            let opened_as = memory.text(memory.u64(link + LINK_NAME)?, PATH_BYTES_MAX);
+            files.push((area.path.clone(), Some(last_part(&opened_as).to_string())));
+        }
         link = memory.u64(link + LINK_NEXT)?;
     }
-    Some(names).filter(|names| !names.is_empty())
+    Some(files).filter(|files| !files.is_empty())
 }
 
 /// Where the program's dynamic section points to the linker's r_debug.
@@ -213,7 +242,7 @@ fn debug_address(pid: i32, memory: &Memory, program: &Path) -> Option<u64> {
     Some(debug[1]).filter(|address| *address != 0)
 }
 
-fn mapped_files(areas: &[Area]) -> Vec<String> {
+fn mapped_files(areas: &[Area]) -> Vec<File> {
     let mut seen = HashSet::new();
     let executable = areas
         .iter()
@@ -221,6 +250,7 @@ fn mapped_files(areas: &[Area]) -> Vec<String> {
     executable
         .map(|area| area.path.clone())
         .filter(|path| seen.insert(path.clone()))
+        .map(|path| (path, None))
         .collect()
 }
 
@@ -229,12 +259,20 @@ fn put_preloaded_first(pid: i32, objects: &mut [Object]) {
         .remove(OsStr::new("LD_PRELOAD"))
         .unwrap_or_default();
     let preloaded = variable.to_string_lossy().into_owned();
-    let words: Vec<&str> = preloaded.split([':', ' ']).filter(|word| !word.is_empty()).collect();
-    let rank = |object: &Object| {
-        let is_word = |word: &&str| Path::new(word).file_name() == Some(OsStr::new(object.name()));
-        words.iter().position(is_word).unwrap_or(usize::MAX)
-    };
-    objects[1..].sort_by_key(rank);
+    let words = preloaded.split([':', ' ']).filter(|word| !word.is_empty());
+    let first: Vec<String> = words
+        .filter_map(|word| by_name(objects, last_part(word)))
+        .map(|index| objects[index].path.clone())
+        .collect();
+    let rank = |object: &Object| first.iter().position(|path| *path == object.path);
+    objects[1..].sort_by_key(|object| rank(object).unwrap_or(usize::MAX));
+}
+
+/// The object that is meant by a name in DT_NEEDED or LD_PRELOAD. One that bears it goes before one that was opened by it:
+/// a preloaded link libjemalloc.so.2 to vmag does not keep jemalloc itself from being loaded.
+fn by_name(objects: &[Object], name: &str) -> Option<usize> {
+    let bears = objects.iter().position(|object| object.is_named(name));
+    bears.or_else(|| objects.iter().position(|object| object.is_linked_as(name)))
 }
 
 /// How each object came in; returns the paths of those in the order of search of all.
@@ -242,12 +280,10 @@ fn put_preloaded_first(pid: i32, objects: &mut [Object]) {
 /// What stands in the list between the program and the first object that it needs was preloaded; what they need, and what
 /// that needs in turn, came with them; the rest was opened later.
 fn places(objects: &mut [Object], loader_base: Option<u64>) -> Vec<String> {
-    let answers =
-        |object: &Object, name: &str| object.symbols.soname.as_deref() == Some(name) || object.name() == name;
-    let needed_by_program = objects[0].symbols.needed.clone();
-    let first_needed = objects
-        .iter()
-        .position(|object| needed_by_program.iter().any(|name| answers(object, name)))
+    let needed_by_program = objects[0].symbols.needed.iter();
+    let first_needed = needed_by_program
+        .filter_map(|name| by_name(objects, name))
+        .min()
         .unwrap_or(1);
     let mut queue: VecDeque<usize> = VecDeque::from([0]);
     for (index, object) in objects.iter_mut().enumerate().take(first_needed).skip(1) {
@@ -260,7 +296,7 @@ fn places(objects: &mut [Object], loader_base: Option<u64>) -> Vec<String> {
     let mut order: Vec<usize> = queue.iter().copied().collect();
     while let Some(index) = queue.pop_front() {
         for name in objects[index].symbols.needed.clone() {
-            let Some(found) = objects.iter().position(|object| answers(object, &name)) else {
+            let Some(found) = by_name(objects, &name) else {
                 continue;
             };
             if !order.contains(&found) {

@@ -146,16 +146,32 @@ fn bar(share: f64) -> String {
 
 /// What somebody who finds the memory too much may do first.
 fn hints(ledger: &Ledger) -> Vec<&'static str> {
-    let at_least = |row: Row, percent: u64| ledger.resident.of(row) * 100 >= ledger.resident.total() * percent;
+    let at_least = |rows: &[Row], percent: u64| {
+        let bytes: u64 = rows.iter().map(|row| ledger.resident.of(*row)).sum();
+        bytes * 100 >= ledger.resident.total() * percent
+    };
     let mut hints = Vec::new();
-    if at_least(Row::Dirty, 15) {
+    if at_least(&[Row::Dirty], 15) {
         hints.push("unused pages go back within the time of the option dirty_decay_ms, or at once by malloc_trim(0)");
     }
-    if at_least(Row::Holes, 20) {
+    if at_least(&[Row::Holes], 20) {
         hints.push("free buffers lie between live objects of the same size: few live ones keep many pages");
     }
-    if at_least(Row::Anonymous, 30) {
-        hints.push("other anonymous memory was mapped by the program itself, or by another allocator in it");
+    match ledger.vmag {
+        // Areas do not tell the program's own mappings from those of its malloc: glibc's of threads, and of large objects.
+        Vmag::Absent if at_least(&[Row::Brk, Row::Anonymous], 30) => {
+            hints.push(
+                "it does not run on vmag: malloc's memory is in the C library's heap and other anonymous memory",
+            );
+            hints.push("vmag run -- CMD starts it on vmag: then this looks into its heap");
+        }
+        Vmag::Unreadable(_) if at_least(&[Row::Anonymous], 30) => {
+            hints.push("other anonymous memory has the program's heap in it");
+        }
+        Vmag::Read(_) if at_least(&[Row::Anonymous], 30) => {
+            hints.push("other anonymous memory was mapped by the program itself, or by another allocator in it");
+        }
+        _ => {}
     }
     hints
 }
@@ -201,6 +217,49 @@ fn cgroup(cgroup: &Cgroup) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::ledger::Sums;
+
+    fn ledger(vmag: Vmag, rows: &[(Row, u64)]) -> Ledger {
+        let mut resident = Sums::default();
+        for (row, bytes) in rows {
+            resident.add(*row, *bytes);
+        }
+        Ledger {
+            pid: 1,
+            program: "program".to_string(),
+            vmag,
+            proportional: resident,
+            resident,
+            swapped_bytes: 0,
+            huge_bytes: 0,
+            cgroup: None,
+            torn: 0,
+        }
+    }
+
+    #[test]
+    fn whose_anonymous_memory_is_depends_on_the_allocator() {
+        let rows = [(Row::Programs, 60), (Row::Brk, 5), (Row::Anonymous, 35)];
+        let told = |vmag| text(&ledger(vmag, &rows), false);
+        let read = told(Vmag::Read("1.0.0".to_string()));
+        assert!(
+            read.contains("by the program itself") && !read.contains("vmag run"),
+            "{read}"
+        );
+        let absent = told(Vmag::Absent);
+        assert!(
+            absent.contains("malloc's memory is in") && absent.contains("vmag run -- CMD"),
+            "{absent}"
+        );
+        let unreadable = told(Vmag::Unreadable("why".to_string()));
+        assert!(unreadable.contains("the program's heap in it"), "{unreadable}");
+        for text in [absent, unreadable] {
+            assert!(!text.contains("by the program itself"), "{text}");
+        }
+        // glibc's first heap counts, too; a small one is not worth a hint.
+        let hinted = |brk| !hints(&ledger(Vmag::Absent, &[(Row::Programs, 70), (Row::Brk, brk)])).is_empty();
+        assert_eq!((hinted(30), hinted(29)), (true, false));
+    }
 
     #[test]
     fn bars_show_whatever_is_there() {
