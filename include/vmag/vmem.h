@@ -76,7 +76,8 @@ void vmag_vmem_destroy(vmag_vmem_t *arena);
 // flags say NOSLEEP and there is no memory. Added spans never become one with others.
 void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int flags);
 
-// Allocates a segment of `size` (not 0) bytes. NULL (errno ENOMEM) only with NOSLEEP.
+// Allocates a segment of `size` (not 0) bytes. NULL (errno ENOMEM) only with NOSLEEP. Where there is no room, caches on the arena and on those that
+// import from it give back what they hold and do not need: that calls their reclaim callbacks and destructors.
 void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags);
 
 // Frees what vmag_vmem_alloc returned, with the size that was asked for. Never fails, needs no memory, wakes who waits.
@@ -98,7 +99,8 @@ int vmag_vmem_contains(vmag_vmem_t *arena, void *address, size_t size);
 
 // Calls `function` for every segment (and span) of the kinds in the mask: span by span, in address order within each. No lock
 // is held meanwhile: it may use the arena, even free the segment it was told, but it must return (no longjmp, exception or
-// thread's end). What others change meanwhile may be seen or not.
+// thread's end). What others change meanwhile may be seen or not. Sizes of what is allocated are those asked for. The slabs of an arena's
+// quantum caches, and of object caches on it, are segments, too: they are theirs to free.
 void vmag_vmem_walk(vmag_vmem_t *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument);
 
 // Bytes allocated (as asked for, before rounding), free, of all spans, or the largest free segment; the sum of what the

@@ -14,6 +14,7 @@
 #include "vmag/format.h"
 #include "vmag/trace_format.h"
 #include "vmag/vmem.h"
+#include "vmem/resource.h"
 #include "watch/trace.h"
 
 enum { CONSOLIDATE_MOST = 256 }; // slabs in one call
@@ -35,7 +36,7 @@ static struct cache_source source_of(struct vmag_vmem *arena)
 	if (arena == NULL)
 		return (struct cache_source){ .import = NULL };
 	vmag_vmem_stats(arena, &stats, sizeof stats);
-	return (struct cache_source){ import, release, arena, stats.quantum };
+	return (struct cache_source){ import, release, arena, stats.quantum, arena->import == NULL ? stats.total_bytes : 0 };
 }
 
 EXPORT vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t align, vmag_constructor_t *constructor,

@@ -108,7 +108,7 @@ struct vmag_cache *cache_create(const struct cache_description *wanted)
 	align = align_of(wanted);
 	if (wanted->size > PTRDIFF_MAX - align)
 		return failed(ENOMEM);
-	shape = cache_shape(round_up(wanted->size, align), max_size(quantum_of(wanted), 1), wanted->slab_bytes, wanted->flags);
+	shape = cache_shape(round_up(wanted->size, align), max_size(quantum_of(wanted), 1), wanted->slab_bytes, wanted->source.total, wanted->flags);
 	if (shape.buffers == 0)
 		return failed(ENOMEM);
 	cache = base_alloc(sizeof *cache);

@@ -31,6 +31,7 @@ struct cache_source {
 	void (*release)(void *source, void *start, size_t size);
 	void *source;
 	size_t quantum; // sizes and places of imports are multiples of it
+	size_t total;   // all that there will be; 0: not known
 };
 
 struct cache_description {

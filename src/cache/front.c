@@ -186,6 +186,7 @@ static bool make_room(struct vmag_cache *cache, struct cache_front *front)
 	enum reload reload = magazine_with_room(loaded, previous);
 
 	if (reload == RELOAD_LOADED) {
+		loaded->round[loaded->rounds] = NULL; // whoever freed what looks like a full magazine's end has left that there
 		load(cache, front, loaded);
 		return true;
 	}

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cache/quantum.h"
 
+#include <errno.h>
+
 #include "cache/table.h"
+#include "conf/umem_options.h"
 #include "util/bits.h"
 #include "util/format.h"
 
@@ -34,7 +37,7 @@ static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
 		.source = { import, release, arena, (size_t)1 << arena->lg_quantum },
 		.slab_bytes = slab_bytes_of(arena),
 		.free_name = "vmag_vmem_free",
-		.flags = VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM,
+		.flags = VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM | (umem_options.no_magazines ? VMAG_CACHE_NOMAGAZINE : 0),
 	});
 }
 
@@ -81,11 +84,14 @@ static uintptr_t attempt(void *request_)
 {
 	const struct request *request = request_;
 	struct vmag_vmem *arena = request->arena;
+	int saved = errno;
 	void *object = cache_alloc(quantum_cache(arena, request->size), VMAG_NOSLEEP);
 	uintptr_t start = object != NULL ? (uintptr_t)object : resource_try(arena, request->size, request->flags);
 
-	if (object == NULL && start != 0)
+	if (object == NULL && start != 0) {
 		count_direct(arena, 1);
+		errno = saved;
+	}
 	return start;
 }
 

@@ -15,6 +15,7 @@ enum {
 	FEW_BUFFERS = 4,            // in a slab, at least, of buffers up to
 	FEW_LARGEST = 32 * 1024,    // that size
 	SHAPES_LOOKED_AT = 8,       // numbers of buffers that are tried
+	SLABS_OF_SMALL = 32,        // at least, where a source has that many quanta and no more than it has now
 	LG_FIRST_BUCKETS = 4,
 };
 
@@ -58,12 +59,18 @@ static size_t first_buffers(size_t stride, size_t quantum, int flags)
 	return max_size(SLAB_LEAST / stride, stride <= FEW_LARGEST ? FEW_BUFFERS : 1);
 }
 
+// A small source shall not be used up by a slab that does not fit into what is left, nor all of it by the slabs of others.
+static size_t buffers_of_small(size_t total, size_t stride, size_t buffers)
+{
+	return total == 0 ? buffers : min_size(buffers, max_size(total / SLABS_OF_SMALL / stride, 1));
+}
+
 static size_t waste_of(const struct slab_shape *shape)
 {
 	return shape->slab_bytes - shape->buffers * shape->size;
 }
 
-struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, int flags)
+struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, size_t total, int flags)
 {
 	struct slab_shape best = { .buffers = 0 }, shape;
 	size_t first;
@@ -72,7 +79,7 @@ struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, 
 		return best;
 	if (slab_bytes != 0)
 		return shape_of(stride, round_up(slab_bytes, quantum));
-	first = first_buffers(stride, quantum, flags);
+	first = buffers_of_small(total, stride, first_buffers(stride, quantum, flags));
 	if (flags & VMAG_CACHE_QUANTUM)
 		return shape_of(stride, round_up((size_t)1 << lg_ceil(first * stride), quantum));
 	for (size_t buffers = first; buffers < first + SHAPES_LOOKED_AT; buffers++) {

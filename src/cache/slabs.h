@@ -30,7 +30,7 @@ static inline struct slab *cache_slab_body(struct cache_slab *head)
 extern const struct slab_source cache_slab_source;
 
 // How slabs are cut: waste at most an eighth. `slab_bytes` 0: chosen. buffers 0: impossible sizes.
-struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, int flags);
+struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, size_t total, int flags);
 
 // The pages of all caches without a source.
 extern struct pages cache_pages;

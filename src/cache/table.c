@@ -10,6 +10,7 @@
 #include "guard/report.h"
 #include "os/clock.h"
 #include "vmag/format.h"
+#include "vmem/resource.h"
 
 enum { UNPIN_WAIT_MS = 10 };
 
@@ -64,6 +65,8 @@ static unsigned lowest_free_id(void)
 	return CACHES_MOST;
 }
 
+static void reap_all_above(struct vmag_vmem *arena);
+
 bool caches_enter(struct vmag_cache *cache)
 {
 	unsigned id;
@@ -71,6 +74,7 @@ bool caches_enter(struct vmag_cache *cache)
 	mutex_lock(&table.lock);
 	if (caches_end() == 0)
 		pages_init(&cache_pages, "caches"); // not before: few programs have caches
+	__atomic_store_n(&resource_shortage, reap_all_above, __ATOMIC_RELAXED);
 	cache_fronts_open();
 	table.taken[(CACHE_FAST_IDS - 1) / 64] |= 1ull << (CACHE_FAST_IDS - 1) % 64;
 	id = lowest_free_id();
@@ -188,9 +192,26 @@ bool caches_reap(bool callbacks, void *source)
 {
 	if (caches_end() == 0)
 		return false;
-	cache_fronts_flush();
+	if (source == NULL)
+		cache_fronts_flush();
 	caches_each(callbacks ? reclaim : reap_quietly, source);
-	return pages_purge(&cache_pages, 0);
+	return source == NULL && pages_purge(&cache_pages, 0);
+}
+
+// Of an arena and of those that import from it, however far above.
+static void reap_above(void *arena, struct vmag_vmem *above)
+{
+	const struct vmag_vmem *below = above;
+
+	while (below != NULL && below != arena)
+		below = below->source;
+	if (below != NULL)
+		caches_reap(true, above);
+}
+
+static void reap_all_above(struct vmag_vmem *arena)
+{
+	resource_each(reap_above, arena);
 }
 
 static void update(void *now_ms, struct vmag_cache *cache)

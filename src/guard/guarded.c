@@ -147,7 +147,7 @@ static void count_operation(const char *call)
 		guard_fault(&(struct guard_fault){ .call = call, .finding = "called in a signal handler" });
 
 	if (every != 0 && (atomic_fetch_add_explicit(&operations, 1, memory_order_relaxed) + 1) % every == 0)
-		guard_verify(call);
+		guard_verify(call, false);
 }
 
 static struct guarded *record_create(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)

@@ -95,8 +95,9 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 // The size asked for; reports what is no live buffer, and is then 0.
 size_t guard_size(const void *object, const char *call);
 
-// Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many.
-size_t guard_verify(const char *call);
+// Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many. `last`: at the end of the process, when
+// arenas of the program's may have no memory any more.
+size_t guard_verify(const char *call, bool last);
 
 // For UMEM_DEBUG=random: another random number for each cache that is made.
 uint32_t guard_random(void);

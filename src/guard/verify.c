@@ -17,6 +17,11 @@ struct damage {
 	struct guarded_copy copy;
 };
 
+struct verification {
+	struct damage damage;
+	bool last; // at the end of the process
+};
+
 static bool find_damage(struct guarded *record, struct damage *damage)
 {
 	damage->freed = record->state == GUARD_HELD;
@@ -63,23 +68,28 @@ void verify_newest(struct guard_cache *cache, const char *call)
 		tell(&damage, call);
 }
 
-static bool is_damaged(struct guarded *record, void *damage)
+// What is left of a cache that was destroyed, and at the end of the process all that lies in a program's arena, may be memory that the program has unmapped.
+static bool is_damaged(struct guarded *record, void *verification_)
 {
-	return record->state != GUARD_LEAVING && find_damage(record, damage);
+	struct verification *verification = verification_;
+
+	if (record->state == GUARD_LEAVING || (record->cache->sourced && (verification->last || atomic_load(&record->cache->destroyed))))
+		return false;
+	return find_damage(record, &verification->damage);
 }
 
-size_t guard_verify(const char *call)
+size_t guard_verify(const char *call, bool last)
 {
-	struct damage damage;
+	struct verification verification = { .last = last };
 	struct guarded *record;
 	size_t count = 0;
 
 	do {
 		mutex_lock(&guard_table.lock);
-		record = guard_table_each(is_damaged, &damage);
+		record = guard_table_each(is_damaged, &verification);
 		mutex_unlock(&guard_table.lock);
 		if (record != NULL)
-			tell(&damage, call);
+			tell(&verification.damage, call);
 		count += record != NULL;
 	} while (record != NULL);
 	return count;

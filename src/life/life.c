@@ -168,7 +168,7 @@ void life_end(void)
 	tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)
-		guard_verify("exit");
+		guard_verify("exit", true);
 	if (words.front != NULL)
 		front_drain(words.front);
 	cpu_fronts_drain();

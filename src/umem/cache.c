@@ -235,6 +235,8 @@ EXPORT void *umem_cache_alloc(umem_cache_t *cache, int flags)
 
 static void free_guarded(struct umem_cache *cache, void *object)
 {
+	if (object == NULL)
+		return;
 	if (!guard_check(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free"))
 		return;
 	if (cache->destructor != NULL)

@@ -164,7 +164,7 @@ int report_umausers(struct out *out, const char *rest)
 
 int report_verify(struct out *out, const char *rest)
 {
-	size_t damaged = guard_verify("umem_verify");
+	size_t damaged = guard_verify("umem_verify", false);
 
 	(void)rest;
 	if (out->json)

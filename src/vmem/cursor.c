@@ -86,12 +86,13 @@ bool vmem_walk_next(struct vmem *arena, struct vmem_cursor *cursor, struct vmem_
 			move_to_span(cursor, at = at->list_next);
 	}
 	if (at != NULL && at->type == SEGMENT_SPAN) {
-		*range = (struct vmem_range){ at->start, at->size, VMEM_SEGMENT_SPAN };
+		*range = (struct vmem_range){ at->start, at->size, 0, VMEM_SEGMENT_SPAN };
 		cursor->at = at->next;
 	} else if (at != NULL) {
 		uintptr_t end = at->start + at->size;
 
-		*range = (struct vmem_range){ cursor->address, end - cursor->address, (enum vmem_segment_type)at->type };
+		*range = (struct vmem_range){ cursor->address, end - cursor->address, at->type == SEGMENT_ALLOC ? at->dirty : 0, (enum vmem_segment_type)at->type };
+		range->unused = min_size(range->unused, range->size);
 		cursor->at = at;
 		cursor->address = end;
 	}

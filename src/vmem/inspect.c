@@ -25,7 +25,7 @@ void resource_walk(struct vmag_vmem *arena, int mask, void (*function)(void *arg
 	vmem_walk_begin(&arena->segments, &cursor);
 	while (vmem_walk_next(&arena->segments, &cursor, &range))
 		if (mask & type_bit(range.type))
-			function(argument, (void *)range.start, range.size);
+			function(argument, (void *)range.start, range.size - range.unused);
 	vmem_walk_end(&arena->segments, &cursor);
 }
 

@@ -110,6 +110,8 @@ static uintptr_t import(void *arena_, size_t size, int flags)
 	if ((start & (((size_t)1 << arena->segments.lg_quantum) - 1)) != 0)
 		guard_report_in("import", (void *)start, arena->name, "not aligned to the arena's quantum, %zu",
 				(size_t)1 << arena->segments.lg_quantum);
+	if (start > UINTPTR_MAX - size)
+		guard_report_in("import", (void *)start, arena->name, "%zu bytes from there wrap around", size);
 	return start;
 }
 
@@ -239,15 +241,40 @@ struct request {
 	int flags;
 };
 
-static uintptr_t attempt(void *request_)
+// Of the last quantum.
+static size_t unused_of(const struct vmag_vmem *arena, size_t size)
+{
+	return -size & (((size_t)1 << arena->lg_quantum) - 1);
+}
+
+static uintptr_t attempt(const struct request *request)
+{
+	struct vmag_vmem *arena = request->arena;
+	uintptr_t start = vmem_segment_xalloc(&arena->segments, request->size, request->constraint, policy_of(arena, request->flags),
+					      request->flags).start;
+
+	if (start == 0)
+		return 0;
+	atomic_fetch_add_explicit(&arena->in_use, request->size, memory_order_relaxed);
+	if (UNLIKELY(unused_of(arena, request->size) != 0)) {
+		vmem_segment_set_unused(&arena->segments, start, unused_of(arena, request->size));
+		atomic_fetch_add(&arena->uneven, 1);
+	}
+	return start;
+}
+
+void (*resource_shortage)(struct vmag_vmem *arena);
+
+static uintptr_t attempt_hard(void *request_)
 {
 	const struct request *request = request_;
-	uintptr_t start = vmem_segment_xalloc(&request->arena->segments, request->size, request->constraint,
-					      policy_of(request->arena, request->flags), request->flags).start;
+	uintptr_t start = attempt(request);
+	void (*shortage)(struct vmag_vmem *) = __atomic_load_n(&resource_shortage, __ATOMIC_RELAXED);
 
-	if (start != 0)
-		atomic_fetch_add_explicit(&request->arena->in_use, request->size, memory_order_relaxed);
-	return start;
+	if (LIKELY(start != 0) || shortage == NULL)
+		return start;
+	shortage(request->arena);
+	return attempt(request);
 }
 
 uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags)
@@ -323,7 +350,7 @@ uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vme
 
 	if (size == 0)
 		guard_report_in(call, NULL, arena->name, "size 0", 0);
-	return resource_obtain(arena, attempt, &request, size, flags, call);
+	return resource_obtain(arena, attempt_hard, &request, size, flags, call);
 }
 
 uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call)
@@ -333,7 +360,7 @@ uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const 
 
 _Noreturn static void tell_wrong_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call)
 {
-	size_t actual = vmem_segment_size(&arena->segments, start);
+	size_t actual = vmem_segment_asked(&arena->segments, start);
 
 	if (actual != 0)
 		guard_report_in(call, (void *)start, arena->name, "freed with another size than the segment's, %zu bytes", actual);
@@ -344,6 +371,12 @@ _Noreturn static void tell_wrong_free(struct vmag_vmem *arena, uintptr_t start, 
 
 void resource_free(struct vmag_vmem *arena, uintptr_t start, size_t size, const char *call)
 {
+	if (UNLIKELY(atomic_load(&arena->uneven) > 0) || UNLIKELY(unused_of(arena, size) != 0)) {
+		if (vmem_segment_asked(&arena->segments, start) != size)
+			tell_wrong_free(arena, start, size, call);
+		if (unused_of(arena, size) != 0)
+			atomic_fetch_sub(&arena->uneven, 1);
+	}
 	atomic_fetch_sub_explicit(&arena->in_use, size, memory_order_relaxed);
 	if (size == 0 || !vmem_segment_free(&arena->segments, start, size, VMEM_CLEAN))
 		tell_wrong_free(arena, start, size, call);

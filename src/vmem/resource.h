@@ -42,6 +42,7 @@ struct vmag_vmem {
 	_Atomic uint32_t waiters;
 	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
 	_Atomic uint32_t care;   // the sum of the two
+	_Atomic size_t uneven;   // allocated segments of which no whole number of quanta was asked for
 
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;
@@ -75,6 +76,9 @@ uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags);
 // allocates in this arena and counts what is in use.
 uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*attempt)(void *context), void *context, size_t size, int flags,
 			  const char *call);
+
+// What is called without locks when there is no room, lest others keep what they do not need: the object caches on the arena. After it there is one more attempt.
+extern void (*resource_shortage)(struct vmag_vmem *arena) HIDDEN;
 
 // Adds to `care`.
 void resource_take_care(struct vmag_vmem *arena, int by);

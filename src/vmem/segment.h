@@ -17,7 +17,7 @@ struct vmem_segment {
 	size_t size;
 	struct vmem_segment *prev, *next;           // neighbours in address order; the marker closes the ring
 	struct vmem_segment *list_next, *list_prev; // free list, hash chain (next only), list of spans, stock (next only)
-	size_t dirty; // bytes, while free
+	size_t dirty; // bytes, while free; of what is allocated in an arena of clean segments: how much less than its size was asked for
 	uint8_t type;
 	uint8_t kind;
 	bool imported; // markers only

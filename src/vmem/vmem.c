@@ -307,6 +307,22 @@ size_t vmem_segment_size(struct vmem *arena, uintptr_t start)
 	return size;
 }
 
+void vmem_segment_set_unused(struct vmem *arena, uintptr_t start, size_t bytes)
+{
+	mutex_lock(&arena->lock);
+	(*hash_find(arena, start))->dirty = bytes;
+	mutex_unlock(&arena->lock);
+}
+
+size_t vmem_segment_asked(struct vmem *arena, uintptr_t start)
+{
+	mutex_lock(&arena->lock);
+	struct vmem_segment *segment = *hash_find(arena, start);
+	size_t asked = segment == NULL ? 0 : segment->size - segment->dirty;
+	mutex_unlock(&arena->lock);
+	return asked;
+}
+
 static bool is_within(const struct vmem_segment *span, uintptr_t start, size_t size)
 {
 	return start >= span->start && start - span->start < span->size && size <= span->size - (start - span->start);

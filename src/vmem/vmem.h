@@ -142,6 +142,10 @@ bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vm
 // The size of the allocated segment that begins there; 0: there is none.
 size_t vmem_segment_size(struct vmem *arena, uintptr_t start);
 
+// In an arena of clean segments alone: how much less than its size was asked for of the allocated segment that begins there; and the size that was. 0: there is none.
+void vmem_segment_set_unused(struct vmem *arena, uintptr_t start, size_t bytes);
+size_t vmem_segment_asked(struct vmem *arena, uintptr_t start);
+
 // Whether [start, start + size) lies within one span, or shares an integer with any. Both look at every span.
 bool vmem_covers(struct vmem *arena, uintptr_t start, size_t size);
 bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size);
@@ -176,6 +180,7 @@ enum vmem_segment_type { VMEM_SEGMENT_SPAN, VMEM_SEGMENT_FREE, VMEM_SEGMENT_ALLO
 struct vmem_range {
 	uintptr_t start;
 	size_t size;
+	size_t unused; // of an allocated one (vmem_segment_set_unused)
 	enum vmem_segment_type type;
 };
 void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor);

@@ -68,7 +68,7 @@ target_compile_options(umem_umem_in_handler PRIVATE -fno-omit-frame-pointer)
 vmag_crime(umem_null checknull SIGABRT "NULL with a size that is not 0" no-buffer)
 
 # The interface, as it is and under debugging.
-foreach(name alloc nofail caches kinds arenas port_programs threads_fork)
+foreach(name alloc nofail caches kinds arenas port_programs threads_fork sources)
   vmag_test_program(umem_${name} umem/${name}.c LIBRARIES vmag)
   foreach(variant plain default firewall nomagazines processors)
     vmag_test(umem.${name}.${variant} quick 60 umem_${name})

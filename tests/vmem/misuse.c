@@ -17,6 +17,12 @@ static void free_foreign(void) { vmag_vmem_free(arena, AT(1 << 20), 8); }
 static void free_interior(void) { vmag_vmem_free(arena, (char *)vmag_vmem_alloc(arena, 8, 0) + 1, 7); }
 static void free_smaller(void) { vmag_vmem_free(arena, vmag_vmem_alloc(arena, 8, 0), 7); }
 static void free_larger(void) { vmag_vmem_xfree(arena, vmag_vmem_alloc(arena, 8, 0), 9); }
+static void free_within_quantum(void) {
+    vmag_vmem_t *even = vmag_vmem_create("even", AT(4096), 4096, 64, NULL, NULL, NULL, 0, 0);
+
+    vmag_vmem_alloc(even, 64, 0);
+    vmag_vmem_free(even, vmag_vmem_alloc(even, 5, 0), 64);
+}
 static void free_nothing(void) { vmag_vmem_free(arena, vmag_vmem_alloc(arena, 8, 0), 0); }
 static void free_null(void) { vmag_vmem_free(arena, NULL, 8); }
 static void free_twice(void) {
@@ -62,6 +68,7 @@ static const struct {
     {free_foreign, "vmag: vmag_vmem_free(0x100000): ports: not an integer of this arena (8 bytes)\n"},
     {free_interior, "vmag: vmag_vmem_free(0x65): ports: no segment of 7 bytes is allocated there\n"},
     {free_smaller, "vmag: vmag_vmem_free(0x64): ports: freed with another size than the segment's, 8 bytes\n"},
+    {free_within_quantum, "vmag: vmag_vmem_free(0x1040): even: freed with another size than the segment's, 5 bytes\n"},
     {free_larger, "vmag: vmag_vmem_xfree(0x64): ports: freed with another size than the segment's, 8 bytes\n"},
     {free_nothing, "vmag: vmag_vmem_free(0x64): ports: freed with another size than the segment's, 8 bytes\n"},
     {free_null, "vmag: vmag_vmem_free(0x0): ports: not an integer of this arena (8 bytes)\n"},

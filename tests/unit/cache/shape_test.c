@@ -10,7 +10,7 @@
 static double worst;
 
 static void check(size_t stride, size_t quantum, int flags) {
-    struct slab_shape shape = cache_shape(stride, quantum, 0, flags);
+    struct slab_shape shape = cache_shape(stride, quantum, 0, 0, flags);
     size_t waste = shape.slab_bytes - shape.buffers * shape.size;
 
     CHECK(shape.buffers > 0 && shape.size == stride && shape.slab_bytes % quantum == 0 && shape.buffers * stride <= shape.slab_bytes);
@@ -59,10 +59,10 @@ int main(void) {
         check(size, 1, VMAG_CACHE_NOTOUCH);
     for (size_t n = 1; n <= 16; n++)
         check(n * 4096, 4096, VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM);
-    CHECK_EQ(cache_shape(16384, 512, 0, 0).slab_bytes, 16384);
+    CHECK_EQ(cache_shape(16384, 512, 0, 0, 0).slab_bytes, 16384);
     check((size_t)1 << 40, 4096, 0);
-    CHECK_EQ(cache_shape(SIZE_MAX / 2, 1, 0, 0).buffers, 0);
-    CHECK_EQ(cache_shape(4096, 4096, 4096 * 48, 0).buffers, 48);
+    CHECK_EQ(cache_shape(SIZE_MAX / 2, 1, 0, 0, 0).buffers, 0);
+    CHECK_EQ(cache_shape(4096, 4096, 4096 * 48, 0, 0).buffers, 48);
     check_finding(24, 0);
     check_finding(1200, 0);
     check_finding(1200, 64);

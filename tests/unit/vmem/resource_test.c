@@ -303,7 +303,12 @@ static void release(size_t number) {
 
 // Spans of the model and of the arena are the same, and so is what is allocated.
 static void see(void *bytes, void *address, size_t size) {
-    for (size_t unit = unit_of((uintptr_t)address); size > 0; size -= model.quantum, unit++)
+    bool found = false;
+
+    for (size_t i = 0; i < model.lives; i++)
+        found |= integer(model.live[i].start) == (uintptr_t)address && model.live[i].size == size;
+    CHECK(found);
+    for (size_t unit = unit_of((uintptr_t)address), units = (size + model.quantum - 1) / model.quantum; units > 0; units--, unit++)
         CHECK(model.used[unit]);
     ++*(size_t *)bytes;
 }
