@@ -111,6 +111,13 @@ def check_bundles(machine):
     os.rename(machine.path("elsewhere"), machine.path("program"))
 
 
+def check_holes(machine):
+    """The file of a ring has its whole size from the beginning, and little of it is used."""
+    machine.run("run", "--quiet", "--lib", machine.library, "--trace", machine.path("ring.trace"), "--trace-ring", "--trace-bytes=256M",
+                "--bundle", "--", machine.path("program"))
+    machine.run("trace", machine.path("ring.trace"))
+
+
 def build_id(path):
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
     return notes.split("Build ID:")[1].split()[0]
@@ -160,6 +167,7 @@ def main(vmag, library, program):
         machine = Machine(vmag, library, folder)
         machine.build()
         check_bundles(machine)
+        check_holes(machine)
         check_servers(machine)
         check_process(machine, library, program)
 

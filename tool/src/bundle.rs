@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -47,6 +47,9 @@ struct Manifest {
     /// Of the recording, before it was bundled.
     name: String,
     is_trace: bool,
+    /// Of the recording; older bundles do not say.
+    #[serde(default)]
+    bytes: Option<u64>,
     addresses: usize,
     nameless: usize,
     files: BTreeMap<String, ObjectFile>,
@@ -87,14 +90,25 @@ impl fmt::Display for Told {
     }
 }
 
-/// Whether a file is a bundle; `Some(true)`: of a trace.
+/// Whether a file is a bundle; `Some(true)`: of a trace. One that is damaged is none of a trace, and who opens it is told why.
 pub fn kind(path: &Path) -> Option<bool> {
-    let mut magic = [0; 2];
-    File::open(path).ok()?.read_exact(&mut magic).ok()?;
-    if magic != GZIP {
-        return None;
-    }
-    manifest(path).ok().map(|manifest| manifest.is_trace)
+    begins_as_one(path).then(|| manifest(path).is_ok_and(|manifest| manifest.is_trace))
+}
+
+/// Whether it is one, and of what cannot be told.
+pub fn is_unreadable(path: &Path) -> bool {
+    begins_as_one(path) && manifest(path).is_err()
+}
+
+/// Other files are gzipped, too.
+fn begins_as_one(path: &Path) -> bool {
+    let mut magic = [0; GZIP.len()];
+    let mut name = [0; MANIFEST.len()];
+    let Ok(mut file) = File::open(path) else { return false };
+    file.read_exact(&mut magic).is_ok()
+        && magic == GZIP
+        && GzDecoder::new((&magic[..]).chain(file)).read_exact(&mut name).is_ok()
+        && name == MANIFEST.as_bytes()
 }
 
 /// A few bytes may stand for a thousand times as many: what is unpacked ends after `most`.
@@ -103,11 +117,16 @@ fn archive(path: &Path, most: u64) -> io::Result<tar::Archive<io::Take<GzDecoder
     Ok(tar::Archive::new(unpacked.take(most)))
 }
 
-/// What the manifest, the names and all together may unpack to; of recordings none is packed to a hundredth.
-const MANIFEST_MOST: u64 = 1 << 20;
+/// What the manifest, the names and all together may unpack to. A process has fewer than 2^16 mapped files, each of some hundred bytes here.
+const MANIFEST_MOST: u64 = 1 << 26;
 const NAMES_MOST: u64 = 1 << 28;
-fn all_most(path: &Path) -> io::Result<u64> {
-    Ok((1 << 26) + fs::metadata(path)?.len().saturating_mul(100))
+const HEADS_MOST: u64 = 1 << 16;
+/// A recording with holes may be packed to a thousandth; of those of older bundles, which do not tell their size, few are to a hundredth.
+fn all_most(path: &Path, manifest: &Manifest) -> io::Result<u64> {
+    Ok(match manifest.bytes {
+        Some(bytes) => bytes.saturating_add(MANIFEST_MOST + NAMES_MOST + HEADS_MOST),
+        None => (1 << 26) + fs::metadata(path)?.len().saturating_mul(100),
+    })
 }
 
 /// It is the first file, so that large ones need not be read for it.
@@ -139,11 +158,21 @@ pub fn open(path: &Path) -> Result<Unpacked> {
 }
 
 fn unpack(path: &Path) -> io::Result<Unpacked> {
-    let manifest = manifest(path)?;
     let folder = tempfile::Builder::new().prefix("vmag-bundle-").tempdir()?;
     let recording = folder.path().join(RECORDING);
-    let mut frames = None;
-    let mut archive = archive(path, all_most(path)?)?;
+    let mut file = File::create_new(&recording)?;
+    let known = unpack_to(path, |entry| copy_with_holes(entry, &mut file))?;
+    match kind(&recording) {
+        Some(_) => Err(io::Error::other("it holds a bundle")),
+        None => Ok(Unpacked { folder, known }),
+    }
+}
+
+/// Reads a bundle to its end, and hands on what its recording is.
+fn unpack_to(path: &Path, mut recording: impl FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<Known> {
+    let manifest = manifest(path)?;
+    let (mut frames, mut has_recording) = (None, false);
+    let mut archive = archive(path, all_most(path, &manifest)?)?;
     for entry in archive.entries()? {
         let mut entry = entry?;
         // A link would lead to a file of this machine.
@@ -152,7 +181,11 @@ fn unpack(path: &Path) -> io::Result<Unpacked> {
         }
         match entry.path()?.to_str() {
             Some(NAMES) => frames = Some(serde_json::from_reader(BufReader::new((&mut entry).take(NAMES_MOST)))?),
-            Some(RECORDING) => drop(io::copy(&mut entry, &mut File::create_new(&recording)?)?),
+            Some(RECORDING) if has_recording => return Err(io::Error::other("it holds two recordings")),
+            Some(RECORDING) => {
+                recording(&mut entry)?;
+                has_recording = true;
+            }
             _ => {}
         }
     }
@@ -162,18 +195,31 @@ fn unpack(path: &Path) -> io::Result<Unpacked> {
     if rest.limit() == 0 {
         return Err(io::Error::other("it would unpack to more than a recording has"));
     }
-    if recording.exists() && kind(&recording).is_some() {
-        return Err(io::Error::other("it holds a bundle"));
-    }
-    match (frames, recording.exists()) {
-        (Some(frames), true) => Ok(Unpacked {
-            folder,
-            known: Known {
-                frames,
-                files: manifest.files.into_iter().collect(),
-            },
+    match (frames, has_recording) {
+        (Some(frames), true) => Ok(Known {
+            frames,
+            files: manifest.files.into_iter().collect(),
         }),
         _ => Err(io::Error::other("it is cut off")),
+    }
+}
+
+/// What is zero takes no room on the disk: the file of a trace is mostly holes when little of it was used.
+fn copy_with_holes(from: &mut dyn Read, to: &mut File) -> io::Result<()> {
+    const BLOCK: usize = 1 << 16;
+    let mut block = Vec::with_capacity(BLOCK);
+    let mut bytes = 0;
+    loop {
+        block.clear();
+        from.take(BLOCK as u64).read_to_end(&mut block)?;
+        match block.iter().all(|byte| *byte == 0) {
+            true => drop(to.seek(SeekFrom::Current(block.len() as i64))?),
+            false => to.write_all(&block)?,
+        }
+        bytes += block.len() as u64;
+        if block.len() < BLOCK {
+            return to.set_len(bytes);
+        }
     }
 }
 
@@ -201,6 +247,8 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
             .file_name()
             .map_or(String::new(), |name| name.to_string_lossy().into()),
         is_trace,
+        // It may grow meanwhile.
+        bytes: fs::metadata(recording).ok().map(|about| about.len()),
         addresses: addresses.len(),
         nameless,
         files: known.files.into_iter().collect(),
@@ -264,10 +312,13 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
     add(&mut archive, NAMES, &serde_json::to_vec(frames)?)?;
     let file = File::open(recording)?;
-    // A trace may grow meanwhile.
-    let bytes = file.metadata()?.len();
+    let bytes = manifest
+        .bytes
+        .map_or_else(|| file.metadata().map(|about| about.len()), Ok)?;
     archive.append_data(&mut head(bytes), RECORDING, file.take(bytes))?;
     archive.into_inner()?.finish()?.flush()?;
+    // It may replace the recording, which nobody could make again.
+    unpack_to(new.path(), |entry| io::copy(entry, &mut io::sink()).map(drop))?;
     new.persist(to).map_err(|error| error.error)?;
     fs::set_permissions(to, permissions)
 }
@@ -370,8 +421,75 @@ mod tests {
                 .append_data(&mut head(zeros), RECORDING, io::repeat(0).take(zeros))
                 .unwrap();
         });
-        assert!(all_most(&bomb).unwrap() < 1 << 27);
+        assert!(all_most(&bomb, &manifest(&bomb).unwrap()).unwrap() < 1 << 27);
         assert!(Profile::read(&bomb).is_err());
+    }
+
+    fn empty_manifest(bytes: u64) -> Manifest {
+        Manifest {
+            format: FORMAT.to_string(),
+            made_by: String::new(),
+            name: String::new(),
+            is_trace: false,
+            bytes: Some(bytes),
+            addresses: 0,
+            nameless: 0,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// As of a trace that was given more room than it used.
+    #[test]
+    fn holes_may_pack_to_nothing() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        let bytes = 80 << 20;
+        let file = File::options().write(true).open(&recording).unwrap();
+        file.set_len(bytes).unwrap();
+        let bundle = folder.path().join("p.bundle");
+        write(&recording, &bundle, &empty_manifest(bytes), &HashMap::new()).unwrap();
+        let unpacked = open(&bundle).unwrap();
+        let about = fs::metadata(unpacked.recording()).unwrap();
+        assert_eq!(about.len(), bytes);
+        assert!(about.blocks() * 512 < 1 << 20, "{}", about.blocks());
+    }
+
+    #[test]
+    fn what_cannot_be_read_again_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        let before = fs::read(&recording).unwrap();
+        // The file was cut short meanwhile.
+        let manifest = empty_manifest(before.len() as u64 + 4096);
+        assert!(write(&recording, &recording, &manifest, &HashMap::new()).is_err());
+        assert_eq!(fs::read(&recording).unwrap(), before);
+    }
+
+    #[test]
+    fn a_program_may_have_thousands_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        let mut manifest = empty_manifest(fs::metadata(&recording).unwrap().len());
+        let file = ObjectFile::read(&std::env::current_exe().unwrap()).unwrap();
+        let name = |number| format!("/opt/application/lib/plugins/lib{number:0200}.so");
+        manifest.files = (0..3000).map(|number| (name(number), file.clone())).collect();
+        let bundle = folder.path().join("p.bundle");
+        write(&recording, &bundle, &manifest, &HashMap::new()).unwrap();
+        assert_eq!(open(&bundle).unwrap().known.files.len(), 3000);
+    }
+
+    #[test]
+    fn a_damaged_bundle_is_told_from_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("damaged");
+        let mut archive = tar::Builder::new(GzEncoder::new(File::create(&path).unwrap(), Compression::fast()));
+        add(&mut archive, MANIFEST, b"{}").unwrap();
+        archive.into_inner().unwrap().finish().unwrap();
+        let error = Profile::read(&path).unwrap_err();
+        assert!(error.what.contains("cannot read the bundle"), "{error}");
+        let error = Trace::open(&path).err().unwrap();
+        assert!(error.why.contains("a bundle that cannot be read"), "{error}");
     }
 
     #[test]

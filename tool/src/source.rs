@@ -3,6 +3,7 @@
 
 use crate::attach::Process;
 use crate::black_box;
+use crate::bundle;
 use crate::error::{Result, ToolError};
 use crate::profile::Profile;
 use crate::progress::Progress;
@@ -60,6 +61,10 @@ pub fn what_it_is(path: &Path) -> Option<String> {
         ("a black box", "attach")
     } else if start.starts_with(b"heap_v2/") {
         ("a heap profile", "heap")
+    } else if bundle::is_unreadable(path) {
+        return Some("it is a bundle that cannot be read".to_string());
+    } else if bundle::kind(path).is_some() {
+        ("a bundle of a heap profile", "heap")
     } else {
         return None;
     };
