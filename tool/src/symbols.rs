@@ -9,10 +9,12 @@ use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Profile, own_path};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use cpp_demangle::DemangleOptions;
 use held::Held;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -358,9 +360,36 @@ fn demangled(name: &str) -> String {
     if !is_mangled {
         return name.to_string();
     }
-    let rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}"));
-    let cpp = || cpp_demangle::Symbol::new(name).ok()?.demangle().ok();
-    rust.ok().or_else(cpp).unwrap_or_else(|| name.to_string())
+    let rust = || short(|out| write!(out, "{:#}", rustc_demangle::try_demangle(name).map_err(|_| fmt::Error)?));
+    let cpp = || {
+        let symbol = cpp_demangle::Symbol::new(name).ok()?;
+        short(|out| {
+            symbol
+                .structured_demangle(out, &DemangleOptions::default())
+                .map_err(|_| fmt::Error)
+        })
+    };
+    rust().or_else(cpp).unwrap_or_else(|| name.to_string())
+}
+
+/// What is written, if it has an end: a mangled name may repeat its parts, and 400 bytes stand for gigabytes.
+fn short(write: impl FnOnce(&mut Short) -> fmt::Result) -> Option<String> {
+    let mut out = Short(String::new());
+    write(&mut out).ok()?;
+    Some(out.0)
+}
+
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        const MOST: usize = 1 << 16;
+        if self.0.len() + more.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
+    }
 }
 
 fn unknown(module: &str, name: &str) -> Frame {
@@ -390,6 +419,19 @@ mod tests {
         ] {
             assert_eq!(demangled(name), shown);
         }
+    }
+
+    /// Each pair is of two of the pair before.
+    #[test]
+    fn a_name_that_demangles_without_end_stays_as_it_is() {
+        let pairs: String = (1..30).map(|part| format!("S_IS{0}_S{0}_E", base_36(part))).collect();
+        let name = format!("_Z1fSt4pairIiiE{pairs}");
+        assert!(name.len() < 500);
+        assert_eq!(demangled(&name), name);
+    }
+
+    fn base_36(number: u32) -> char {
+        char::from_digit(number, 36).unwrap().to_ascii_uppercase()
     }
 
     #[test]
