@@ -20,6 +20,8 @@ const CLASS_BYTES: usize = 9 * 8;
 const CLASSES: usize = 240;
 const COUNTERS_BYTES: usize = 9 * 8 + 8 + CLASSES * CLASS_BYTES;
 const TALLY_BYTES: usize = 40;
+/// Each is a text of its own, however short: a table of a gigabyte may hold as many.
+const NAMES_MOST: usize = 1 << 20;
 
 pub struct BlackBox {
     pub pid: i32,
@@ -236,7 +238,10 @@ fn cache_names(bytes: &[u8]) -> Names {
 
 fn names(bytes: &[u8], table: &Names) -> HashMap<u32, String> {
     let names = bytes.get(table.start..).unwrap_or_default();
-    let names = names.chunks_exact(table.bytes.max(1)).take(table.most).enumerate();
+    let names = names
+        .chunks_exact(table.bytes.max(1))
+        .take(table.most.min(NAMES_MOST))
+        .enumerate();
     names
         .map(|(number, name)| (number as u32, text(name)))
         .filter(|(_, name)| !name.is_empty())
@@ -340,6 +345,16 @@ mod tests {
         assert_eq!(profile.stacks, [[0x10, 0x20]]);
         assert_eq!(profile.samples.len(), 1);
         assert_eq!(profile.live().bytes, 192.0);
+    }
+
+    #[test]
+    fn a_box_has_not_more_names_than_threads() {
+        let table = Names {
+            start: 0,
+            bytes: 1,
+            most: usize::MAX,
+        };
+        assert_eq!(names(&vec![b'x'; 2 * NAMES_MOST], &table).len(), NAMES_MOST);
     }
 
     #[test]

@@ -217,6 +217,8 @@ fn debug_info(path: &Path) -> Option<DebugInfo> {
     })
 }
 
+const BUILD_ID_MOST: usize = 64;
+
 /// The GNU build id in hexadecimal.
 pub fn build_id(path: &Path) -> Option<String> {
     let data = Data::of(path)?;
@@ -228,7 +230,9 @@ pub fn build_id(path: &Path) -> Option<String> {
         };
         while let Ok(Some(note)) = notes.next() {
             if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
-                return Some(note.desc().iter().map(|byte| format!("{byte:02x}")).collect());
+                let id = note.desc();
+                // It is told with each file; of SHA-1 it has 20 bytes.
+                return (id.len() <= BUILD_ID_MOST).then(|| id.iter().map(|byte| format!("{byte:02x}")).collect());
             }
         }
     }
@@ -301,6 +305,43 @@ mod tests {
             is_over.store(true, Relaxed);
             assert!(are_files);
         });
+    }
+
+    /// A header, the header of a segment, and the note in it.
+    fn with_build_id(bytes: usize) -> tempfile::NamedTempFile {
+        let mut file = vec![0; 120];
+        file[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+        let mut put = |at: usize, value: u64, size: usize| {
+            file[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        };
+        let note_bytes = 16 + bytes as u64;
+        let header = [
+            (16, 2, 2),
+            (18, 62, 2),
+            (20, 1, 4),
+            (32, 64, 8),
+            (52, 64, 2),
+            (54, 56, 2),
+            (56, 1, 2),
+        ];
+        let segment = [(64, 4, 4), (72, 120, 8), (96, note_bytes, 8), (112, 4, 8)];
+        for (at, value, size) in header.into_iter().chain(segment) {
+            put(at, value, size);
+        }
+        for word in [4, bytes as u32, elf::NT_GNU_BUILD_ID.0] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(b"GNU\0");
+        file.extend(vec![0xab; bytes]);
+        let at = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(at.path(), file).unwrap();
+        at
+    }
+
+    #[test]
+    fn a_build_id_is_short() {
+        assert_eq!(build_id(with_build_id(20).path()), Some("ab".repeat(20)));
+        assert_eq!(build_id(with_build_id(1 << 20).path()), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ const MOST_TALLIES: usize = 1 << 22;
 /// Of all stacks, which may all lie in the same few bytes.
 const MOST_FRAMES: usize = 1 << 25;
 const MOST_THREADS: usize = 1 << 20;
+/// Of a thread's name; the library keeps 32.
+const NAME_MOST: usize = 64;
 
 /// A tally whose fields are possible ones.
 struct Tally {
@@ -165,17 +167,20 @@ impl Process {
         for (index, block) in blocks.into_iter().enumerate().filter(|(_, block)| *block != 0) {
             let bytes = self.memory.bytes(block, a_block.checked_mul(root.name_bytes)?)?;
             for (number, name) in bytes.chunks_exact(root.name_bytes.max(1)).enumerate() {
-                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                if !name.is_empty() {
-                    names.insert(
-                        (index * a_block + number) as u32,
-                        in_line(&String::from_utf8_lossy(name)),
-                    );
+                if let Some(name) = name_in(name) {
+                    names.insert((index * a_block + number) as u32, name);
                 }
             }
         }
         Some(names)
     }
+}
+
+/// Up to the first zero; None of a thread without a name.
+fn name_in(bytes: &[u8]) -> Option<String> {
+    let bytes = &bytes[..bytes.len().min(NAME_MOST)];
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    (!name.is_empty()).then(|| in_line(&String::from_utf8_lossy(name)))
 }
 
 fn not_sampling(pid: i32) -> ToolError {
@@ -241,6 +246,14 @@ mod tests {
     use super::*;
     use crate::profile::own_path;
     use std::process::Command;
+
+    /// There may be a million of them.
+    #[test]
+    fn names_of_threads_are_short() {
+        assert_eq!(name_in(b"worker\0rest").as_deref(), Some("worker"));
+        assert_eq!(name_in(&[0; 32]), None);
+        assert_eq!(name_in(&[b'x'; 4096]).unwrap().len(), NAME_MOST);
+    }
 
     #[test]
     fn a_program_that_was_replaced_is_read_from_the_kernel() {

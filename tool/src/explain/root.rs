@@ -301,12 +301,22 @@ fn is_sound(root: &Root) -> bool {
         && (19..=30).contains(&root.lg_table)
         && root.slab_classes <= root.classes
         && (1..=256).contains(&root.classes)
+        && offsets_are_sound(root)
         && root.counters.as_ref().is_none_or(CounterRoot::is_sound)
         && root.profile.as_ref().is_none_or(ProfileRoot::is_sound)
         && root
             .caches
             .as_ref()
             .is_none_or(|caches| caches.name_bytes <= ENTRY_MOST)
+}
+
+/// As much is read of each run, bin and magazine.
+fn offsets_are_sound(root: &Root) -> bool {
+    let of_runs = [root.run_start, root.run_bin, root.run_bytes, root.slab_bitmap];
+    let of_bins = [root.bin_size, root.bin_slab_bytes, root.bin_buffers];
+    let of_magazines = [root.magazine_capacity, root.magazine_slots];
+    let mut all = of_runs.iter().chain(&of_bins).chain(&of_magazines);
+    all.all(|offset| *offset <= ENTRY_MOST)
 }
 
 impl CounterRoot {
@@ -555,6 +565,11 @@ pub mod tests {
         };
         assert!(root(1, None).is_some() && root(0, None).is_none());
         assert!(root(1, Some((16, 11))).is_none() && root(1, Some((20, 18))).is_none());
+        let (run_start, magazine_slots) = (96, 128);
+        for at in (run_start..=magazine_slots).step_by(4) {
+            let with = |value: usize| root(1, Some((at, value as u32)));
+            assert!(with(ENTRY_MOST).is_some() && with(ENTRY_MOST + 1).is_none(), "{at}");
+        }
         // Wherever the sizes of arenas, bins and the like are: some of the words may be no larger than a structure.
         let refused = (16..1024)
             .step_by(4)

@@ -16,6 +16,8 @@ use tempfile::TempDir;
 
 /// Of a file that is copied, and of all that is compressed in one.
 const MOST_BYTES: u64 = 1 << 30;
+/// Of all that is compressed in a file of ours: there may be the debug information of a browser, and there may be one that was fetched.
+const OURS_MOST_BYTES: u64 = 1 << 32;
 
 pub struct Held {
     folder: TempDir,
@@ -33,10 +35,10 @@ impl Held {
             _open: Vec::new(),
             has_link: false,
         };
-        held.take(path, &held.path())?;
+        held.take(path, &held.path(), OURS_MOST_BYTES)?;
         held.has_link = image::debug_link(&held.path()) != Some(None);
         // Most have none.
-        let _ = held.take(&package(path), &package(&held.path()));
+        let _ = held.take(&package(path), &package(&held.path()), OURS_MOST_BYTES);
         Some(held)
     }
 
@@ -44,12 +46,12 @@ impl Held {
         self.folder.path().join("file")
     }
 
-    fn take(&mut self, path: &Path, place: &Path) -> Option<()> {
+    fn take(&mut self, path: &Path, place: &Path, ours_most: u64) -> Option<()> {
         let file = image::open(path)?;
         if is_trusted(path, &file) {
             symlink(format!("/proc/self/fd/{}", file.as_raw_fd()), place).ok()?;
             self._open.push(file);
-            return Some(());
+            return unpacks_to(place, ours_most).then_some(());
         }
         let is_whole = copy(file, place).ok()? <= MOST_BYTES;
         (is_whole && unpacks_to(place, MOST_BYTES)).then_some(())
@@ -166,5 +168,12 @@ mod tests {
         std::fs::write(file.path(), packed(1 << 20)).unwrap();
         assert!(unpacks_to(file.path(), 1 << 20));
         assert!(!unpacks_to(file.path(), (1 << 20) - 1));
+        // Our own, too.
+        for (most, is_taken) in [(1 << 20, true), ((1 << 20) - 1, false)] {
+            let mut held = Held::of(file.path()).unwrap();
+            let place = held.folder.path().join("another");
+            assert_eq!(held.take(file.path(), &place, most).is_some(), is_taken);
+            assert!(place.is_symlink());
+        }
     }
 }
