@@ -287,9 +287,10 @@ fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> Known {
     };
     let mut frames = symbols::name_addresses(&profile, addresses.clone());
     frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
+    let places = profile.places();
     let used = addresses
         .iter()
-        .filter_map(|address| profile.locate(address.saturating_sub(1)));
+        .filter_map(|address| places.locate(address.saturating_sub(1)));
     let mut files = HashMap::new();
     for (map, _) in used {
         if let (false, Some(file)) = (files.contains_key(&map.path), ObjectFile::read(Path::new(&map.path))) {

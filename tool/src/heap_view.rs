@@ -3,7 +3,7 @@
 
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, Named, name_stacks};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What is counted.
@@ -134,6 +134,8 @@ pub struct Node<'a> {
     pub module: &'a str,
     pub value: f64,
     pub children: Vec<Node<'a>>,
+    /// Where each is, until they are sorted: a function may have called thousands.
+    places: HashMap<&'a str, usize>,
 }
 
 impl<'a> Node<'a> {
@@ -143,6 +145,7 @@ impl<'a> Node<'a> {
             module,
             value: 0.0,
             children: Vec::new(),
+            places: HashMap::new(),
         }
     }
 
@@ -151,17 +154,15 @@ impl<'a> Node<'a> {
         let Some((first, rest)) = frames.split_first() else {
             return;
         };
-        let index = match self.children.iter().position(|child| child.function == first.function) {
-            Some(index) => index,
-            None => {
-                self.children.push(Node::new(&first.function, &first.module));
-                self.children.len() - 1
-            }
-        };
+        let index = *self.places.entry(&first.function).or_insert_with(|| {
+            self.children.push(Node::new(&first.function, &first.module));
+            self.children.len() - 1
+        });
         self.children[index].add(rest, value);
     }
 
     fn sort(&mut self) {
+        self.places = HashMap::new();
         self.children.sort_by(|a, b| b.value.total_cmp(&a.value));
         self.children.iter_mut().for_each(Node::sort);
     }
@@ -213,6 +214,20 @@ pub mod tests {
         assert_eq!(sites[0].frames[2].function, "c");
         assert_eq!(sites[1].estimate.bytes, 1000.0);
         assert_eq!(view.sites(Measure::AllObjects)[0].estimate.objects, 150.0);
+    }
+
+    #[test]
+    fn a_function_may_have_called_many() {
+        let frames: Vec<[Arc<Frame>; 1]> = (0..100_000)
+            .map(|number| [Arc::new(frame(&number.to_string()))])
+            .collect();
+        let mut root = Node::new("all", "");
+        // Each twice: for each to look at all would take minutes.
+        for frames in frames.iter().chain(&frames) {
+            root.add(frames, 1.0);
+        }
+        root.sort();
+        assert_eq!((root.children.len(), root.children[0].value), (frames.len(), 2.0));
     }
 
     #[test]

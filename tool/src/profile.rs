@@ -429,13 +429,23 @@ impl Profile {
         bundled.cloned().or_else(|| ObjectFile::read(Path::new(path)))
     }
 
+    /// For who asks for many addresses.
+    pub fn places(&self) -> Places<'_> {
+        let mut mappings: Vec<&Mapping> = self.mappings.iter().collect();
+        mappings.sort_by_key(|map| map.start);
+        Places(mappings)
+    }
+}
+
+/// What is mapped, by address. No two mappings of a process overlap; where a file says that some do, the last to begin is found or none.
+pub struct Places<'a>(Vec<&'a Mapping>);
+
+impl<'a> Places<'a> {
     /// The file that an address is in, and where: its offset there.
-    pub fn locate(&self, address: u64) -> Option<(&Mapping, u64)> {
-        let found = self
-            .mappings
-            .iter()
-            .find(|map| (map.start..map.end).contains(&address))?;
-        Some((found, address - found.start + found.offset))
+    pub fn locate(&self, address: u64) -> Option<(&'a Mapping, u64)> {
+        let behind = self.0.partition_point(|map| map.start <= address);
+        let found = *self.0[..behind].last().filter(|map| address < map.end)?;
+        Some((found, (address - found.start).wrapping_add(found.offset)))
     }
 }
 
@@ -471,6 +481,28 @@ mod tests {
         VMAG_PROFILE:\nlg_sample=19 lost=3 pid=7 time=11\n1 1 0 64 19 2 5\n1 1 0 1048576 0 1 1\n";
 
     #[test]
+    fn addresses_are_found_among_many_mappings() {
+        let map = |number: u64| Mapping {
+            start: number << 16,
+            end: (number << 16) + 0x1000,
+            offset: number,
+            path: format!("/lib/{number}.so"),
+        };
+        let profile = Profile {
+            mappings: (1..200_000).rev().map(map).collect(),
+            ..Profile::default()
+        };
+        let places = profile.places();
+        // As many questions as there are mappings: none may look at all of them.
+        for number in 1..200_000 {
+            let (found, offset) = places.locate((number << 16) + 0xfff).unwrap();
+            assert_eq!((found.offset, offset), (number, number + 0xfff));
+            assert!(places.locate((number << 16) + 0x1000).is_none());
+        }
+        assert!(places.locate(0).is_none());
+    }
+
+    #[test]
     fn reads_our_own() {
         let profile = Profile::parse(OURS).unwrap();
         assert_eq!(
@@ -480,7 +512,7 @@ mod tests {
         assert_eq!(profile.threads[&1], "main thread");
         assert_eq!(profile.stacks, [[0x1010, 0x2010]]);
         assert_eq!(profile.mappings.len(), 1);
-        let (map, offset) = profile.locate(0x1010).unwrap();
+        let (map, offset) = profile.places().locate(0x1010).unwrap();
         assert_eq!((map.path.as_str(), offset), ("/bin/a b (deleted)", 0x410));
         assert!((profile.samples[0].live.objects - 16385.0).abs() < 1.0);
         assert!((profile.samples[0].total.bytes / profile.samples[0].total.objects - 64.0).abs() < 1e-6);

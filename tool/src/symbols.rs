@@ -33,16 +33,20 @@ pub struct Frame {
 
 /// Of one address.
 const INLINED_MOST: usize = 64;
+/// Of a name: templates have them of some hundred letters, and a file may have any, which would be told again for each stack.
+const NAME_MOST: usize = 4 << 10;
 
 impl Frame {
     fn clean(&mut self) {
         let names = [Some(&mut self.function), Some(&mut self.module), self.file.as_mut()];
-        for name in names
-            .into_iter()
-            .flatten()
-            .filter(|name| name.contains(char::is_control))
-        {
-            *name = in_line(name);
+        for name in names.into_iter().flatten() {
+            if name.len() > NAME_MOST {
+                name.truncate(name.floor_char_boundary(NAME_MOST));
+                name.push('…');
+            }
+            if name.contains(char::is_control) {
+                *name = in_line(name);
+            }
         }
     }
 
@@ -197,10 +201,11 @@ fn is_allocator(function: &str) -> bool {
 pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64, Vec<Frame>> {
     let mut by_file: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
     let mut named = HashMap::new();
+    let places = profile.places();
     for address in addresses {
         let bundled = profile.known.as_ref().and_then(|known| known.frames.get(&address));
         // The call is before the address to return to.
-        match (bundled, profile.locate(address.saturating_sub(1))) {
+        match (bundled, places.locate(address.saturating_sub(1))) {
             (Some(frames), _) => drop(named.insert(address, frames.clone())),
             (None, Some((map, offset))) => by_file.entry(&map.path).or_default().push((address, offset)),
             (None, None) => drop(named.insert(address, vec![unknown("?", &format!("0x{address:x}"))])),
@@ -518,6 +523,15 @@ mod tests {
             (stacks[0][0].function.as_str(), stacks[0][0].module.as_str()),
             ("odd?name", "a?b")
         );
+    }
+
+    #[test]
+    fn names_are_cut() {
+        let mut long = frame(&"é".repeat(1 << 20));
+        long.file = Some("x".repeat(NAME_MOST));
+        long.clean();
+        assert_eq!(long.function.len(), NAME_MOST + "…".len());
+        assert_eq!(long.file.unwrap().len(), NAME_MOST);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use crate::heap_view::HeapView;
 use crate::image::ObjectFile;
-use crate::profile::{Estimate, Profile, own_path};
+use crate::profile::{Estimate, Places, Profile, own_path};
 use crate::symbols::Frame;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -213,6 +213,7 @@ fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
 }
 
 fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
+    let places = view.profile.places();
     let mut sums: BTreeMap<(usize, u32, Option<String>), (Estimate, Estimate)> = BTreeMap::new();
     for sample in &view.profile.samples {
         let key = (sample.stack, sample.thread, view.profile.cache_name(sample));
@@ -222,7 +223,7 @@ fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
     }
     for ((stack, thread, cache), (live, total)) in sums {
         let mut message = Message::default();
-        let locations = locations_of(view, writer, stack);
+        let locations = locations_of(view, &places, writer, stack);
         message.packed(1, locations);
         let mut values = vec![live.objects, live.bytes];
         if totals {
@@ -247,7 +248,7 @@ fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
 }
 
 /// Named frames are outermost first; the frames that one address is called by belong to one location.
-fn locations_of(view: &HeapView, writer: &mut Writer, stack: usize) -> Vec<u64> {
+fn locations_of(view: &HeapView, places: &Places, writer: &mut Writer, stack: usize) -> Vec<u64> {
     let mut groups: Vec<Vec<Arc<Frame>>> = Vec::new();
     for frame in &view.named.stacks[stack] {
         match groups.last_mut().filter(|_| frame.inlined) {
@@ -260,17 +261,15 @@ fn locations_of(view: &HeapView, writer: &mut Writer, stack: usize) -> Vec<u64> 
     let mut locations: Vec<u64> = groups
         .into_iter()
         .zip(outermost_first)
-        .map(
-            |(group, address)| match view.profile.locate(address.saturating_sub(1)) {
-                Some((map, offset)) => {
-                    let path = map.path.clone();
-                    let own = writer.file(&view.profile, &path).own_address(offset);
-                    let mapping = writer.mapping(&view.profile, &path);
-                    writer.location(group, mapping, own)
-                }
-                None => writer.location(group, 0, address),
-            },
-        )
+        .map(|(group, address)| match places.locate(address.saturating_sub(1)) {
+            Some((map, offset)) => {
+                let path = map.path.clone();
+                let own = writer.file(&view.profile, &path).own_address(offset);
+                let mapping = writer.mapping(&view.profile, &path);
+                writer.location(group, mapping, own)
+            }
+            None => writer.location(group, 0, address),
+        })
         .collect();
     locations.reverse();
     locations
