@@ -36,7 +36,10 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
     let own = trace.and_then(|trace| trace.heap.as_ref());
     if let Some(trace) = trace {
         data["summary"] = serde_json::to_value(&trace.summary).expect("figures are plain numbers");
-        data["map"] = map(trace, &mut names);
+        // Of a trace with frees only nothing can be drawn.
+        if trace.map.rows > 0 {
+            data["map"] = map(trace, &mut names);
+        }
     }
     // What is exact goes before what is estimated.
     if let (Some(trace), Some(heap)) = (trace, own) {
@@ -361,6 +364,38 @@ mod tests {
         assert!(PAGE.len() < 300_000 && page.len() < 500_000);
         assert!(page.contains("b ← main") || page.contains("c (a.c:7) ← b ← main"));
         assert!(!write("x", None, Some(&heap)).contains("<h2>Sizes"));
+    }
+
+    /// The page's other pictures would be lost with an empty one.
+    #[test]
+    fn what_has_no_rows_is_not_drawn() {
+        let mut trace = crate::trace_view::tests::view();
+        let has_map = |trace: &TraceView| data_of(&write("x", Some(trace), None)).get("map").is_some();
+        assert!(has_map(&trace));
+        trace.map = crate::trace_map::Map::default();
+        assert!(!has_map(&trace));
+        assert!(PAGE.contains("if (data.map) again.push(map(data))"));
+    }
+
+    fn data_of(page: &str) -> Value {
+        let (_, from) = page.split_once("id=\"data\"").unwrap();
+        let (packed, _) = from.split_once('>').unwrap().1.split_once('<').unwrap();
+        let letter = |byte: u8| match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            _ => 63,
+        };
+        let mut bytes = Vec::new();
+        for four in packed.trim().trim_end_matches('=').as_bytes().chunks(4) {
+            let word = four
+                .iter()
+                .enumerate()
+                .fold(0, |word, (i, byte)| word | u32::from(letter(*byte)) << (26 - 6 * i));
+            bytes.extend(&word.to_be_bytes()[..four.len() - 1]);
+        }
+        serde_json::from_reader(flate2::read::ZlibDecoder::new(&bytes[..])).unwrap()
     }
 
     #[test]
