@@ -18,6 +18,7 @@ static struct {
 	struct mutex lock;
 	// Written under lock.
 	struct vmag_cache *_Atomic by_id[CACHES_MOST];
+	void *_Atomic sources[CACHES_MOST]; // of the caches by id, for who looks for those of one source: that happens at each allocation that finds no room
 	uint64_t taken[CACHES_MOST / 64]; // ids
 } table = { .lock = MUTEX_INIT(RANK_CACHES) };
 
@@ -82,6 +83,7 @@ bool caches_enter(struct vmag_cache *cache)
 		table.taken[id / 64] |= 1ull << id % 64;
 		cache->id = id;
 		cache->fast_place = cache_fast_place(id);
+		atomic_store_explicit(&table.sources[id], cache->source.source, memory_order_relaxed);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
 		if (id >= atomic_load_explicit(&ids_end, memory_order_relaxed))
 			atomic_store_explicit(&ids_end, id + 1, memory_order_release);
@@ -158,9 +160,12 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call)
 		guard_report(call, cache, "not an object cache, or a destroyed one", 0);
 }
 
-void caches_each(void (*function)(void *argument, struct vmag_cache *cache), void *argument)
+// `source` NULL: of all.
+static void each_of(void *source, void (*function)(void *argument, struct vmag_cache *cache), void *argument)
 {
 	for (unsigned id = 0; id < caches_end(); id++) {
+		if (source != NULL && atomic_load_explicit(&table.sources[id], memory_order_relaxed) != source)
+			continue;
 		struct vmag_cache *cache = cache_pin(id);
 
 		if (cache == NULL)
@@ -170,9 +175,14 @@ void caches_each(void (*function)(void *argument, struct vmag_cache *cache), voi
 	}
 }
 
+void caches_each(void (*function)(void *argument, struct vmag_cache *cache), void *argument)
+{
+	each_of(NULL, function, argument);
+}
+
 static void reclaim(void *source, struct vmag_cache *cache)
 {
-	if (source == NULL || cache->source.source == source)
+	if (source == NULL || cache->source.source == source) // the id may be another's by now
 		cache_reclaim(cache);
 }
 
@@ -194,7 +204,7 @@ bool caches_reap(bool callbacks, void *source)
 		return false;
 	if (source == NULL)
 		cache_fronts_flush();
-	caches_each(callbacks ? reclaim : reap_quietly, source);
+	each_of(source, callbacks ? reclaim : reap_quietly, source);
 	return source == NULL && pages_purge(&cache_pages, 0);
 }
 
