@@ -9,7 +9,7 @@ mod tables;
 use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::figures::{bytes, count, counted, seconds};
+use crate::output::figures::{bytes, count, counted, percent, seconds};
 use crate::symbols::{Frame, callers};
 use crate::trace_view::{Ledger, TraceView};
 use flate2::Compression;
@@ -150,7 +150,7 @@ fn by_size(heap: &HeapView, names: &mut Names) -> Value {
         let best = order
             .iter()
             .take(MOST)
-            .map(|(index, value)| json!([stack(&heap.named.stacks[*index], names), (100.0 * value / all).round()]));
+            .map(|(index, value)| json!([stack(&heap.named.stacks[*index], names), percent(*value, all).round()]));
         sizes.insert(lg.to_string(), best.collect());
     }
     Value::Object(sizes)

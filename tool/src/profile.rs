@@ -321,7 +321,7 @@ impl Profile {
                 Some(("time", value)) => self.time = value.parse().ok(),
                 Some((key, name)) => {
                     let cache = key.strip_prefix("cache.").and_then(|number| number.parse().ok());
-                    self.caches.extend(cache.map(|number| (number, name.to_string())));
+                    self.caches.extend(cache.map(|number| (number, in_line(name))));
                 }
                 None => {}
             }
@@ -479,6 +479,13 @@ mod tests {
     const OURS: &str = "heap_v2/1\n  t*: 9: 9 [0: 0]\n  t1: 9: 9 [0: 0] main thread\n@ 0x1010 0x2010\n  t*: 9: 9 [0: 0]\n\
         \nMAPPED_LIBRARIES:\n1000-2000 r-xp 00000400 00:01 12      /bin/a b (deleted)\n2000-3000 rw-p 0 00:01 1 /x\n\n\
         VMAG_PROFILE:\nlg_sample=19 lost=3 pid=7 time=11\n1 1 0 64 19 2 5\n1 1 0 1048576 0 1 1\n";
+
+    #[test]
+    fn names_of_caches_are_lines() {
+        let mut profile = Profile::default();
+        profile.read_samples("lg_sample=0 cache.3=a\x1b[2Jb\n").unwrap();
+        assert_eq!(profile.caches[&3], "a?[2Jb");
+    }
 
     #[test]
     fn addresses_are_found_among_many_mappings() {

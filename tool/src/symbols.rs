@@ -41,7 +41,8 @@ impl Frame {
         let names = [Some(&mut self.function), Some(&mut self.module), self.file.as_mut()];
         for name in names.into_iter().flatten() {
             if name.len() > NAME_MOST {
-                name.truncate(name.floor_char_boundary(NAME_MOST));
+                let end = (0..=NAME_MOST).rev().find(|at| name.is_char_boundary(*at));
+                name.truncate(end.unwrap_or(0));
                 name.push('…');
             }
             if name.contains(char::is_control) {

@@ -61,7 +61,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status> {
     let targets = match arguments.all {
         true => Targets::All,
-        false => Targets::Named(arguments.pid.clone()),
+        false => Targets::named(&arguments.pid),
     };
     if let Targets::Named(pids) = &targets {
         for pid in pids {

@@ -160,6 +160,14 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
+/// Of objects without a byte all is nothing.
+pub fn percent(part: f64, all: f64) -> f64 {
+    match all > 0.0 {
+        true => 100.0 * part / all,
+        false => 0.0,
+    }
+}
+
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();

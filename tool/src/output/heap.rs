@@ -3,7 +3,7 @@
 
 use crate::heap_diff::{Change, Difference};
 use crate::heap_view::{HeapView, Measure, Site};
-use crate::output::figures::{bytes, count, counted};
+use crate::output::figures::{bytes, count, counted, percent};
 use crate::symbols::{Frame, callers};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
             "{:>11} {:>11} {:>5.1}% {:>11}  {}",
             amount(measure.of(&site.estimate), measure),
             amount(measure.error_of(&site.estimate), measure),
-            100.0 * measure.of(&site.estimate) / all,
+            percent(measure.of(&site.estimate), all),
             count(site.estimate.objects.round() as u64),
             place(site.frames)
         );
@@ -97,7 +97,7 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
             "{:>11} {:>11} {:>5.1}% {:>11}  in {}",
             amount(rest, measure),
             "",
-            100.0 * rest / all,
+            percent(rest, all),
             "",
             counted((sites.len() - most) as u64, "further site")
         );

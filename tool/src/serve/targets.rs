@@ -20,6 +20,14 @@ pub struct Present {
 }
 
 impl Targets {
+    /// Each once: of two series of one name none is taken.
+    pub fn named(pids: &[i32]) -> Targets {
+        let mut pids = pids.to_vec();
+        pids.sort_unstable();
+        pids.dedup();
+        Targets::Named(pids)
+    }
+
     pub fn present(&self) -> Present {
         let pids = match self {
             Targets::Named(pids) => pids.clone(),
@@ -59,4 +67,15 @@ fn has_library(pid: i32) -> bool {
         let name = b"/libvmag.so";
         maps.windows(name.len()).any(|window| window == name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_named_twice_is_served_once() {
+        let targets = Targets::named(&[i32::MAX, i32::MAX - 1, i32::MAX]);
+        assert_eq!(targets.present().unreadable, 2);
+    }
 }

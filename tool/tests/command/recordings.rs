@@ -47,6 +47,17 @@ fn errors_speak_of_the_pipe() {
 }
 
 #[test]
+fn objects_of_no_bytes_have_a_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    // One of an object cache, whose objects may have a constructor and nothing else.
+    fs::write(&path, PROFILE.replace("0 4000 0 1 1", "32768 0 0 1 1")).unwrap();
+    let output = bare_vmag().arg("heap").arg(&path).output().unwrap();
+    let said = stdout(&output);
+    assert!(said.contains("0.0%") && !said.contains("NaN"), "{said}");
+}
+
+#[test]
 fn a_report_knows_what_its_files_are() {
     let folder = tempfile::tempdir().unwrap();
     let (path, page) = (folder.path().join("p.heap"), folder.path().join("r.html"));
