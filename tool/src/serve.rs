@@ -5,6 +5,7 @@
 pub mod answers;
 pub mod http;
 pub mod metrics;
+pub mod readings;
 pub mod targets;
 
 pub use answers::{Answer, Question, Service};

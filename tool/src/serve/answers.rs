@@ -2,19 +2,24 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::metrics::{self, Detail, Dialect};
-use super::targets::Targets;
+use super::readings;
+use super::targets::{self, Targets};
 use crate::attach::Process;
 use crate::error::{Result, ToolError};
 use crate::export::pprof;
 use crate::heap_view::HeapView;
 use crate::profile::Profile;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Longer questions would keep a thread from others, and so would more of them at the same time.
 const SECONDS_MAX: u64 = 300;
 const WAITING_MAX: usize = 32;
+
+/// The page that says that we answer.
+pub const HEALTHY: &str = "/-/healthy";
 
 #[derive(Debug, Default)]
 pub struct Question {
@@ -89,7 +94,7 @@ impl Service {
             "/metrics" => Ok(self.metrics(question)),
             "/debug/pprof/heap" => self.heap(question),
             "/debug/pprof/allocs" => self.allocs(question),
-            "/-/healthy" => Ok(Answer::text(200, "vmag serves\n")),
+            HEALTHY => Ok(Answer::text(200, "vmag serves\n")),
             _ => Err(Answer::text(404, "there is no such page; / lists what there is\n")),
         };
         answered.unwrap_or_else(|refusal| refusal)
@@ -124,13 +129,13 @@ impl Service {
     }
 
     /// The one that the question names, or the only one.
-    fn process(&self, question: &Question) -> std::result::Result<Process, Answer> {
+    fn process(&self, question: &Question) -> std::result::Result<Arc<Process>, Answer> {
         if let Some(pid) = question.number("pid").map_err(Answer::bad)? {
             let pid = i32::try_from(pid).unwrap_or(0);
             if !self.targets.has(pid) {
                 return Err(Answer::text(404, format!("process {pid} is not served here\n")));
             }
-            return Process::attach(pid).map_err(|error| Answer::unavailable(&error));
+            return targets::attach(pid).map_err(|error| Answer::unavailable(&error));
         }
         let mut present = self.targets.present().processes;
         match (present.pop(), present.len()) {
@@ -146,7 +151,9 @@ impl Service {
     fn index(&self) -> Answer {
         let mut rows = String::new();
         for process in self.targets.present().processes {
-            let (pid, allocated) = (process.pid, process.counters().map_or(0, |counters| counters.allocated));
+            let (pid, of) = (process.pid, process.clone());
+            let allocated =
+                readings::of(pid, move || of.counters().map_or(0, |counters| counters.allocated)).unwrap_or(0);
             let _ = writeln!(
                 rows,
                 "<tr><td>{pid}<td>{}<td class=n>{}<td><a href=\"/debug/pprof/heap?pid={pid}\">heap</a>\
@@ -180,12 +187,14 @@ fn seconds(question: &Question) -> std::result::Result<Option<u64>, Answer> {
 }
 
 /// An empty profile is an answer; one of a process that was never asked to sample is not.
-fn profile(process: &Process) -> std::result::Result<Profile, Answer> {
-    process.profile_if_any().map_err(|error| Answer::unavailable(&error))
+fn profile(process: &Arc<Process>) -> std::result::Result<Profile, Answer> {
+    let (pid, of) = (process.pid, process.clone());
+    let read = readings::of(pid, move || of.profile_if_any()).unwrap_or_else(|| Err(targets::too_slow(pid)));
+    read.map_err(|error| Answer::unavailable(&error))
 }
 
 /// What was allocated in that time; what is alive is that of its end.
-fn over(process: &Process, seconds: u64) -> std::result::Result<Profile, Answer> {
+fn over(process: &Arc<Process>, seconds: u64) -> std::result::Result<Profile, Answer> {
     static WAITING: AtomicUsize = AtomicUsize::new(0);
     let before = profile(process)?;
     let is_room = WAITING.fetch_add(1, Relaxed) < WAITING_MAX;
@@ -209,8 +218,12 @@ fn pprof_of(profile: Profile, kind: pprof::Kind) -> Answer {
 
 /// Switches the profiler of the processes on; says of whom it could not.
 pub fn start_sampling(targets: &Targets, sample_bytes: u64) -> Vec<ToolError> {
-    let ask = crate::attach::Ask::ProfileOn { sample_bytes };
-    let ask_one = |process: &Process| -> Result<()> { process.ask(&ask, Duration::from_millis(100)).map(|_| ()) };
+    let ask_one = |process: &Arc<Process>| -> Result<()> {
+        let (pid, of) = (process.pid, process.clone());
+        let ask = crate::attach::Ask::ProfileOn { sample_bytes };
+        let asked = readings::of(pid, move || of.ask(&ask, Duration::from_millis(100)).map(|_| ()));
+        asked.unwrap_or_else(|| Err(targets::too_slow(pid)))
+    };
     targets
         .present()
         .processes

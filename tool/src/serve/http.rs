@@ -4,7 +4,7 @@
 //! below, and never ends the service.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::answers::{Answer, Question};
+use super::answers::{Answer, HEALTHY, Question};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Answered at the same time; each has a thread.
 const CONNECTIONS_MOST: usize = 64;
+/// As many more may ask whether we are healthy, which needs nothing: who watches over us would end us because others ask much.
+const SPARE: usize = 16;
 /// Lines of a question, all together.
 const HEAD_BYTES_MOST: usize = 16 << 10;
 /// What comes behind a question is read so far, that the answer arrives before the connection is cut.
@@ -50,13 +52,23 @@ pub fn serve(
             continue;
         };
         let place = Place::take(&open);
-        if open.load(Relaxed) > CONNECTIONS_MOST {
+        let count = open.load(Relaxed);
+        if count > CONNECTIONS_MOST + SPARE {
             continue;
         }
+        let is_crowd = count > CONNECTIONS_MOST;
         let answer = answer.clone();
         let talk = move || {
             let _place = place;
-            let _ = talk(stream, patience, only_local, &*answer);
+            let _ = talk(
+                stream,
+                patience,
+                only_local,
+                &|question| match is_crowd && question.path != HEALTHY {
+                    true => Answer::text(503, "too many ask at the same time\n"),
+                    false => answer(question),
+                },
+            );
         };
         // Without a thread the connection is closed.
         let _ = thread::Builder::new().spawn(talk);
@@ -339,6 +351,22 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         drop(silent);
+    }
+
+    /// A crowd that never asks does not make us look dead.
+    #[test]
+    fn who_watches_over_us_is_answered_in_a_crowd() {
+        let address = service();
+        let turned_away = (0..100).find(|_| {
+            let silent: Vec<TcpStream> = (0..CONNECTIONS_MOST + 1)
+                .map(|_| TcpStream::connect(address).unwrap())
+                .collect();
+            let healthy = ask(address, &format!("GET {HEALTHY} HTTP/1.1\r\n\r\n"));
+            let other = ask(address, "GET /a HTTP/1.1\r\n\r\n");
+            drop(silent);
+            healthy.starts_with("HTTP/1.1 200 ") && other.starts_with("HTTP/1.1 503 ")
+        });
+        assert!(turned_away.is_some());
     }
 
     /// A crowd is turned away.

@@ -1,6 +1,7 @@
 //! Counters of processes in Prometheus's text format, or OpenMetrics, which differs in little.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::readings;
 use super::targets::Present;
 use crate::attach::{CacheCounters, Counters, Process};
 use crate::explain::cgroup;
@@ -107,19 +108,28 @@ pub fn write(present: &Present, detail: Detail, dialect: Dialect) -> String {
     let mut families = Families(Vec::new());
     let mut read = 0;
     for process in &present.processes {
-        if let Ok(counters) = process.counters() {
+        let of = process.clone();
+        let counted = readings::of(process.pid, move || Some((of.counters().ok()?, of.sampling())));
+        if let Some((counters, sampling)) = counted.flatten() {
             read += 1;
-            add_process(&mut families, process, &counters, detail);
+            add_process(&mut families, process, &counters, sampling, detail);
         }
     }
     let unreadable = present.unreadable + present.processes.len() - read;
-    let help = "Processes that were named, or have mapped the library, and cannot be read: ended, or not permitted.";
+    let help = "Processes that were named, or have mapped the library, and cannot be read: ended, not permitted, or too slow.";
     families.gauge("vmag_unreadable_processes", help, "", unreadable as u64);
     families.gauge("vmag_processes", "Processes that were read.", "", read as u64);
     families.written(dialect)
 }
 
-fn add_process(families: &mut Families, process: &Process, counters: &Counters, detail: Detail) {
+/// `sampling`: whether it does, and the distance.
+fn add_process(
+    families: &mut Families,
+    process: &Process,
+    counters: &Counters,
+    sampling: Option<(bool, u64)>,
+    detail: Detail,
+) {
     let labels = format!("pid=\"{}\",program=\"{}\"", process.pid, escaped(&process.program));
     let version = format!("{labels},version=\"{}\"", escaped(process.library_version()));
     families.gauge("vmag_process_info", "The library's version in a process.", &version, 1);
@@ -156,7 +166,9 @@ fn add_process(families: &mut Families, process: &Process, counters: &Counters, 
         &labels,
         counters.threads.into(),
     );
-    add_sampling(families, process, &labels);
+    if let Some(sampling) = sampling {
+        add_sampling(families, sampling, &labels);
+    }
     add_group(families, process.pid, &labels);
     add_caches(families, &counters.caches, &labels);
     if detail.arenas {
@@ -167,10 +179,7 @@ fn add_process(families: &mut Families, process: &Process, counters: &Counters, 
     }
 }
 
-fn add_sampling(families: &mut Families, process: &Process, labels: &str) {
-    let Some((active, distance)) = process.sampling() else {
-        return;
-    };
+fn add_sampling(families: &mut Families, (active, distance): (bool, u64), labels: &str) {
     let help = "1 while the heap profiler samples.";
     families.gauge("vmag_profile_active", help, labels, active.into());
     let help = "Mean bytes between two samples of the heap profiler.";

@@ -1,9 +1,11 @@
 //! Which processes are served: those named, or all that run on vmag and that we may look into.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::readings;
 use crate::attach::Process;
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use std::fs;
+use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 pub enum Targets {
@@ -14,8 +16,8 @@ pub enum Targets {
 
 /// What there is at this moment.
 pub struct Present {
-    pub processes: Vec<Process>,
-    /// Those that have ended or cannot be looked into.
+    pub processes: Vec<Arc<Process>>,
+    /// Those that have ended or cannot be looked into, or not in time.
     pub unreadable: usize,
 }
 
@@ -33,11 +35,12 @@ impl Targets {
             Targets::Named(pids) => pids.clone(),
             Targets::All => all_pids(),
         };
-        let attached: Vec<Result<Process>> = pids.into_iter().map(Process::attach).collect();
-        let unreadable = attached.iter().filter(|process| process.is_err()).count();
+        let named = pids.len();
+        let attached = pids.into_iter().filter_map(|pid| attach(pid).ok());
+        let processes: Vec<Arc<Process>> = attached.collect();
         Present {
-            processes: attached.into_iter().flatten().collect(),
-            unreadable,
+            unreadable: named - processes.len(),
+            processes,
         }
     }
 
@@ -50,13 +53,27 @@ impl Targets {
     }
 }
 
+/// As `Process::attach`; who cannot be read in time is unreadable.
+pub fn attach(pid: i32) -> Result<Arc<Process>> {
+    let attached = readings::of(pid, move || Process::attach(pid)).unwrap_or_else(|| Err(too_slow(pid)));
+    attached.map(Arc::new)
+}
+
+pub fn too_slow(pid: i32) -> ToolError {
+    ToolError::new(
+        format!("cannot read process {pid}"),
+        "to read its memory takes too long: it may have mapped a file of a server that does not answer",
+        "ask again later",
+    )
+}
+
 /// Processes that have mapped a file named like the library; those it is linked into statically must be named.
 pub fn all_pids() -> Vec<i32> {
     let own = std::process::id() as i32;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut pids: Vec<i32> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != own && has_library(*pid))
+        .filter(|pid| *pid != own && (readings::is_stuck(*pid) || has_library(*pid)))
         .collect();
     pids.sort_unstable();
     pids
