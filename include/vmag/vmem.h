@@ -76,8 +76,8 @@ void vmag_vmem_destroy(vmag_vmem_t *arena);
 // flags say NOSLEEP and there is no memory. Added spans never become one with others.
 void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int flags);
 
-// Allocates a segment of `size` (not 0) bytes. NULL (errno ENOMEM) only with NOSLEEP. Where there is no room, caches on the arena and on those that
-// import from it give back what they hold and do not need: that calls their reclaim callbacks and destructors.
+// Allocates a segment of `size` (not 0) bytes. NULL (errno ENOMEM) only with NOSLEEP. Where there is no room, caches on arenas of the same root
+// give back what they hold and do not need: that calls their reclaim callbacks and destructors, so hold no lock that these take.
 void *vmag_vmem_alloc(vmag_vmem_t *arena, size_t size, int flags);
 
 // Frees what vmag_vmem_alloc returned, with the size that was asked for. Never fails, needs no memory, wakes who waits.

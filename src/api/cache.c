@@ -36,7 +36,7 @@ static struct cache_source source_of(struct vmag_vmem *arena)
 	if (arena == NULL)
 		return (struct cache_source){ .import = NULL };
 	vmag_vmem_stats(arena, &stats, sizeof stats);
-	return (struct cache_source){ import, release, arena, stats.quantum, arena->import == NULL ? stats.total_bytes : 0 };
+	return (struct cache_source){ import, release, arena, stats.quantum, arena->import == NULL ? stats.total_bytes : 0, arena->root };
 }
 
 EXPORT vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t align, vmag_constructor_t *constructor,

@@ -32,6 +32,7 @@ struct cache_source {
 	void *source;
 	size_t quantum; // sizes and places of imports are multiples of it
 	size_t total;   // all that there will be; 0: not known
+	void *root;     // of the source: what this holds may serve all that draw on that
 };
 
 struct cache_description {

@@ -149,7 +149,7 @@ void cache_relieve(struct vmag_cache *cache)
 {
 	int saved = errno;
 
-	caches_reap(true, cache->source.source);
+	caches_reap(true, cache->source.root);
 	if (cache->source.import == NULL)
 		caches_trim_heap();
 	errno = saved;

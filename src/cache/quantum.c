@@ -34,7 +34,7 @@ static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
 	return cache_create(&(struct cache_description){
 		.name = name,
 		.size = size,
-		.source = { import, release, arena, (size_t)1 << arena->lg_quantum },
+		.source = { import, release, arena, (size_t)1 << arena->lg_quantum, 0, arena->root },
 		.slab_bytes = slab_bytes_of(arena),
 		.free_name = "vmag_vmem_free",
 		.flags = VMAG_CACHE_NOTOUCH | VMAG_CACHE_QUANTUM | (umem_options.no_magazines ? VMAG_CACHE_NOMAGAZINE : 0),
@@ -121,7 +121,7 @@ void quantum_free(struct vmag_vmem *arena, void *address, size_t size, const cha
 	}
 	cache_free(quantum_cache(arena, size), address);
 	if (resource_is_awaited(arena)) {
-		caches_reap(true, arena);
+		caches_reap(true, arena->root);
 		resource_tell(arena);
 	}
 }

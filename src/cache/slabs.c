@@ -84,6 +84,8 @@ struct slab_shape cache_shape(size_t stride, size_t quantum, size_t slab_bytes, 
 		return shape_of(stride, round_up((size_t)1 << lg_ceil(first * stride), quantum));
 	for (size_t buffers = first; buffers < first + SHAPES_LOOKED_AT; buffers++) {
 		shape = shape_of(stride, round_up(buffers * stride, quantum));
+		if (total != 0 && best.buffers != 0 && shape.slab_bytes > max_size(total / SLABS_OF_SMALL, best.slab_bytes))
+			break;
 		if (best.buffers == 0 || waste_of(&shape) * best.slab_bytes < waste_of(&best) * shape.slab_bytes)
 			best = shape;
 		if (waste_of(&best) <= best.slab_bytes / 64)

@@ -7,6 +7,7 @@
 #include "cache/objects.h"
 #include "cache/slabs.h"
 #include "cache/update.h"
+#include "guard/guarded.h"
 #include "guard/report.h"
 #include "os/clock.h"
 #include "vmag/format.h"
@@ -18,7 +19,7 @@ static struct {
 	struct mutex lock;
 	// Written under lock.
 	struct vmag_cache *_Atomic by_id[CACHES_MOST];
-	void *_Atomic sources[CACHES_MOST]; // of the caches by id, for who looks for those of one source: that happens at each allocation that finds no room
+	void *_Atomic roots[CACHES_MOST]; // of the caches' sources, by id, for who looks for those of one: that happens at each allocation that finds no room
 	uint64_t taken[CACHES_MOST / 64]; // ids
 } table = { .lock = MUTEX_INIT(RANK_CACHES) };
 
@@ -66,7 +67,7 @@ static unsigned lowest_free_id(void)
 	return CACHES_MOST;
 }
 
-static void reap_all_above(struct vmag_vmem *arena);
+static void reap_for(struct vmag_vmem *root);
 
 bool caches_enter(struct vmag_cache *cache)
 {
@@ -75,7 +76,7 @@ bool caches_enter(struct vmag_cache *cache)
 	mutex_lock(&table.lock);
 	if (caches_end() == 0)
 		pages_init(&cache_pages, "caches"); // not before: few programs have caches
-	__atomic_store_n(&resource_shortage, reap_all_above, __ATOMIC_RELAXED);
+	__atomic_store_n(&resource_shortage, reap_for, __ATOMIC_RELAXED);
 	cache_fronts_open();
 	table.taken[(CACHE_FAST_IDS - 1) / 64] |= 1ull << (CACHE_FAST_IDS - 1) % 64;
 	id = lowest_free_id();
@@ -83,7 +84,7 @@ bool caches_enter(struct vmag_cache *cache)
 		table.taken[id / 64] |= 1ull << id % 64;
 		cache->id = id;
 		cache->fast_place = cache_fast_place(id);
-		atomic_store_explicit(&table.sources[id], cache->source.source, memory_order_relaxed);
+		atomic_store_explicit(&table.roots[id], cache->source.root, memory_order_relaxed);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);
 		if (id >= atomic_load_explicit(&ids_end, memory_order_relaxed))
 			atomic_store_explicit(&ids_end, id + 1, memory_order_release);
@@ -160,30 +161,41 @@ void cache_expect_live(const struct vmag_cache *cache, const char *call)
 		guard_report(call, cache, "not an object cache, or a destroyed one", 0);
 }
 
-// `source` NULL: of all.
-static void each_of(void *source, void (*function)(void *argument, struct vmag_cache *cache), void *argument)
+static void call_pinned(unsigned id, void (*function)(void *argument, struct vmag_cache *cache), void *argument)
 {
-	for (unsigned id = 0; id < caches_end(); id++) {
-		if (source != NULL && atomic_load_explicit(&table.sources[id], memory_order_relaxed) != source)
-			continue;
-		struct vmag_cache *cache = cache_pin(id);
+	struct vmag_cache *cache = cache_pin(id);
 
-		if (cache == NULL)
-			continue;
-		function(argument, cache);
-		cache_unpin(cache);
-	}
+	if (cache == NULL)
+		return;
+	function(argument, cache);
+	cache_unpin(cache);
 }
 
 void caches_each(void (*function)(void *argument, struct vmag_cache *cache), void *argument)
 {
-	each_of(NULL, function, argument);
+	for (unsigned id = 0; id < caches_end(); id++)
+		call_pinned(id, function, argument);
 }
 
-static void reclaim(void *source, struct vmag_cache *cache)
+// `root` NULL: of all. The newest first, for they may have their slabs from older ones.
+static void each_of(void *root, void (*function)(void *root, struct vmag_cache *cache))
 {
-	if (source == NULL || cache->source.source == source) // the id may be another's by now
+	for (unsigned id = caches_end(); id-- > 0;)
+		if (root == NULL || atomic_load_explicit(&table.roots[id], memory_order_relaxed) == root)
+			call_pinned(id, function, root);
+}
+
+static void reclaim(void *root, struct vmag_cache *cache)
+{
+	if ((root == NULL || cache->source.root == root) && !(cache->flags & VMAG_CACHE_QUANTUM)) // the id may be another's by now
 		cache_reclaim(cache);
+}
+
+// Last: others give slabs back to them.
+static void reap_quantum(void *root, struct vmag_cache *cache)
+{
+	if ((root == NULL || cache->source.root == root) && (cache->flags & VMAG_CACHE_QUANTUM))
+		cache_reap(cache);
 }
 
 static void reap_quietly(void *unused, struct vmag_cache *cache)
@@ -198,30 +210,22 @@ void caches_verify(void)
 	caches_each(reap_quietly, NULL);
 }
 
-bool caches_reap(bool callbacks, void *source)
+bool caches_reap(bool callbacks, void *root)
 {
 	if (caches_end() == 0)
 		return false;
-	if (source == NULL)
+	if (root == NULL)
 		cache_fronts_flush();
-	each_of(source, callbacks ? reclaim : reap_quietly, source);
-	return source == NULL && pages_purge(&cache_pages, 0);
+	each_of(root, callbacks ? reclaim : reap_quietly);
+	if (callbacks)
+		each_of(root, reap_quantum);
+	return root == NULL && pages_purge(&cache_pages, 0);
 }
 
-// Of an arena and of those that import from it, however far above.
-static void reap_above(void *arena, struct vmag_vmem *above)
+static void reap_for(struct vmag_vmem *root)
 {
-	const struct vmag_vmem *below = above;
-
-	while (below != NULL && below != arena)
-		below = below->source;
-	if (below != NULL)
-		caches_reap(true, above);
-}
-
-static void reap_all_above(struct vmag_vmem *arena)
-{
-	resource_each(reap_above, arena);
+	guard_release_held();
+	caches_reap(true, root);
 }
 
 static void update(void *now_ms, struct vmag_cache *cache)

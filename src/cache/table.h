@@ -36,8 +36,8 @@ struct vmag_cache *cache_of_id(unsigned id);
 void cache_expect_live(const struct vmag_cache *cache, const char *call);
 
 // Reaps all caches. `callbacks` false: only those whose reaping calls nothing of the program, and without reclaim.
-// `source`: only those with that source; NULL: all. True when pages were given back.
-bool caches_reap(bool callbacks, void *source);
+// `root`: only those whose source draws on that arena; NULL: all. True when pages were given back.
+bool caches_reap(bool callbacks, void *root);
 
 // Puts what is cached back into slabs, where misuse is noticed; only of caches for which nothing of the program is called.
 void caches_verify(void);

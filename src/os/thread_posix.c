@@ -52,8 +52,8 @@ static void destructors_begin(void)
 {
 	if (!os_process_is_own())
 		return;
+	runs_destructors = true; // first: a handler may fork once it is locked
 	pthread_mutex_lock(&before_destructors);
-	runs_destructors = true;
 }
 
 void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))

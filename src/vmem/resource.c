@@ -101,11 +101,17 @@ static bool may_sleep(int flags)
 	return (flags & (VMAG_VM_NOSLEEP | VMAG_VM_PANIC)) == 0;
 }
 
+static __thread unsigned importing; // how deep this thread is in imports
+
 // The flags beyond the lowest byte are the policy of this arena alone.
 static uintptr_t import(void *arena_, size_t size, int flags)
 {
 	struct vmag_vmem *arena = arena_;
-	uintptr_t start = (uintptr_t)arena->import(arena->source, size, (flags & 0xff & ~VMAG_VM_PANIC) | VMAG_VM_NOSLEEP);
+	uintptr_t start;
+
+	importing++;
+	start = (uintptr_t)arena->import(arena->source, size, (flags & 0xff & ~VMAG_VM_PANIC) | VMAG_VM_NOSLEEP);
+	importing--;
 
 	if ((start & (((size_t)1 << arena->segments.lg_quantum) - 1)) != 0)
 		guard_report_in("import", (void *)start, arena->name, "not aligned to the arena's quantum, %zu",
@@ -247,8 +253,9 @@ static size_t unused_of(const struct vmag_vmem *arena, size_t size)
 	return -size & (((size_t)1 << arena->lg_quantum) - 1);
 }
 
-static uintptr_t attempt(const struct request *request)
+static uintptr_t attempt(void *request_)
 {
+	const struct request *request = request_;
 	struct vmag_vmem *arena = request->arena;
 	uintptr_t start = vmem_segment_xalloc(&arena->segments, request->size, request->constraint, policy_of(arena, request->flags),
 					      request->flags).start;
@@ -263,18 +270,19 @@ static uintptr_t attempt(const struct request *request)
 	return start;
 }
 
-void (*resource_shortage)(struct vmag_vmem *arena);
+void (*resource_shortage)(struct vmag_vmem *root);
 
-static uintptr_t attempt_hard(void *request_)
+// Whether more may be there now. Of a request that is an import for another arena that one sees to it, once for all below.
+static bool others_gave(struct vmag_vmem *arena, size_t size, int flags)
 {
-	const struct request *request = request_;
-	uintptr_t start = attempt(request);
 	void (*shortage)(struct vmag_vmem *) = __atomic_load_n(&resource_shortage, __ATOMIC_RELAXED);
 
-	if (LIKELY(start != 0) || shortage == NULL)
-		return start;
-	shortage(request->arena);
-	return attempt(request);
+	if (shortage == NULL || (importing > 0 && !may_sleep(flags)))
+		return false;
+	if (arena->import == NULL && size > __atomic_load_n(&arena->segments.total_bytes, __ATOMIC_RELAXED))
+		return false;
+	shortage(arena->root);
+	return true;
 }
 
 uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags)
@@ -303,7 +311,7 @@ static void count_waiter(struct vmag_vmem *arena, int by)
 }
 
 // Until it is there.
-static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context)
+static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context, size_t size)
 {
 	uint64_t wait_ms = FIRST_WAIT_MS;
 	unsigned forks = resources.forks;
@@ -314,6 +322,10 @@ static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *contex
 		uint32_t changes = atomic_load(&arena->root->changes);
 
 		start = try(context);
+		if (start == 0 && others_gave(arena, size, VMAG_VM_SLEEP)) {
+			changes = atomic_load(&arena->root->changes); // not what this thread itself has given meanwhile
+			start = try(context);
+		}
 		if (UNLIKELY(forks != resources.forks)) { // an import forked, and this is the child
 			forks = resources.forks;
 			count_waiter(arena, 1);
@@ -330,11 +342,18 @@ static uintptr_t wait_for(struct vmag_vmem *arena, uintptr_t (*try)(void *contex
 uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*try)(void *context), void *context, size_t size, int flags,
 			  const char *call)
 {
+	int saved = errno;
 	uintptr_t start = try(context);
 
-	if (UNLIKELY(start == 0) && may_sleep(flags))
-		start = wait_for(arena, try, context);
-	if (UNLIKELY(start == 0)) {
+	if (LIKELY(start != 0))
+		return start;
+	if (others_gave(arena, size, flags))
+		start = try(context);
+	if (start == 0 && may_sleep(flags))
+		start = wait_for(arena, try, context, size);
+	if (start != 0)
+		errno = saved;
+	else {
 		atomic_fetch_add_explicit(&arena->fails, 1, memory_order_relaxed);
 		if (flags & VMAG_VM_PANIC)
 			guard_report_in(call, NULL, arena->name, "no room for %zu bytes, and the flags say VM_PANIC", size);
@@ -350,7 +369,7 @@ uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vme
 
 	if (size == 0)
 		guard_report_in(call, NULL, arena->name, "size 0", 0);
-	return resource_obtain(arena, attempt_hard, &request, size, flags, call);
+	return resource_obtain(arena, attempt, &request, size, flags, call);
 }
 
 uintptr_t resource_alloc(struct vmag_vmem *arena, size_t size, int flags, const char *call)

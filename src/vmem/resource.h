@@ -77,8 +77,8 @@ uintptr_t resource_try(struct vmag_vmem *arena, size_t size, int flags);
 uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*attempt)(void *context), void *context, size_t size, int flags,
 			  const char *call);
 
-// What is called without locks when there is no room, lest others keep what they do not need: the object caches on the arena. After it there is one more attempt.
-extern void (*resource_shortage)(struct vmag_vmem *arena) HIDDEN;
+// What is called without locks when there is no room, lest others keep what they do not need: the object caches on arenas of that root. After it there is one more attempt.
+extern void (*resource_shortage)(struct vmag_vmem *root) HIDDEN;
 
 // Adds to `care`.
 void resource_take_care(struct vmag_vmem *arena, int by);

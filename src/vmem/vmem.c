@@ -310,7 +310,9 @@ size_t vmem_segment_size(struct vmem *arena, uintptr_t start)
 void vmem_segment_set_unused(struct vmem *arena, uintptr_t start, size_t bytes)
 {
 	mutex_lock(&arena->lock);
-	(*hash_find(arena, start))->dirty = bytes;
+	struct vmem_segment *segment = *hash_find(arena, start);
+	if (segment != NULL) // else who walks has freed it by now
+		segment->dirty = bytes;
 	mutex_unlock(&arena->lock);
 }
 

@@ -58,6 +58,22 @@ static void unmapped_at_exit(void) {
     CHECK_EQ(munmap(memory, BYTES), 0);
 }
 
+// What was freed, and is held back for a while when the program is debugged, comes back for the arena.
+static void freed_comes_back(void) {
+    void *objects[OBJECTS], *all;
+    char *memory = map();
+    vmem_t *arena;
+    umem_cache_t *cache = fill(&arena, memory, objects);
+
+    for (int i = 0; i < OBJECTS; i++)
+        umem_cache_free(cache, objects[i]);
+    CHECK((all = vmem_alloc(arena, BYTES, VM_NOSLEEP)) == memory);
+    vmem_free(arena, all, BYTES);
+    umem_cache_destroy(cache);
+    vmem_destroy(arena);
+    CHECK_EQ(munmap(memory, BYTES), 0);
+}
+
 static void quantum_caches(void) {
     vmem_t *ids = vmem_create("ids", (void *)1, IDS, 1, NULL, NULL, NULL, 1, VM_NOSLEEP);
     umem_cache_t *cache = umem_cache_create((char *)"plain", 64, 0, NULL, NULL, NULL, NULL, NULL, 0);
@@ -74,6 +90,7 @@ static void quantum_caches(void) {
 
 int main(void) {
     quantum_caches();
+    freed_comes_back();
     destroyed_not_empty();
     unmapped_at_exit();
     return 0;

@@ -5,15 +5,17 @@
 #include <vmag/vmem.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../check.h"
 
 #define AT(integer) ((void *)(uintptr_t)(integer))
 
-enum { MOST = 2048, IDS = 1000, QUANTUM = 4096, PAGES = 64, HANG_SECONDS = 20 };
+enum { MOST = 2048, IDS = 1000, QUANTUM = 4096, PAGES = 64, DEPTH = 8, CACHES = 16, HANG_SECONDS = 20 };
 
 static void *objects[MOST];
 
@@ -63,8 +65,8 @@ static void from_a_cache(int flags) {
     vmag_vmem_destroy(arena);
 }
 
-static void from_above(int flags) {
-    vmag_vmem_t *below = ids(PAGES, QUANTUM, 0);
+static void from_above(int flags, size_t qcache_max) {
+    vmag_vmem_t *below = ids(PAGES, QUANTUM, qcache_max);
     vmag_vmem_t *above = vmag_vmem_create("above", NULL, 0, QUANTUM, vmag_vmem_alloc, vmag_vmem_free, below, 0, VMAG_VM_NOSLEEP);
     vmag_cache_t *cache = vmag_cache_create("above", QUANTUM, 0, NULL, NULL, NULL, NULL, above, VMAG_CACHE_NOTOUCH);
     vmag_cache_t *other = vmag_cache_create("below", QUANTUM, 0, NULL, NULL, NULL, NULL, below, VMAG_CACHE_NOTOUCH);
@@ -72,11 +74,18 @@ static void from_above(int flags) {
 
     CHECK_GT(got, PAGES / 2);
     give_all(cache, got);
-    CHECK_EQ(take_all(other), PAGES);
-    give_all(other, PAGES);
+    got = take_all(other);
+    CHECK(got == PAGES || qcache_max != 0);
+    give_all(other, got);
     void *all = vmag_vmem_alloc(below, QUANTUM * PAGES, flags);
     CHECK(all != NULL);
     vmag_vmem_free(below, all, QUANTUM * PAGES);
+    got = take_all(cache);
+    give_all(cache, got);
+    for (size_t i = 0; i < PAGES; i++) // one at a time
+        CHECK((objects[i] = vmag_vmem_alloc(below, QUANTUM, flags)) != NULL);
+    for (size_t i = 0; i < PAGES; i++)
+        vmag_vmem_free(below, objects[i], QUANTUM);
     vmag_cache_destroy(other);
     vmag_cache_destroy(cache);
     vmag_vmem_destroy(above);
@@ -112,6 +121,95 @@ static void small_memory(void) {
     }
 }
 
+static int reclaims;
+
+static void be_asked(void *argument) {
+    (void)argument;
+    reclaims++;
+    errno = ERANGE;
+}
+
+// However deep the arenas lie, each cache is asked once for a request; and what comes of it leaves errno alone.
+static void asked_once(void) {
+    vmag_vmem_t *arenas[DEPTH] = {ids(PAGES, QUANTUM, 0)};
+    vmag_cache_t *cache;
+    void *half;
+
+    for (int i = 1; i < DEPTH; i++)
+        arenas[i] = vmag_vmem_create("deep", NULL, 0, QUANTUM, vmag_vmem_alloc, vmag_vmem_free, arenas[i - 1], 0, VMAG_VM_NOSLEEP);
+    cache = vmag_cache_create("asked", QUANTUM, 0, NULL, NULL, be_asked, NULL, arenas[0], VMAG_CACHE_NOTOUCH);
+    half = vmag_vmem_alloc(arenas[0], QUANTUM * PAGES / 2, VMAG_VM_NOSLEEP);
+    reclaims = 0;
+    CHECK(half != NULL && vmag_vmem_alloc(arenas[DEPTH - 1], QUANTUM * PAGES, VMAG_VM_NOSLEEP) == NULL);
+    CHECK_EQ(reclaims, 1);
+    give_all(cache, take_all(cache));
+    errno = 0;
+    void *rest = vmag_vmem_alloc(arenas[DEPTH - 1], QUANTUM * PAGES / 2, VMAG_VM_NOSLEEP);
+    CHECK(rest != NULL && errno == 0);
+    vmag_vmem_free(arenas[DEPTH - 1], rest, QUANTUM * PAGES / 2);
+    vmag_vmem_free(arenas[0], half, QUANTUM * PAGES / 2);
+    vmag_cache_destroy(cache);
+    for (int i = DEPTH; i-- > 0;)
+        vmag_vmem_destroy(arenas[i]);
+}
+
+static vmag_cache_t *busy;
+
+// Gives something to the arena itself, each time.
+static void come_and_go(void *argument) {
+    (void)argument;
+    reclaims++;
+    vmag_cache_free(busy, vmag_cache_alloc(busy, VMAG_NOSLEEP));
+}
+
+static void *give_later(void *arena) {
+    usleep(300000);
+    vmag_vmem_free(arena, AT(QUANTUM), QUANTUM * (PAGES - 1));
+    return NULL;
+}
+
+// Who waits sleeps, whatever its own looking for room gives and takes.
+static void waits_at_rest(void) {
+    vmag_vmem_t *arena = ids(PAGES, QUANTUM, 0);
+    struct timespec before, after;
+    pthread_t thread;
+
+    CHECK(vmag_vmem_xalloc(arena, QUANTUM * (PAGES - 1), 0, 0, 0, NULL, NULL, VMAG_VM_NOSLEEP) == AT(QUANTUM));
+    busy = vmag_cache_create("busy", QUANTUM, 0, NULL, NULL, come_and_go, NULL, arena, VMAG_CACHE_NOTOUCH);
+    reclaims = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, give_later, arena), 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    void *much = vmag_vmem_alloc(arena, QUANTUM * PAGES / 2, VMAG_VM_SLEEP);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+    CHECK_LE((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec, 100000000);
+    CHECK_LE(reclaims, 100);
+    pthread_join(thread, NULL);
+    vmag_vmem_free(arena, much, QUANTUM * PAGES / 2);
+    vmag_cache_destroy(busy);
+    vmag_vmem_destroy(arena);
+}
+
+// One object each of many caches.
+static void large_objects(void) {
+    for (size_t size = 4100; size < 15000; size += 1750) {
+        vmag_vmem_t *arena = ids(PAGES, QUANTUM, 0);
+        vmag_cache_t *caches[CACHES];
+        size_t got = 0, fit = PAGES / ((size + QUANTUM - 1) / QUANTUM);
+
+        for (int i = 0; i < CACHES; i++) {
+            caches[i] = vmag_cache_create("large", size, 0, NULL, NULL, NULL, NULL, arena, VMAG_CACHE_NOTOUCH);
+            objects[i] = vmag_cache_alloc(caches[i], VMAG_NOSLEEP);
+            got += objects[i] != NULL;
+        }
+        CHECK_GE(got, fit < CACHES ? fit : CACHES);
+        for (int i = 0; i < CACHES; i++) {
+            vmag_cache_free(caches[i], objects[i]);
+            vmag_cache_destroy(caches[i]);
+        }
+        vmag_vmem_destroy(arena);
+    }
+}
+
 // Nor does what has no place leave anything behind in other caches, or make their operations slow for long.
 static void others_keep_theirs(void) {
     vmag_vmem_t *arena = ids(PAGES, QUANTUM, 0);
@@ -133,10 +231,14 @@ int main(void) {
     for (int flags = 0; flags < 2; flags++) {
         from_quantum_caches(flags == 0 ? VMAG_VM_NOSLEEP : VMAG_VM_SLEEP);
         from_a_cache(flags == 0 ? VMAG_VM_NOSLEEP : VMAG_VM_SLEEP);
-        from_above(flags == 0 ? VMAG_VM_NOSLEEP : VMAG_VM_SLEEP);
+        for (int many = 0; many < 2; many++)
+            from_above(flags == 0 ? VMAG_VM_NOSLEEP : VMAG_VM_SLEEP, many * 4 * QUANTUM);
     }
     small_sources();
     small_memory();
     others_keep_theirs();
+    asked_once();
+    waits_at_rest();
+    large_objects();
     return 0;
 }
