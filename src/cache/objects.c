@@ -144,7 +144,7 @@ void *cache_construct(struct vmag_cache *cache, int flags)
 	return NULL;
 }
 
-// All caches of the same source may have what this one needs; of the heap, malloc too.
+// All caches whose sources have the same root may have what this one needs; of the heap, malloc too.
 void cache_relieve(struct vmag_cache *cache)
 {
 	int saved = errno;

@@ -41,7 +41,7 @@ bool os_thread_has_first_stack(void);
 // be left without its end.
 void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-// Between these no thread begins to run destructors in exit(), and once one does, others' forks wait for the end of the process: first and last of what the
+// Between these no thread begins to run destructors in exit(), and once one does, others' forks wait for the end of the process: each is the first of what its
 // handlers do. For musl's fork waits behind its handlers for the end of the destructors, and these may wait for what the handlers hold.
 #ifdef __GLIBC__
 static inline void os_process_forks(void)
