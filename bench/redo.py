@@ -20,8 +20,8 @@ import time
 import traceback
 
 import experiments
-from kit import OUT, TOP, TWIN, results, say, sha256
-from kit.allocators import VMAG, choose, fetch_peers, twin_of
+from kit import LEAST, OUT, TOP, TWIN, results, say, sha256
+from kit.allocators import VMAG, choose, fetch_peers, least_in, twin_of
 from kit.experiment import Bench, Skipped, find
 from kit.machine import date, host, level_huge_pages
 from kit.process import end_by_signals, end_children_from_now_on
@@ -54,6 +54,7 @@ def read_arguments():
     parser.add_argument("--width", type=float, default=0.02, help="an interval is narrow when it reaches no farther from the median than this part of it (default 0.02); of fewer than six rounds there is none")
     parser.add_argument("--allocators", type=lambda text: text.split(","), metavar="LIST", help="only these, separated by commas")
     parser.add_argument("--twin", action="store_true", help="a second copy of vmag takes part: what it and vmag differ by is not the allocator")
+    parser.add_argument("--least", action="store_true", help="an allocator that does next to nothing takes part (bench/least.c): what a program takes whoever serves it")
     parser.add_argument("--library", type=pathlib.Path, default=VMAG, help="vmag (default build/lib/libvmag.so)")
     parser.add_argument("--again", action="store_true", help="measure anew what is there already; interrupted, the same command goes on")
     parser.add_argument("--no-fetch", action="store_true", help="do not get missing peers and packages")
@@ -312,6 +313,8 @@ def measure_all(arguments):
         say(f"redo: left out: {', '.join(missing)}")
     if arguments.twin and "vmag" in allocators:
         allocators[TWIN] = twin_of(allocators["vmag"], arguments.folder)
+    if arguments.least:
+        allocators[LEAST] = least_in(arguments.folder)
     bench = Bench(allocators, arguments.quick, arguments.folder, there.get("vmag", {}).get("library"), missing)
     names = [name for name in experiments.NAMES if not arguments.only or name in arguments.only]
     minutes = arguments.minutes or (QUICK_MINUTES if arguments.quick else 15.0 * len(names))

@@ -12,6 +12,8 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = TOP / "build/bench"
 TWIN = "twin"  # a second copy of vmag: what its figures and vmag's differ by is not the allocator
+LEAST = "least"  # an allocator that does next to nothing (bench/least.c): what a program takes whoever serves it
+OURS = ("vmag", TWIN, LEAST)  # all others are peers
 MIB = 1 << 20
 
 

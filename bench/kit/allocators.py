@@ -5,13 +5,14 @@ An allocator is a dictionary: version, origin, library (None: the C library's ow
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import os
 import pathlib
 import platform
 import shutil
 import subprocess
 import sys
 
-from kit import OUT, TOP, TWIN, say
+from kit import LEAST, OUT, TOP, TWIN, say
 
 VMAG = TOP / "build/lib/libvmag.so"
 VERSIONS = TOP / "build/peers/versions.txt"
@@ -51,6 +52,14 @@ def twin_of(vmag, folder):
     """The same file under another name."""
     (folder / TWIN).mkdir(exist_ok=True)
     return dict(vmag, library=str(shutil.copy(vmag["library"], folder / TWIN)))
+
+
+def least_in(folder):
+    """bench/least.c, compiled there."""
+    library = folder / "libleast.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fPIC", "-shared", "-fno-builtin", "-fvisibility=hidden", "-DHUGE_PAGES=1", "-pthread",
+                    "-o", library, TOP / "bench/least.c"], check=True)
+    return {"version": "this tree", "origin": "bench/least.c", "library": str(library)}
 
 
 def choose(wanted, who, library=VMAG, folder=OUT):

@@ -5,11 +5,12 @@ SPDX-License-Identifier: BSD-2-Clause
 
 import math
 
-from kit import TOP, TWIN
+from kit import LEAST, OURS, TOP, TWIN
 from kit.figures import geometric_mean
 from kit.results import Cells, counted, reach, whole_rounds
 
 PAGE = TOP / "docs/experiments.md"
+NAMES = {TWIN: "its twin", LEAST: "next to nothing"}
 BEGIN, END = "<!-- figures: written by bench/redo.py --document -->", "<!-- end of figures -->"
 THROUGHPUT = {"malloc_test": "per_second", "malloc_free": "per_second", "database": "per_second", "web_server": "per_cpu_second", "lists": "seconds",
               "many_threads": "per_second", "producer_consumer": "ns"}  # of the experiments with threads
@@ -31,7 +32,7 @@ def mean_of(ratios):
 
 
 def ratios(everything, name, metric, which, side="vmag"):
-    """vmag, or its twin, against the best peer at each point of an experiment that has been measured; `which` of Cells: best, value, worst."""
+    """vmag, or another of ours, against the best peer at each point of an experiment that has been measured; `which` of Cells: best, value, worst."""
     record = everything["experiments"].get(name)
     if not record:
         return {}
@@ -50,7 +51,7 @@ def of_side(everything, name, metric, which, side):
 
 
 def values_of_bars(everything, side):
-    """Of each bar: its text, its limit, and what that side, vmag or its twin, has at each point."""
+    """Of each bar: its text, its limit, and what that side, one of ours, has at each point."""
     time, memory = (ratios(everything, "programs", metric, "best", side) for metric in ("cpu_seconds", "peak_bytes"))
     absent = everything["experiments"].get("programs", {}).get("missing", [])
     without = f" (without {', '.join(absent)})" if absent else ""
@@ -78,15 +79,15 @@ def cell_of_bar(values, limit):
 
 
 def bars(everything):
-    """What vmag wants to reach, and what it does; what its twin does beside it shows what of that is the machine's."""
-    sides = [side for side in ("vmag", TWIN) if any(side in record["sides"] for record in everything["experiments"].values())]
+    """What vmag wants to reach, and what it does; beside it what its twin does, which shows what of that is the machine's, and what an allocator does that does next to nothing."""
+    sides = [side for side in OURS if any(side in record["sides"] for record in everything["experiments"].values())]
     rows = []
     for same in zip(*(values_of_bars(everything, side) for side in sides)):
         text, limit, values = same[0]
         if values:
             rows.append(f"| {text} | {limit:.2f} | " + " | ".join(cell_of_bar(values, limit) for _, _, values in same) + " |")
-    twin = " the same of its twin | held |" if TWIN in sides else ""
-    return [f"| bar | limit | worst | held |{twin}", "|---|---|---|---|" + "---|---|" * bool(twin), *rows] if rows else []
+    others = "".join(f" the same of {NAMES[side]} | held |" for side in sides if side != "vmag")
+    return [f"| bar | limit | worst | held |{others}", "|---|---|" + "---|---|" * len(sides), *rows] if rows else []
 
 
 def standing(everything):

@@ -10,7 +10,7 @@ import pathlib
 import statistics
 import time
 
-from kit import TWIN, say, sha256
+from kit import OURS, say, sha256
 from kit.figures import interval_of_median
 
 try:
@@ -150,14 +150,14 @@ class Cells:
         return self.experiment["metrics"][metric]["better"] == "lower"
 
     def behind(self, point, metric, value, side="vmag"):
-        """vmag, or its twin, against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst.
+        """vmag, or another of ours, against the best peer of the point: its name, and the ratio; above 1: behind. `value`: self.value, self.best or self.worst.
 
         Infinite where the peer has got by with nothing and vmag has not, 0 the other way round; what is below nothing counts as nothing."""
         if not self.experiment["metrics"][metric]["compared"]:
             return None
         ours = value(side, point, metric)
         lower = self.is_lower_better(metric)
-        peers = {peer: found for peer in self.sides if peer not in ("vmag", TWIN) and (found := value(peer, point, metric)) is not None}
+        peers = {peer: found for peer in self.sides if peer not in OURS and (found := value(peer, point, metric)) is not None}
         if ours is None or not peers:
             return None
         best = (min if lower else max)(peers, key=peers.get)

@@ -25,7 +25,7 @@ def with_libraries():
 
 
 def redo(folder, *more):
-    command = [sys.executable, TOP / "bench/redo.py", "--quick", "--no-fetch", "--library", sys.argv[1], "--allocators", "vmag,glibc", "--twin", "--folder", folder,
+    command = [sys.executable, TOP / "bench/redo.py", "--quick", "--no-fetch", "--library", sys.argv[1], "--allocators", "vmag,glibc", "--twin", "--least", "--folder", folder,
                "--only", "lists", "--only", "fragmentation", *more]
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {"VMAG_DRIFT_MINUTES": "0.01"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -36,10 +36,11 @@ def redo(folder, *more):
 def check_record(record, name):
     assert record["status"] in ("narrow", "not narrow", "measured"), record["why"]
     measured = {(run["side"], run["point"]) for run in record["runs"]}
-    assert measured == {(side, point) for side in ("vmag", "glibc", "twin") for point in record["points"]}, measured
+    assert measured == {(side, point) for side in ("vmag", "glibc", "twin", "least") for point in record["points"]}, measured
     proofs = record["proofs"]
     assert any(key.startswith("vmag: ") and "libvmag" in value for key, value in proofs.items()), proofs
     assert any(key.startswith("twin: ") and "twin/libvmag" in value for key, value in proofs.items()), proofs
+    assert any(key.startswith("least: ") and "libleast" in value for key, value in proofs.items()), proofs
     assert any(key.startswith("glibc: ") and "libc.so" in value for key, value in proofs.items()), proofs
     first = record["shown"][0]
     assert all(row["median"] > 0 and row["least"] <= row["median"] <= row["most"] for row in record["summary"] if row["metric"] == first), record["summary"]
@@ -96,7 +97,8 @@ def main():
         (folder / "results.json").write_text(json.dumps(found))
         redo(folder, "--rounds", "2:2", "--no-plots")
         again = json.loads((folder / "results.json").read_text())
-        assert again["experiments"]["lists"]["runs"][:6] == kept and len(again["experiments"]["lists"]["runs"]) == 12
+        runs = again["experiments"]["lists"]["runs"]
+        assert runs[:len(kept)] == kept and len(runs) == 2 * len(kept)
         check_proof(folder)
         check_schema(again)
 

@@ -62,16 +62,17 @@ assert len(standing) == 4 and all("| 1.25 (" in line or "| 1.26 (" in line for l
 table = document.table(record, "ns")
 assert len({line.count("|") for line in table[2:]}) == 1 and "±" in table[-1], table
 
-# A twin is nobody's peer, and has a column of its own beside the bars.
-runs += [run("twin", i, 4 + i / 100) for i in range(1, 8)]
-record["sides"].append("twin")
+# A twin is nobody's peer, and has a column of its own beside the bars; so has what does next to nothing.
+runs += [run("twin", i, 4 + i / 100) for i in range(1, 8)] + [run("least", i, 2 + i / 100) for i in range(1, 8)]
+record["sides"] += ["twin", "least"]
 shown = {"cpu_seconds": "ns", "peak_bytes": "ns"}
 rows = [dict(row, metric=metric) for row in results.summarize(record, 0.02) if row["metric"] == "ns" for metric in shown]
 record = record | {"summary": rows, "metrics": {metric: METRICS["ns"] for metric in shown}, "shown": list(shown)}
 assert results.Cells(record).behind("a", "cpu_seconds", results.Cells(record).best)[0] == "other"
 bars = document.bars({"experiments": {"programs": record}})
-assert "1.25 (a) | 0 of 1 | 0.50 (a) | 1 of 1 |" in bars[2], bars
-del record["sides"][-1]
+assert "1.25 (a) | 0 of 1 | 0.50 (a) | 1 of 1 | 0.25 (a) | 1 of 1 |" in bars[2], bars
+assert bars[0].endswith("| the same of its twin | held | the same of next to nothing | held |"), bars
+del record["sides"][-2:]
 assert "twin" not in "".join(document.bars({"experiments": {"programs": record}}))
 
 # A peer that gets by with nothing is the best there is, and a ratio to nothing spoils no mean.
