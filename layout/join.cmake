@@ -1,12 +1,18 @@
-# One object in place of the many of a static library: `cmake -DARCHIVE=… -DOBJECT=… -DCOMPILER=… -DLINKER=… -DOBJCOPY=… -DAR=… -DRANLIB=… -P join.cmake`.
+# One object in place of the many of a static library: `cmake -DARCHIVE=… -DOBJECTS=… -DOBJECT=… -DCOMPILER=… -DLINKER=… -DOBJCOPY=… -DAR=… -DRANLIB=… -P join.cmake`.
 # A program's own functions may then be called like ours inside, and like those of jemalloc and libumem, which it has in place of ours.
 # SPDX-License-Identifier: BSD-2-Clause
 
-# By the linker itself where it can, for flags that are for programs (-static-pie, --gc-sections) are not for this; else by the compiler.
-set(by_linker ${LINKER} -r --whole-archive)
-set(by_compiler ${COMPILER} -fno-lto -nostdlib -r -Wl,--whole-archive)
-foreach(join by_linker by_compiler)
-  execute_process(COMMAND ${${join}} -o ${OBJECT} ${ARCHIVE} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
+# By the linker itself where it can, for flags that are for programs (-static-pie, --gc-sections) are not for this; else by the compiler. GNU's lays it out by
+# our lists, which name files: OBJECTS has them, a line each, where the lists serve (layout/layout.cmake).
+set(laid_out ${LINKER} -r -L ${CMAKE_CURRENT_LIST_DIR} -T ${CMAKE_CURRENT_LIST_DIR}/archive.ld @${OBJECTS})
+set(by_linker ${LINKER} -r --whole-archive ${ARCHIVE})
+set(by_compiler ${COMPILER} -fno-lto -nostdlib -r -Wl,--whole-archive ${ARCHIVE})
+set(ways by_linker by_compiler)
+if(OBJECTS)
+  list(PREPEND ways laid_out)
+endif()
+foreach(join IN LISTS ways)
+  execute_process(COMMAND ${${join}} -o ${OBJECT} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   if(failed EQUAL 0)
     execute_process(COMMAND ${OBJCOPY} --localize-hidden --wildcard --weaken-symbol=umem_* --weaken-symbol=vmem_* --weaken-symbol=mallctl*
       --weaken-symbol=*allocx --weaken-symbol=*allocm --weaken-symbol=malloc_message --weaken-symbol=malloc_stats_print ${OBJECT}

@@ -155,6 +155,10 @@ vmag_test(life.footprint quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/foo
 if(VMAG_LAYOUT)
   vmag_test_program(life_fresh life/fresh.c)
   vmag_test(life.fresh quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/fresh.py $<TARGET_FILE:vmag> $<TARGET_FILE:life_fresh>)
+  if(CMAKE_OBJCOPY)
+    vmag_test_program(life_fresh_linked life/fresh.c LIBRARIES vmag_static)
+    vmag_test(life.fresh_linked quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/fresh_linked.py $<TARGET_FILE:life_fresh_linked>)
+  endif()
 endif()
 
 foreach(variant vmag vmag_static)
