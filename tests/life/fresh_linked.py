@@ -1,6 +1,7 @@
 # A fresh process of a program that the static library is linked into: what of its file is resident. `fresh_linked.py PROGRAM`, tests/life/fresh.c. What
 # every program runs through lies together in the archive, too (layout/archive.ld): else it is spread over the program's code, and all of that is mapped.
 # SPDX-License-Identifier: BSD-2-Clause
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ def resident(program):
     total, ours = 0, False
     for line in smaps.splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-            ours = line.endswith(program)
+            ours = line.endswith(os.path.realpath(program))
         elif ours and line.startswith("Rss:"):
             total += int(line.split()[1])
     return total
