@@ -29,6 +29,10 @@
 //   VMAG_TRACE_MAPS   a text: lines of /proc/self/maps, those of files in which code is executed
 //   VMAG_TRACE_LEDGER a text: the ledger (vmag/ledger.h) at the end of the process, the fields of a JSON object
 //   VMAG_TRACE_FULL   nothing: the file may be no longer, or the disk has no room, and what came later is not in it
+//   VMAG_TRACE_BEGAN  a varint: VMAG_TRACE_AT_START of the process, or with objects from before, of which nothing is told:
+//                     VMAG_TRACE_LATER, or VMAG_TRACE_IN_CHILD of a process that was forked
+//   VMAG_TRACE_ENDED  varints: VMAG_TRACE_STOPPED, by somebody or by the process's exit, or VMAG_TRACE_OUT_OF_TIME, and what came
+//                     later is not in it; how many chunks the file has, 0 in ring mode. It is missing where a process was killed
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
 //                     memory of the heap); a text, the name
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
@@ -36,7 +40,7 @@
 //
 // Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
 // Each reading of that clock may be late by some hundred nanoseconds: what two threads did to one object is in its order by ticks.
-// In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
+// Before version 5 nothing says how it began and ended. In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
 // Checksum: four lanes, at first 0, 1, 2, 3; head and payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
 // lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and
 // the two halves of that xored.
@@ -47,7 +51,7 @@
 
 #define VMAG_TRACE_MAGIC 0x63746d76u // "vmtc"
 
-enum { VMAG_TRACE_VERSION = 4, VMAG_TRACE_CHUNK = 65536 };
+enum { VMAG_TRACE_VERSION = 5, VMAG_TRACE_CHUNK = 65536 };
 enum { VMAG_TRACE_EVENTS, VMAG_TRACE_EVENTS_STACKS, VMAG_TRACE_FACTS }; // what is in a chunk
 enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE, VMAG_TRACE_OTHER };
 enum {
@@ -58,7 +62,12 @@ enum {
 	VMAG_TRACE_SHORT_SIZED = 7, VMAG_TRACE_SHORT_FREE = 5
 };
 enum { VMAG_TRACE_CACHE_ALLOC, VMAG_TRACE_CACHE_FREE, VMAG_TRACE_ARENA_ALLOC, VMAG_TRACE_ARENA_FREE };
-enum { VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER, VMAG_TRACE_FULL };
+enum {
+	VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER, VMAG_TRACE_FULL,
+	VMAG_TRACE_BEGAN, VMAG_TRACE_ENDED
+};
+enum { VMAG_TRACE_AT_START, VMAG_TRACE_LATER, VMAG_TRACE_IN_CHILD };
+enum { VMAG_TRACE_STOPPED, VMAG_TRACE_OUT_OF_TIME };
 
 // Little endian on all platforms served.
 struct vmag_trace_chunk {

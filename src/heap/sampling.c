@@ -15,11 +15,26 @@
 #include "os/probe.h"
 #include "pages/chunks.h"
 #include "vmag/format.h"
+#include "watch/dump.h"
 #include "watch/profile.h"
 #include "watch/trace.h"
 
 struct tracing_settings tracing_settings;
 static _Atomic bool tracing;
+
+static bool start(bool later)
+{
+	const struct tracing_settings *settings = &tracing_settings;
+	struct trace_wish wish = { settings->prefix[0] != '\0' ? settings->prefix : "vmag", settings->bytes, settings->seconds,
+				   settings->ring, settings->stacks, later };
+
+	tracing_stop();
+	if (!trace_start(&wish))
+		return false;
+	atomic_store(&tracing, true);
+	doors_close(DOOR_TRACE);
+	return true;
+}
 
 static void tracing_init(void)
 {
@@ -31,21 +46,12 @@ static void tracing_init(void)
 	settings->ring = options.trace_ring;
 	settings->stacks = options.trace_stacks;
 	if (options.trace[0] != '\0')
-		tracing_start();
+		start(false);
 }
 
 bool tracing_start(void)
 {
-	const struct tracing_settings *settings = &tracing_settings;
-	struct trace_wish wish = { settings->prefix[0] != '\0' ? settings->prefix : "vmag", settings->bytes, settings->seconds,
-				   settings->ring, settings->stacks };
-
-	tracing_stop();
-	if (!trace_start(&wish))
-		return false;
-	atomic_store(&tracing, true);
-	doors_close(DOOR_TRACE);
-	return true;
+	return start(true);
 }
 
 bool tracing_is_begun(void)
@@ -133,6 +139,8 @@ COLD void sampling_init(void)
 	memcpy(settings->prefix, options.prof_prefix, sizeof options.prof_prefix);
 	if (options.black_box[0] != '\0')
 		atomic_store(&black_box_wanted, true);
+	if (wanted)
+		dump_remember_standard_error();
 	if (wanted && options.prof_active)
 		sampling_set(true);
 	tracing_init();

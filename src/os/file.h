@@ -28,6 +28,7 @@ int os_file_above_standard(int file);
 
 // A file to write (mode 0600); −1: errno says why.
 int os_file_create_new(const char *path); // EEXIST: there is one already
+int os_file_open_again(const char *path); // one that there is; no link is followed, and no reader of a pipe waited for
 
 // As well; what is there already is cut, or added to. In a folder of all users somebody may have laid there what leads elsewhere, keeps us waiting, or
 // stays open to others: no link is followed (ELOOP) and no reader of a pipe waited for (ENXIO); what is no device must be a file of one name or a pipe, and

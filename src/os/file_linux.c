@@ -87,6 +87,11 @@ int os_file_create_new(const char *path)
 	return os_file_above_standard(file_open(path, O_WRONLY | O_CREAT | O_EXCL));
 }
 
+int os_file_open_again(const char *path)
+{
+	return os_file_above_standard(file_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK));
+}
+
 // These are links, which only the system can lay there.
 static bool names_open_file(const char *path)
 {

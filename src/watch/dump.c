@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "cache/table.h"
+#include "os/backing.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
+#include "util/bits.h"
 #include "util/format.h"
 #include "util/real.h"
 #include "vmag/format.h"
@@ -268,6 +270,21 @@ static int dump_into(int file, const char *path)
 	return alone ? out.error : EAGAIN;
 }
 
+static struct os_backing_identity standard_error; // when the process began
+static _Atomic bool told;
+
+COLD void dump_remember_standard_error(void)
+{
+	os_backing_identify(STDERR_FILENO, &standard_error);
+}
+
+// Once, and not where the program has something else as its standard error by now, a file of its own perhaps.
+static void complain(const char *path, int error)
+{
+	if (os_backing_is(STDERR_FILENO, &standard_error) && !atomic_exchange(&told, true))
+		os_stderr_say("vmag: profile: cannot write %s (errno %d); the option prof_prefix says where to", path, error);
+}
+
 // Names can be foreseen, so what has one already may be anybody's; or a dump of an earlier process 1 of the container. It stays, and the next number is tried.
 int dump_named(char kind)
 {
@@ -285,6 +302,8 @@ int dump_named(char kind)
 			break;
 	}
 	error = dump_into(file, path);
+	if (error != 0 && error != EAGAIN)
+		complain(path, error);
 	errno = saved;
 	return error;
 }

@@ -21,7 +21,9 @@
 #include <stdbool.h>
 
 // Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap, n being the next that is free; kind 'f': without the second number.
+// One that cannot be written is told on stderr, once, if that is what it was when dump_remember_standard_error was called.
 int dump_named(char kind);
+void dump_remember_standard_error(void);
 
 // Between the two no dump runs. False: this thread is in a dump itself; then there is nothing to end.
 bool dump_begin(void);

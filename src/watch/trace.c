@@ -406,16 +406,18 @@ void trace_stop(void)
 {
 	uint32_t generation;
 	struct tracer *first;
+	unsigned how;
 
 	mutex_lock(&trace.lock);
 	first = trace.all;
 	generation = trace.generations;
 	mutex_unlock(&trace.lock);
 	atomic_store(&trace_generation, 0);
+	how = is_over() ? VMAG_TRACE_OUT_OF_TIME : VMAG_TRACE_STOPPED;
 	trace_file_settle();
 	for (struct tracer *tracer = first; tracer != NULL; tracer = tracer->next)
 		write_chunk(tracer, generation, true);
-	trace_file_end();
+	trace_file_end(how);
 }
 
 void trace_fork_prepare(void)

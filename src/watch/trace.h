@@ -24,6 +24,7 @@ struct trace_wish {
 	uint64_t most_seconds; // recording ends then; 0: no limit
 	bool ring;             // at the limit of bytes the oldest chunks are overwritten
 	bool stacks;           // each event has the stack of its call
+	bool later;            // than the process began
 };
 
 // From now on events are taken. False: a trace is on already, or the prefix is too long.

@@ -43,7 +43,8 @@ static struct {
 	char prefix[TRACE_PREFIX_BYTES];
 	uint32_t places;      // for chunks, in ring mode of events
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
-	struct os_backing_identity identity; // of the file, once it is there
+	struct os_backing_identity identity; // of the file, once it is there, and
+	unsigned number;                     // in its name
 	struct os_backing_identity standard_error; // when it began
 	// Atomic.
 	_Atomic uint64_t writers; // those who may be using it, and above them the file's number
@@ -55,6 +56,9 @@ static struct {
 	uint32_t fact_chunks; // in ring mode, begun
 	uint16_t generation; // of modules, when mappings were told last; 0: never
 	uint32_t rest_at;    // chunks that were begun then
+	uint8_t began;       // VMAG_TRACE_AT_START, …
+	bool has_ended;
+	uint8_t ended;       // VMAG_TRACE_STOPPED, …
 	size_t ledger_bytes;
 	char ledger[TRACE_LEDGER_BYTES];
 	uint32_t names_sequence; // of the chunk of the rest, or NO_SEQUENCE
@@ -90,20 +94,41 @@ static void complain(const char *what, int error)
 	os_stderr_say("vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here", what, out.prefix, os_process_number(), error);
 }
 
+static void print_path(char path[PATH_BYTES])
+{
+	text_print(path, PATH_BYTES, "%s.%d.%u.trace", out.prefix, os_process_number(), out.number);
+}
+
 static int open_file(void)
 {
 	char path[PATH_BYTES];
 	int file = -1;
 
-	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
-		text_print(path, sizeof path, "%s.%d.%u.trace", out.prefix, os_process_number(), i);
+	for (out.number = 0; out.number < NAMES_MOST; out.number++) {
+		print_path(path);
 		file = os_file_create_new(path);
-		if (file < 0 && errno != EEXIST)
+		if (file >= 0 || errno != EEXIST)
 			break;
 	}
 	if (file >= 0 && os_backing_identify(file, &out.identity))
 		return file;
 	complain("make", errno);
+	return NOT_TO_BE_HAD;
+}
+
+// A program that closes what it does not know, as daemons do, closes the file: it is opened again, if its name still leads to it.
+static int open_again(void)
+{
+	char path[PATH_BYTES];
+	int file;
+
+	print_path(path);
+	file = os_file_open_again(path);
+	if (file >= 0 && os_backing_is(file, &out.identity))
+		return file;
+	complain("find", file >= 0 ? ENOENT : errno);
+	if (file >= 0)
+		os_file_close(file);
 	return NOT_TO_BE_HAD;
 }
 
@@ -126,6 +151,8 @@ static int the_file(void)
 	}
 	while ((file = atomic_load(&out_file)) == BEING_MADE)
 		os_word_wait(&never, 0, 1);
+	if (UNLIKELY(file >= 0 && !os_backing_is(file, &out.identity)) && atomic_compare_exchange_strong(&out_file, &file, BEING_MADE))
+		atomic_store(&out_file, file = open_again());
 	return file;
 }
 
@@ -241,6 +268,15 @@ static void write_the_rest(int file, struct facts *facts)
 		*facts->at++ = VMAG_TRACE_FULL;
 		facts->head.events++;
 	}
+	*facts->at++ = VMAG_TRACE_BEGAN;
+	*facts->at++ = out.began;
+	facts->head.events++;
+	if (out.has_ended) {
+		*facts->at++ = VMAG_TRACE_ENDED;
+		*facts->at++ = out.ended;
+		facts->at = add_varint(facts->at, out.fact_places != 0 ? 0 : atomic_load(&out.chunks));
+		facts->head.events++;
+	}
 	write_facts_chunk(file, facts, &out.names_sequence);
 }
 
@@ -293,6 +329,7 @@ bool trace_file_begin(const struct trace_wish *wish)
 		out.places -= out.fact_places;
 	}
 	trace_file_fork_child();
+	out.began = wish->later ? VMAG_TRACE_LATER : VMAG_TRACE_AT_START;
 	return true;
 }
 
@@ -342,12 +379,16 @@ void trace_file_settle(void)
 		os_word_wait(&never, 0, 1);
 }
 
-void trace_file_end(void)
+void trace_file_end(unsigned how)
 {
 	int file = atomic_exchange(&out_file, NO_FILE);
 
+	if (file >= 0 && !os_backing_is(file, &out.identity))
+		file = open_again();
 	if (file < 0)
 		return;
+	out.ended = (uint8_t)how;
+	out.has_ended = true;
 	write_facts(file, true);
 	close_file(file);
 }
@@ -366,6 +407,8 @@ void trace_file_fork_child(void)
 	atomic_store(&out.facts_taken, false);
 	atomic_store(&out.is_full, false);
 	out.ledger_bytes = 0;
+	out.began = VMAG_TRACE_IN_CHILD;
+	out.has_ended = false;
 	out.fact_chunks = out.rest_at = out.generation = 0;
 	out.names_sequence = NO_SEQUENCE;
 	trace_stacks_begin();

@@ -95,8 +95,12 @@ def check_limit(vmag, library, sites, folder):
     whole = os.path.join(folder, "whole")
     subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{whole}"), stdout=subprocess.DEVNULL)
     path = glob.glob(whole + ".*.trace")[0]
-    assert not summary_of(vmag, path)["newest_events_missing"]
+    assert not summary_of(vmag, path)["newest_events_missing"] and not summary_of(vmag, path)["missing_at_ends"]
     subprocess.run([vmag, "check", "--most-peak", "1G", path], check=True, stdout=subprocess.DEVNULL)
+    with open(path, "rb") as file, open(whole + ".cut", "wb") as cut:
+        cut.write(file.read(3 * CHUNK))
+    check_no_verdict(vmag, whole + ".cut")
+    assert "the file was cut: 3 of " in summary_of(vmag, whole + ".cut")["missing_at_ends"][0]
 
 
 # What is known in part may have been beyond any limit.
@@ -138,7 +142,24 @@ def check_killed(vmag, library, everything, folder):
     process.wait()
     summary = summary_of(vmag, glob.glob(f"{prefix}.{process.pid}.*.trace")[0])
     print(f"killed: {summary['events']} events, {summary['damaged_chunks']} damaged chunks")
-    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1
+    assert summary["events"] > 10000 and summary["damaged_chunks"] <= 1 and "it has no end" in summary["missing_at_ends"][-1]
+    check_no_verdict(vmag, glob.glob(f"{prefix}.{process.pid}.*.trace")[0])
+
+
+# A daemon closes what it does not know. Its trace goes on, where the file's name leads to it still; else no word says that the file is whole.
+def check_closed(vmag, library, folder):
+    for name, lost in ("closed", False), ("moved", True):
+        prefix = os.path.join(folder, name)
+        program = f"import os\nkept = [str(i) * 9 for i in range(20000)]\nif {lost}: os.chdir('/')\nos.closerange(3, 256)\n" \
+                  "kept += [str(i) * 9 for i in range(200000)]\n"
+        subprocess.run([sys.executable, "-c", program], check=True, cwd=folder, stderr=subprocess.PIPE if lost else None,
+                       env=dict(environment(library, f"trace:{name if lost else prefix}"), PYTHONMALLOC="malloc"))
+        path = glob.glob(prefix + ".*.trace")[0]
+        summary = summary_of(vmag, path)
+        print(f"{name}: {summary['events']} events, {summary['missing_at_ends']}")
+        assert (summary["events"] > 220000 and not summary["missing_at_ends"]) != lost, summary["events"]
+        if lost:
+            check_no_verdict(vmag, path)
 
 
 # A daemon that runs on keeps the file that it writes to, which is not bundled under its hands.
@@ -167,6 +188,8 @@ def check_controls(vmag, library, traced, folder):
     assert len(childs) == 1, childs
     summary = summary_of(vmag, first)
     assert class_of(summary, 224)["allocations"] == 3000 and class_of(summary, 224)["live_at_end"] == 1000, summary["classes"]
+    assert len(summary["missing_at_ends"]) == 1 and "begun in a running process" in summary["missing_at_ends"][0], summary["missing_at_ends"]
+    check_no_verdict(vmag, first)
     cache = next(row for row in summary["caches"] if row["name"] == "frobs")
     assert cache["allocations"] in range(3001, 3301) and cache["live"] in range(900, 1001) and cache["peak_live"] > 2900, cache
     arena = next(row for row in summary["arenas"] if row["name"] == "ids")
@@ -215,6 +238,7 @@ def check_time_limit(vmag, library, everything, folder):
                        stderr=subprocess.DEVNULL)
         largest = max(glob.glob(prefix + ".*.trace"), key=os.path.getsize)
         part = summary_of(vmag, largest)["seconds"] / seconds
+        check_no_verdict(vmag, largest)
         print(f"limited to {seconds} s: {part:.2f} of it")
         if 0.8 < part < 1.3:
             return
@@ -231,6 +255,7 @@ def main(vmag, library, sites, everything, traced):
         check_file_size(vmag, library, sites, folder)
         check_ring(vmag, library, everything, folder)
         check_killed(vmag, library, everything, folder)
+        check_closed(vmag, library, folder)
         check_daemon(vmag, library, sites, folder)
         check_controls(vmag, library, traced, folder)
         check_stacks(vmag, library, folder)

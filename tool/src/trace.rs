@@ -19,9 +19,10 @@ use std::sync::Arc;
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
 const MAGIC: u32 = 0x6374_6d76;
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 const OLDEST_VERSION: u16 = 2;
 const HEAD_SUMMED: u16 = 4; // the first version whose checksum is of the head as well
+const TELLS_ENDS: u16 = 5; // the first that says how it began and ended
 const CHECKSUM: std::ops::Range<usize> = 20..24;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
@@ -146,6 +147,10 @@ pub struct Facts {
     pub ledger: Option<String>,
     /// It could be no longer, and what came later is not in it.
     pub is_full: bool,
+    /// VMAG_TRACE_LATER, if it says how it began.
+    began: Option<u64>,
+    /// VMAG_TRACE_STOPPED, …, and how many chunks the file had then.
+    ended: Option<(u64, u64)>,
     /// From the machine where it was recorded, of a bundle.
     pub known: Option<Arc<Known>>,
     /// Of all stacks, those that were replaced, too.
@@ -260,6 +265,30 @@ impl Trace {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What is known to be missing at its ends, but for what `is_cut` and `is_full` say.
+    pub fn missing_at_ends(&self) -> Vec<String> {
+        const LATER: u64 = 1;
+        const OUT_OF_TIME: u64 = 1;
+        let mut missing = Vec::new();
+        if self.facts.began == Some(LATER) {
+            missing.push("it was begun in a running process: what that held before is not there".to_string());
+        }
+        let places = self.bytes.div_ceil(CHUNK);
+        match self.facts.ended {
+            Some((_, chunks)) if chunks > places && !self.facts.is_full => {
+                missing.push(format!("the file was cut: {places} of {chunks} chunks are there"));
+            }
+            Some((OUT_OF_TIME, _)) => missing.push("the newest events are not there: its time was over".to_string()),
+            None if self.chunks[0].version >= TELLS_ENDS => missing.push(
+                "it has no end: the process runs on, was killed, called _exit or became another program, and what its threads recorded last is \
+                 not there"
+                    .to_string(),
+            ),
+            _ => {}
+        }
+        missing
     }
 
     fn line_of(&self, chunk: &Chunk) -> Line {
@@ -457,6 +486,8 @@ impl Facts {
                 }
                 5 => self.ledger = Some(from.text()?),
                 6 => self.is_full = true,
+                7 => self.began = Some(from.varint()?),
+                8 => self.ended = Some((from.varint()?, from.varint()?)),
                 _ => return None,
             }
         }

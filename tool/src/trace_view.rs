@@ -67,6 +67,8 @@ pub struct Summary {
     pub damaged_chunks: usize,
     pub oldest_events_missing: bool,
     pub newest_events_missing: bool,
+    /// In words: what else is not there of what was alive and came later.
+    pub missing_at_ends: Vec<String>,
     pub has_stacks: bool,
     pub classes: Vec<SizeClass>,
     pub caches: Vec<Source>,
@@ -89,6 +91,7 @@ impl Summary {
         if self.newest_events_missing {
             parts.push("the newest events are not there: the file was full".to_string());
         }
+        parts.extend(self.missing_at_ends.iter().cloned());
         if self.damaged_chunks > 0 {
             parts.push(format!(
                 "{} passed over",

@@ -38,6 +38,7 @@ pub enum Answer {
 }
 
 const HEAD_BYTES: usize = 8;
+const ANSWERED_AT: u64 = 4;
 const PATH_BYTES: usize = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -51,7 +52,11 @@ impl Process {
         if !self.root.is_in(&memory) {
             return Err(self.ended());
         }
-        let answered = memory.u32(address.wrapping_add(4)).ok_or_else(|| self.ended())?;
+        let word = |at: u64| memory.u32(address.wrapping_add(at)).ok_or_else(|| self.ended());
+        let (asked, answered) = (word(0)?, word(ANSWERED_AT)?);
+        if asked != answered {
+            return Err(self.asked_already());
+        }
         let number = answered.wrapping_add(1);
         let written = memory
             .write(address.wrapping_add(HEAD_BYTES as u64), &bytes_of(ask)?)
@@ -59,7 +64,7 @@ impl Process {
         written.map_err(|error| cannot_ask(self.pid, error.to_string()))?;
         let start = Instant::now();
         loop {
-            if memory.u32(address.wrapping_add(4)).ok_or_else(|| self.ended())? == number {
+            if word(ANSWERED_AT)? == number {
                 let error = memory.u32(address.wrapping_add(12)).unwrap_or(0) as i32;
                 return match error {
                     0 => Ok(Answer::Done),
@@ -84,6 +89,17 @@ impl Process {
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+}
+
+impl Process {
+    /// There is room for one request: another in its place would be the end of that.
+    fn asked_already(&self) -> ToolError {
+        ToolError::new(
+            format!("process {} was not asked", self.pid),
+            "what it was asked before waits still: it obeys when it next allocates or frees enough, or its background thread looks",
+            "ask again then; a process that sleeps or is stopped obeys when it goes on",
+        )
     }
 }
 

@@ -30,7 +30,8 @@ Examples:
 
 Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, or is of a trace that is not whole. A site has grown when it holds more than --tolerance \
 above the baseline, beyond chance: if no site has grown, one check in a hundred fails at most, however many sites there are (Holm's \
-test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. The peak of a trace is exact.";
+test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. The peak of a trace is exact; \
+of one that was begun in a running process, cut, or left without an end by a kill or _exit there is no verdict.";
 
 /// What to end with when something grew.
 const GREW: i32 = 1;

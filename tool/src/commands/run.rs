@@ -201,10 +201,11 @@ fn tell_written(written: &Written, (name, command): Name, shown: &Shown) {
             )
         }),
         (None, None) => say(format_args!(
-            "vmag: no {name} of the command's process: it was killed, called _exit, or became another program{}\n",
+            "vmag: no {name} of the command's process: it was killed, called _exit, became another program, {}\n",
             match name {
-                "profile" => "; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
-                _ => "",
+                "profile" =>
+                    "or may not write here any more; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
+                _ => "may not write here any more, or allocated nothing",
             }
         )),
     }

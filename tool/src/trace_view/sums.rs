@@ -227,6 +227,7 @@ impl Sums {
             live_objects_at_end: self.live.len() as u64,
             oldest_events_missing: trace.is_cut,
             newest_events_missing: trace.facts.is_full,
+            missing_at_ends: trace.missing_at_ends(),
             has_stacks: trace.has_stacks,
             classes,
             caches: named(self.caches, &trace.facts.caches, "cache"),
