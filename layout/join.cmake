@@ -1,5 +1,6 @@
 # One object in place of the many of a static library: `cmake -DARCHIVE=… -DOBJECTS=… -DOBJECT=… -DCOMPILER=… -DLINKER=… -DOBJCOPY=… -DAR=… -DRANLIB=… -P join.cmake`.
-# A program's own functions may then be called like ours inside, and like those of jemalloc and libumem, which it has in place of ours.
+# A program's own functions may then be called like ours inside, and like those of jemalloc and libumem and those that C17 does not know, which it
+# has in place of ours.
 # SPDX-License-Identifier: BSD-2-Clause
 
 # By the linker itself where it can, for flags that are for programs (-static-pie, --gc-sections) are not for this; else by the compiler. GNU's lays it out by
@@ -15,7 +16,9 @@ foreach(join IN LISTS ways)
   execute_process(COMMAND ${${join}} -o ${OBJECT} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   if(failed EQUAL 0)
     execute_process(COMMAND ${OBJCOPY} --localize-hidden --wildcard --weaken-symbol=umem_* --weaken-symbol=vmem_* --weaken-symbol=mallctl*
-      --weaken-symbol=*allocx --weaken-symbol=*allocm --weaken-symbol=malloc_message --weaken-symbol=malloc_stats_print ${OBJECT}
+      --weaken-symbol=*allocx --weaken-symbol=*allocm --weaken-symbol=malloc_message --weaken-symbol=malloc_stats_print
+      --weaken-symbol=reallocarray --weaken-symbol=free_sized --weaken-symbol=free_aligned_sized --weaken-symbol=pvalloc --weaken-symbol=mallinfo
+      --weaken-symbol=mallinfo2 --weaken-symbol=mallopt --weaken-symbol=malloc_trim --weaken-symbol=malloc_stats --weaken-symbol=malloc_info ${OBJECT}
       RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
   endif()
   # Global stay two sections' names, of which a program has one, from whatever object.
@@ -29,7 +32,7 @@ foreach(join IN LISTS ways)
 endforeach()
 if(NOT failed EQUAL 0)
   message(WARNING "One object could not be made of ${ARCHIVE}: its inner names can be those of a program's own functions, "
-    "and those of jemalloc and libumem are not weak.\n${why}")
+    "and those of jemalloc and libumem, reallocarray and the like are not weak.\n${why}")
   return()
 endif()
 file(REMOVE ${ARCHIVE})

@@ -35,12 +35,33 @@ static struct operators replaced;
 extern handler *_ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
+// A function of the C++ library that is in the process; NULL: there is none. A program in C may have it by a library that it opened for that one alone.
+static COLD __attribute__((noinline)) void *of_cxx_library(const char *name)
+{
+	static const char names[][16] = { "libstdc++.so.6", "libc++.so.1", "libc++abi.so.1" };
+	void *found = dlsym(RTLD_DEFAULT, name), *library, *(*open)(const char *, int);
+	int (*close)(void *);
+
+	*(void **)&open = dlsym(RTLD_DEFAULT, "dlopen"); // by name: a static program has none, and is not to be told to
+	*(void **)&close = dlsym(RTLD_DEFAULT, "dlclose");
+	for (unsigned i = 0; found == NULL && open != NULL && close != NULL && i < sizeof names / sizeof names[0]; i++) {
+		library = open(names[i], RTLD_LAZY | RTLD_NOLOAD);
+		if (library == NULL)
+			continue;
+		found = dlsym(library, name);
+		close(library);
+	}
+	if (found == NULL)
+		dlerror(); // the program shall not find it
+	return found;
+}
+
 static handler *new_handler(void)
 {
 	handler *(*get)(void) = _ZSt15get_new_handlerv;
 
 	if (get == NULL)
-		*(void **)&get = dlsym(RTLD_DEFAULT, "_ZSt15get_new_handlerv");
+		*(void **)&get = of_cxx_library("_ZSt15get_new_handlerv");
 	return get == NULL ? NULL : get();
 }
 
@@ -49,10 +70,47 @@ static void throw_bad_alloc(size_t size)
 	void (*throw)(void) = _ZSt17__throw_bad_allocv;
 
 	if (throw == NULL)
-		*(void **)&throw = dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+		*(void **)&throw = of_cxx_library("_ZSt17__throw_bad_allocv");
 	if (throw != NULL)
 		throw();
-	guard_report("operator new", NULL, "no memory for %zu bytes, and no C++ library to throw std::bad_alloc", size);
+	guard_report("operator new", NULL, "no memory for %zu bytes, and no C++ library to throw std::bad_alloc (where that is linked statically, link with -Wl,-u,_ZSt17__throw_bad_allocv)", size);
+}
+
+// What the compiler calls in operators_nothrow.cc where something is caught: of the C++ library, which may have come after us.
+extern void *cxa_begin_catch(void *exception) __asm__("__cxa_begin_catch") __attribute__((weak));
+extern void cxa_end_catch(void) __asm__("__cxa_end_catch") __attribute__((weak));
+
+void operators_begin_catch(void *exception);
+void operators_end_catch(void);
+
+void operators_begin_catch(void *exception)
+{
+	void *(*begin)(void *) = cxa_begin_catch;
+
+	if (begin == NULL)
+		*(void **)&begin = of_cxx_library("__cxa_begin_catch");
+	if (begin != NULL)
+		begin(exception);
+}
+
+void operators_end_catch(void)
+{
+	void (*end)(void) = cxa_end_catch;
+
+	if (end == NULL)
+		*(void **)&end = of_cxx_library("__cxa_end_catch");
+	if (end != NULL)
+		end();
+}
+
+// The word by which the unwinder finds whom to ask at these functions' frames; NULL as long as there was no C++ library to ask.
+extern void *catcher __asm__("DW.ref.__gxx_personality_v0") HIDDEN;
+
+static bool can_catch(void)
+{
+	if (UNLIKELY(catcher == NULL))
+		catcher = of_cxx_library("__gxx_personality_v0");
+	return catcher != NULL;
 }
 
 // `align` 0: the default alignment.
@@ -71,7 +129,7 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 			return object;
 		if (options.experimental_infallible_new)
 			guard_report("operator new", NULL, "no memory for %zu bytes, and the option experimental_infallible_new is set", size);
-		handle = new_handler();
+		handle = may_throw || can_catch() ? new_handler() : NULL;
 		if (handle == NULL)
 			break;
 		handle();
