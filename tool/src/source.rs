@@ -83,6 +83,13 @@ impl Source {
         }
     }
 
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Source::Process(_) => None,
+            Source::File(path) => Some(path),
+        }
+    }
+
     pub fn is_process(&self) -> bool {
         matches!(self, Source::Process(_))
     }

@@ -6,6 +6,7 @@ use crate::commands::heap::{Format, deliver, render};
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
+use crate::output::destination::check_apart;
 use crate::output::say;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -61,6 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.bundle {
         return export_bundle(arguments);
     }
+    check_apart(Some(&arguments.output), arguments.profile.path())?;
     if arguments.output.to_string_lossy().ends_with(".perfetto.json") {
         return export_lines(arguments);
     }

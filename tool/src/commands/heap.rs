@@ -4,6 +4,7 @@
 use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
+use crate::output::destination::check_apart;
 use crate::output::{heap as text, plain};
 use crate::profile::Estimate;
 use crate::source::Source;
@@ -83,6 +84,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    check_apart(arguments.output.as_deref(), arguments.profile.path())?;
     let view = HeapView::new(arguments.profile.profile()?);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let title = arguments.profile.name();

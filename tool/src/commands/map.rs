@@ -5,6 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::export::png::Picture;
 use crate::live_map::{self, Watched};
+use crate::output::destination::check_apart;
 use crate::output::heap::place;
 use crate::output::{plain, say};
 use crate::progress::Progress;
@@ -77,6 +78,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
     check_ending(arguments)?;
+    check_apart(arguments.output.as_deref(), arguments.source.path())?;
     let Watched { map, sites } = match &arguments.source {
         Source::Process(pid) => live_map::watch(
             *pid,

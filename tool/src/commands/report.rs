@@ -4,6 +4,7 @@
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
+use crate::output::destination::check_apart;
 use crate::output::say;
 use crate::page;
 use crate::progress::Progress;
@@ -51,6 +52,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
     let named = arguments.trace.clone().map(Source::File);
+    let inputs = named.iter().chain(&arguments.profile).chain(&arguments.sources);
+    check_apart(Some(&arguments.output), inputs.filter_map(Source::path))?;
     let (traces, profiles): (Vec<&Source>, Vec<&Source>) =
         arguments.sources.iter().partition(|source| source.is_trace());
     let trace = match one_of("trace", named.iter().chain(traces))? {

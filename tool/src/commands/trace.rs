@@ -4,6 +4,7 @@
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::export::events;
+use crate::output::destination::check_apart;
 use crate::output::figures::{bytes, count, counted};
 use crate::progress::Progress;
 use crate::source::file_parser;
@@ -12,9 +13,8 @@ use crate::trace::Trace;
 use crate::trace_view::{self, Summary};
 use clap::Args;
 use std::fmt::{Display, Write as _};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -54,6 +54,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    check_apart(arguments.output.as_deref(), [arguments.trace.as_path()])?;
     let trace = Trace::open(&arguments.trace)?;
     if arguments.events {
         write_events(&trace, arguments.output.as_deref())?;
@@ -162,7 +163,6 @@ fn lifetimes(out: &mut String, summary: &Summary) {
 
 fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
     let to: Box<dyn Write + Send> = match output {
-        Some(path) if is_same(path, trace.path()) => return Err(cannot_write("that is the trace itself")),
         Some(path) => Box::new(File::create(path).map_err(cannot_write)?),
         None => Box::new(io::stdout()),
     };
@@ -177,42 +177,10 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Under any name: it would be emptied before it is read.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let file = |path| fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
-    file(one).is_some_and(|one| file(other) == Some(one))
-}
-
 fn cannot_write(error: impl Display) -> ToolError {
     ToolError::new(
         "cannot write the events",
         error,
         "name a file that can be written with -o FILE",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trace::tests::{chunk, file};
-
-    #[test]
-    fn events_do_not_replace_their_trace() {
-        let trace = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64)])]);
-        let before = fs::read(trace.path()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let link = folder.path().join("link.csv");
-        fs::hard_link(trace.path(), &link)
-            .or_else(|_| std::os::unix::fs::symlink(trace.path(), &link))
-            .unwrap();
-        let opened = Trace::open(trace.path()).unwrap();
-        for path in [trace.path(), &link] {
-            assert!(write_events(&opened, Some(path)).is_err());
-        }
-        assert_eq!(fs::read(trace.path()).unwrap(), before);
-        let other = folder.path().join("other.csv");
-        fs::write(&other, "").unwrap();
-        write_events(&opened, Some(&other)).unwrap();
-        assert!(fs::metadata(&other).unwrap().len() > 0);
-    }
 }

@@ -1,6 +1,8 @@
 //! A file that is written whole at the end of a run, or not at all: what was there before stays until then.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::error::{Result, ToolError};
+use crate::source::spoken;
 use crate::system;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -45,6 +47,33 @@ impl Destination {
     }
 }
 
+/// Nothing is written over what it is made of: that is read still, and nobody could make it again.
+pub fn check_apart<'a>(output: Option<&Path>, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    let is_input = |output: &&Path| inputs.into_iter().any(|input| is_same_file(output, input));
+    match output.filter(is_input) {
+        None => Ok(()),
+        Some(output) => Err(ToolError::new(
+            format!("cannot write {}", spoken(output)),
+            "that is the recording itself",
+            "name another file",
+        )),
+    }
+}
+
+/// Under any name. Devices may be read and written at once.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let about = |path| fs::metadata(path).ok().filter(|about| about.is_file());
+    let file = |path| about(path).map(|about| (about.dev(), about.ino()));
+    file(one).is_some_and(|one| file(other) == Some(one))
+}
+
+/// Whether one would take the place of the other; they need not be there yet.
+pub fn is_same_place(one: &Path, other: &Path) -> bool {
+    let folder = |path: &Path| path.parent().map(|folder| Path::new(".").join(folder));
+    let place = |path: &Path| Some((folder(path)?.canonicalize().ok()?, path.file_name()?.to_owned()));
+    is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// What takes the place of a file of another user, or of one with several names, would not be that file.
 fn is_ours_alone(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |old| old.nlink() == 1 && old.uid() == system::user_id())
@@ -66,4 +95,33 @@ fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         .prefix(".vmag-")
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_known_by_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("p.heap"), "").unwrap();
+        fs::write(at("other"), "").unwrap();
+        fs::hard_link(at("p.heap"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("p.heap", at("soft")).unwrap();
+        for name in ["p.heap", "hard", "soft", "./p.heap"] {
+            assert!(check_apart(Some(&at(name)), [at("other").as_path(), &at("p.heap")]).is_err());
+        }
+        assert!(check_apart(Some(&at("new")), [at("p.heap").as_path(), &at("other")]).is_ok());
+        let device = Path::new("/dev/null");
+        assert!(check_apart(Some(device), [device]).is_ok());
+    }
+
+    #[test]
+    fn places_are_the_same_before_there_is_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("x"), folder.path().join("./x"));
+        assert!(is_same_place(&one, &other) && is_same_place(Path::new("x"), Path::new("./x")));
+        assert!(!is_same_place(&one, &folder.path().join("y")) && !is_same_place(&one, Path::new("x")));
+    }
 }

@@ -79,6 +79,60 @@ fn a_report_knows_what_its_files_are() {
 }
 
 #[test]
+fn nothing_is_written_over_what_it_is_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("p.heap"), folder.path().join("link.heap"));
+    fs::write(&path, PROFILE).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for output in [&path, &link] {
+        for words in [
+            &["heap", "-o"][..],
+            &["report", "-o"],
+            &["map", "-o"],
+            &["trace", "-o"],
+            &["trace", "--events", "-o"],
+            &["export"],
+        ] {
+            let (first, second) = if words == ["export"] {
+                (&path, output)
+            } else {
+                (output, &path)
+            };
+            let said = bare_vmag().args(words).arg(first).arg(second).output().unwrap();
+            assert_eq!(said.status.code(), Some(125), "{words:?}");
+            assert!(
+                stderr(&said).contains("the recording itself"),
+                "{words:?}: {}",
+                stderr(&said)
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), PROFILE);
+}
+
+#[test]
+fn two_recordings_in_one_place_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mark, both) = (folder.path().join("ran"), folder.path().join("x"));
+    let output = vmag_run()
+        .arg("--profile")
+        .arg(&both)
+        .arg("--trace")
+        .arg(folder.path().join("./x"))
+        .args(["--", "touch"])
+        .arg(&mark)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("cannot leave two things"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!mark.exists() && !both.exists());
+}
+
+#[test]
 fn a_map_is_not_drawn_under_the_name_of_another_format() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("m.SVG");
