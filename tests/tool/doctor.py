@@ -135,6 +135,20 @@ def check_static(doctor):
         assert "cannot" not in limit(found, "preloading")["value"], found["limits"]
 
 
+def check_removed(doctor):
+    """Of a library that is gone the memory tells, to its user; to root the kernel gives the file, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for name in ("libvmag.so", "other.so"):
+            library = shutil.copy(doctor.library, os.path.join(folder, name))
+            with Patient(doctor.path("tool_patient"), LD_PRELOAD=library) as pid:
+                os.remove(library)
+                found = doctor.of(pid)
+                assert found["verdict"] in ("vmag", "vmag, file removed") and found["vmag"]["version"], found["says"]
+                assert limit(found, "file is gone")["value"].startswith(library), found["limits"]
+                assert "on vmag " in doctor.run("explain", pid)
+
+
 def check_libraries(doctor):
     own, hidden = doctor.path("libtool_patient_own.so"), doctor.path("libtool_patient_hidden.so")
     with doctor.preloaded(doctor.path("tool_patient"), own) as pid:
@@ -222,7 +236,7 @@ def main(vmag, library, folder):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
-    for check in (check_preloaded, check_without, check_linked, check_place_of_another, check_static, check_libraries, check_order, check_limits,
+    for check in (check_preloaded, check_without, check_linked, check_place_of_another, check_static, check_removed, check_libraries, check_order, check_limits,
                   check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 

@@ -42,6 +42,7 @@ impl Process {
             Found::Root(root) => root,
             Found::Nothing => return Err(not_on_vmag(pid)),
             Found::Unreadable(why) => return Err(unreadable(pid, &why)),
+            Found::Unknown(why) => return Err(unreadable(pid, &may_be_on_vmag(&why))),
         };
         let process = Process {
             pid,
@@ -111,9 +112,10 @@ impl Process {
     fn ended(&self) -> ToolError {
         match areas::read_maps(self.pid) {
             Err(error) => process::cannot_look(self.pid, &error),
-            Ok(_) => unreadable(
-                self.pid,
+            Ok(_) => ToolError::new(
+                format!("cannot attach to process {}", self.pid),
                 "its memory cannot be read any more: it ended, or runs another program now",
+                "`vmag explain` tells what the kernel knows of it",
             ),
         }
     }
@@ -135,14 +137,25 @@ fn not_on_vmag(pid: i32) -> ToolError {
     )
 }
 
+/// Where a file is gone that may be the library's.
+pub fn may_be_on_vmag(why: &str) -> String {
+    format!("whether it runs on vmag cannot be told: {why}")
+}
+
 fn unreadable(pid: i32, why: &str) -> ToolError {
-    let next = if why.contains("cannot be read") && ptrace_is_restricted() {
+    ToolError::new(format!("cannot attach to process {pid}"), why, what_to_do(why))
+}
+
+/// Where the library is there, or may be, and does not tell of itself.
+pub fn what_to_do(why: &str) -> &'static str {
+    if why.contains("cannot be read") && ptrace_is_restricted() {
         "the kernel keeps processes from looking into each other (kernel.yama.ptrace_scope): run this as root, or start \
          the process with the option attach_any:true, or with a black_box"
+    } else if why.contains("cannot be read") {
+        "run this as the same user, or as root"
     } else {
         "`vmag explain` tells what the kernel knows of it"
-    };
-    ToolError::new(format!("cannot attach to process {pid}"), why, next)
+    }
 }
 
 fn ptrace_is_restricted() -> bool {

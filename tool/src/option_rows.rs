@@ -136,19 +136,26 @@ pub fn is_ours(pid: i32) -> bool {
 
 /// The file that tells of a process when it is run: its own, or ours. `was_ours`: the process, when the file was found.
 fn to_be_run(pid: i32, file: &Path, was_ours: bool) -> Result<PathBuf> {
-    if was_ours && is_ours(pid) {
+    let there = file.strip_prefix(format!("/proc/{pid}/root"));
+    let is_there = !file.to_string_lossy().ends_with(areas::REMOVED);
+    if let (true, Ok(there)) = (is_there && was_ours && is_ours(pid), there) {
         // By the name that it has for us, too, lest the number becomes another's.
-        let there = file.strip_prefix(format!("/proc/{pid}/root"));
-        return Ok(there.map_or(file.to_path_buf(), |rest| Path::new("/").join(rest)));
+        return Ok(Path::new("/").join(there));
     }
     let id = image::build_id(file);
     let ours = library::find(None).ok().filter(|ours| image::build_id(ours) == id);
     ours.filter(|_| id.is_some()).ok_or_else(|| {
-        ToolError::new(
-            format!("the options of process {pid} cannot be told"),
-            "it is another user's or lives in a container, and what it has loaded is not run with your rights",
-            "run this as its user and where it lives, or name the same libvmag.so in VMAG_LIB",
-        )
+        let (why, next) = match was_ours {
+            true => (
+                "the file that it has loaded was replaced or removed since",
+                "name the same libvmag.so in VMAG_LIB, as root; or start the process anew",
+            ),
+            false => (
+                "it is another user's or lives in a container, and what it has loaded is not run with your rights",
+                "run this as its user and where it lives, or name the same libvmag.so in VMAG_LIB",
+            ),
+        };
+        ToolError::new(format!("the options of process {pid} cannot be told"), why, next)
     })
 }
 
@@ -197,17 +204,22 @@ fn root_of(pid: i32) -> Result<(PathBuf, Root)> {
     let areas = areas::read(pid).map_err(|error| process::cannot_look(pid, &error))?;
     match root::find_with_file(pid, &areas) {
         Some((file, Found::Root(root))) => Ok((file, *root)),
-        Some((_, Found::Unreadable(why))) => Err(ToolError::new(
-            format!("the options of process {pid} cannot be read"),
-            why,
-            "run this as the same user, or as root",
-        )),
+        Some((_, Found::Unreadable(why))) => Err(cannot_be_read(pid, &why)),
+        Some((_, Found::Unknown(why))) => Err(cannot_be_read(pid, &attach::may_be_on_vmag(&why))),
         _ => Err(ToolError::new(
             format!("process {pid} has no options of vmag"),
             "it does not run on vmag",
             "start it by `vmag run -- CMD`; `vmag doctor` tells which allocator it has",
         )),
     }
+}
+
+fn cannot_be_read(pid: i32, why: &str) -> ToolError {
+    ToolError::new(
+        format!("the options of process {pid} cannot be read"),
+        why,
+        attach::what_to_do(why),
+    )
 }
 
 /// The bytes of the process's options, and who set each.

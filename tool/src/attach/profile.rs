@@ -3,14 +3,12 @@
 
 use super::{Process, lives_elsewhere};
 use crate::error::{Result, ToolError};
-use crate::explain::areas::{self, Area};
+use crate::explain::areas;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
 use crate::output::in_line;
 use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Mapping, Profile, Sample, arena_or_cache};
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// More are taken for a torn or foreign structure.
@@ -219,7 +217,7 @@ fn mappings(pid: i32) -> Vec<Mapping> {
             start: area.start,
             end: area.end,
             offset: area.offset,
-            path: match kept_by_kernel(pid, &area) {
+            path: match area.kept_by_kernel(pid) {
                 Some(link) => link,
                 None if is_elsewhere && area.path.starts_with('/') => format!("/proc/{pid}/root{}", area.path),
                 None => area.path,
@@ -228,23 +226,11 @@ fn mappings(pid: i32) -> Vec<Mapping> {
         .collect()
 }
 
-/// Where a file that has no name any more can be read: the program's by who may look into the process, any by root.
-fn kept_by_kernel(pid: i32, area: &Area) -> Option<String> {
-    if !area.path.ends_with(" (deleted)") {
-        return None;
-    }
-    let program = format!("/proc/{pid}/exe");
-    if fs::read_link(&program).is_ok_and(|path| path == Path::new(&area.path)) {
-        return Some(program);
-    }
-    let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", area.start, area.end);
-    File::open(&mapped).is_ok().then_some(mapped)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::profile::own_path;
+    use std::fs;
     use std::process::Command;
 
     /// There may be a million of them.

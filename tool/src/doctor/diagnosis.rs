@@ -23,6 +23,10 @@ pub enum Verdict {
     VmagWithoutEffect,
     /// Allocating and freeing are of different objects.
     Mixed,
+    /// Its file is gone and cannot be read: it serves the process, but whether all of it cannot be told.
+    VmagLost,
+    /// So is a file that may have any malloc.
+    Unknown,
     /// Another allocator, by the object that it is in.
     Other,
     /// Nothing can be preloaded; the allocator is in the program.
@@ -53,12 +57,17 @@ impl Diagnosis {
         let areas = areas::read(pid).map_err(cannot)?;
         let loaded = Loaded::of(pid, &areas).map_err(cannot)?;
         let memory = Memory::open(pid).ok();
-        let bindings = bindings::of(&loaded, memory.as_ref());
+        let mut bindings = bindings::of(&loaded, memory.as_ref());
         let vmag = loaded.objects.iter().position(|object| object.symbols.has_vmag);
+        let vmag = vmag.or_else(|| lost_vmag(pid, &areas, &loaded));
+        let verdict = verdict(&loaded, &bindings, vmag);
+        if [Verdict::VmagLost, Verdict::Unknown].contains(&verdict) {
+            bindings.clear(); // without the definitions of one all would be taken for those of others
+        }
         let mut diagnosis = Diagnosis {
             pid,
             program: process::name(pid),
-            verdict: verdict(&loaded, &bindings, vmag),
+            verdict,
             limits: limits::of(pid, &areas),
             vmag: vmag.map(|object| (object, version(pid, &areas))),
             options: None,
@@ -99,6 +108,14 @@ impl Diagnosis {
             self.limits
                 .insert(0, Limit::new("preloading", named, Weight::Warning, meaning));
         }
+        if let Some(gone) = self.gone() {
+            let (value, meaning) = (
+                gone.path.clone(),
+                "it runs on with the old file; start it anew to have the new one",
+            );
+            self.limits
+                .insert(0, Limit::new("file is gone", value, Weight::Warning, meaning));
+        }
         if !self.is_read {
             let meaning =
                 "who calls whom was worked out from files: run this as root, or lower kernel.yama.ptrace_scope";
@@ -110,6 +127,14 @@ impl Diagnosis {
 
     pub fn object(&self, index: usize) -> &Object {
         &self.loaded.objects[index]
+    }
+
+    /// What matters and was removed or replaced since it was loaded: vmag, or what cannot be read and may be an allocator.
+    pub fn gone(&self) -> Option<&Object> {
+        let vmag = self.vmag.as_ref().map(|(vmag, _)| self.object(*vmag));
+        let unknown = self.loaded.objects.iter().find(|object| object.is_lost);
+        let unknown = unknown.filter(|_| self.verdict == Verdict::Unknown);
+        vmag.filter(|vmag| vmag.is_removed).or(unknown)
     }
 
     /// The object whose malloc the process uses.
@@ -165,6 +190,15 @@ fn verdict(loaded: &Loaded, bindings: &[Binding], vmag: Option<usize>) -> Verdic
             Verdict::Static
         };
     }
+    match loaded
+        .objects
+        .iter()
+        .position(|object| object.is_lost && object.is_global())
+    {
+        Some(lost) if vmag == Some(lost) => return Verdict::VmagLost,
+        Some(_) if vmag.is_none() => return Verdict::Unknown,
+        _ => {}
+    }
     let winners: Vec<usize> = core.iter().filter_map(|binding| binding.winner).collect();
     if winners.windows(2).any(|two| two[0] != two[1]) {
         return Verdict::Mixed;
@@ -179,10 +213,18 @@ fn verdict(loaded: &Loaded, bindings: &[Binding], vmag: Option<usize>) -> Verdic
     }
 }
 
+/// The library, where its file cannot be read and its memory tells.
+fn lost_vmag(pid: i32, areas: &[areas::Area], loaded: &Loaded) -> Option<usize> {
+    let (file, found) = root::find_with_file(pid, areas)?;
+    let is_it = |object: &Object| object.is_lost && object.file == file;
+    let index = loaded.objects.iter().position(is_it);
+    index.filter(|_| !matches!(found, Found::Unknown(_)))
+}
+
 fn version(pid: i32, areas: &[areas::Area]) -> std::result::Result<String, String> {
     match root::find(pid, areas) {
         Found::Root(root) => Ok(root.library_version),
-        Found::Unreadable(why) => Err(why),
+        Found::Unreadable(why) | Found::Unknown(why) => Err(why),
         Found::Nothing => Err("its root was not found".to_string()),
     }
 }

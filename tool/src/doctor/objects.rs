@@ -5,7 +5,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::bindings::Symbols;
-use crate::explain::areas::Area;
+use crate::explain::areas::{Area, REMOVED};
 use crate::explain::memory::Memory;
 use crate::image;
 use crate::process;
@@ -46,6 +46,10 @@ pub struct Object {
     pub ranges: Vec<(u64, u64)>,
     pub place: Place,
     pub symbols: Symbols,
+    /// The file was removed or replaced since it was loaded.
+    pub is_removed: bool,
+    /// And cannot be read any more: nothing is known of its symbols.
+    pub is_lost: bool,
     /// The name of the file, or of the link to it, that the linker opened; None: its list could not be read.
     opened_as: Option<String>,
 }
@@ -56,7 +60,7 @@ impl Object {
     }
 
     fn is_named(&self, name: &str) -> bool {
-        self.symbols.soname.as_deref() == Some(name) || self.name() == name
+        self.symbols.soname.as_deref() == Some(name) || self.name().trim_end_matches(REMOVED) == name
     }
 
     /// vmag is at hand by the names of those whose place it takes, as links: neither its SONAME nor its file tells.
@@ -155,14 +159,18 @@ fn object(pid: i32, areas: &[Area], path: String, place: Place) -> Object {
         .filter(of_file)
         .map(|area| (area.start, area.end))
         .collect();
+    let first = areas.iter().find(of_file);
     let file = match place {
         Place::Program => PathBuf::from(format!("/proc/{pid}/exe")),
-        _ => in_root(pid, &path),
+        _ => first.map_or_else(|| in_root(pid, &path), |first| first.file(pid)),
     };
-    let first = areas.iter().find(of_file);
+    let is_removed = first.is_some_and(Area::is_removed);
     let bias = first.map_or(0, |first| first.start.wrapping_sub(lowest_address(&file, first.offset)));
+    let symbols = Symbols::read(&file);
     Object {
-        symbols: Symbols::read(&file).unwrap_or_default(),
+        is_removed,
+        is_lost: is_removed && symbols.is_none(),
+        symbols: symbols.unwrap_or_default(),
         bias,
         ranges,
         place,

@@ -5,6 +5,7 @@ use super::Row;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// An inaccessible area of at most this size before an anonymous one makes it a stack.
 const GUARD_BYTES_MAX: u64 = 64 * 1024;
@@ -24,6 +25,34 @@ pub struct Area {
     pub proportional: u64,
     pub swapped: u64,
     pub huge: u64,
+}
+
+/// What the kernel puts behind the name of a file that was removed, or whose place another took.
+pub const REMOVED: &str = " (deleted)";
+
+impl Area {
+    pub fn is_removed(&self) -> bool {
+        self.path.ends_with(REMOVED)
+    }
+
+    /// Where a file that has no name any more can be read: the program's by who may look into the process, any by root.
+    pub fn kept_by_kernel(&self, pid: i32) -> Option<String> {
+        if !self.is_removed() {
+            return None;
+        }
+        let program = format!("/proc/{pid}/exe");
+        if fs::read_link(&program).is_ok_and(|path| path == Path::new(&self.path)) {
+            return Some(program);
+        }
+        let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end);
+        File::open(&mapped).is_ok().then_some(mapped)
+    }
+
+    /// As it can be opened from here: through the process's own root, for it may live in a container.
+    pub fn file(&self, pid: i32) -> PathBuf {
+        let kept = self.kept_by_kernel(pid);
+        kept.unwrap_or_else(|| format!("/proc/{pid}/root{}", self.path)).into()
+    }
 }
 
 /// All areas in address order.

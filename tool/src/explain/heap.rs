@@ -109,14 +109,16 @@ impl Heap {
     /// The heap of a process, and the areas of its memory.
     pub fn of(pid: i32) -> Result<(Heap, Vec<Area>)> {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
+        let unused = "it is not on vmag, was not used yet, or the process has ended".to_string();
         let heap = match root::find(pid, &areas) {
-            Found::Root(root) => Heap::open(pid, *root),
-            _ => None,
+            Found::Root(root) => Heap::open(pid, *root).ok_or(unused),
+            Found::Nothing => Err(unused),
+            Found::Unreadable(why) | Found::Unknown(why) => Err(why),
         };
-        let heap = heap.ok_or_else(|| {
+        let heap = heap.map_err(|why| {
             ToolError::new(
                 format!("the heap of process {pid} cannot be read"),
-                "it is not on vmag, was not used yet, or the process has ended",
+                why,
                 "`vmag doctor` tells which allocator the process has",
             )
         })?;

@@ -156,6 +156,8 @@ impl Counted {
 pub enum Vmag {
     Absent,
     Unreadable(String),
+    /// Whether it is there cannot be told: why.
+    Unknown(String),
     Read(String),
 }
 
@@ -180,6 +182,7 @@ impl Ledger {
         let (vmag, mut heap) = match root::find(pid, &areas) {
             Found::Nothing => (Vmag::Absent, None),
             Found::Unreadable(why) => (Vmag::Unreadable(why), None),
+            Found::Unknown(why) => (Vmag::Unknown(why), None),
             Found::Root(root) => {
                 let version = root.library_version.clone();
                 match Heap::open(pid, *root) {

@@ -2,7 +2,8 @@
 //! (include/vmag/format.h).
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::areas::Area;
+use super::Row;
+use super::areas::{Area, REMOVED};
 use super::memory::{Memory, u32_in, u64_in};
 use crate::image;
 use std::collections::HashSet;
@@ -21,6 +22,8 @@ const BLOCK_MOST: usize = 1 << 16;
 const LG_TIMES_MOST: u32 = 16;
 /// More than this command knows fields of.
 const ROOT_MOST: usize = 1 << 16;
+/// Data of a library.
+const DATA_MOST: u64 = 16 << 20;
 const LG_ADDRESSES: u32 = 57;
 const LIBRARY_VERSION_BYTES: usize = 16;
 
@@ -227,6 +230,8 @@ pub enum Found {
     Nothing,
     /// The library is there, and was not used yet or cannot be read: why.
     Unreadable(String),
+    /// Some file may be the library, and cannot be read: why.
+    Unknown(String),
     Root(Box<Root>),
 }
 
@@ -250,19 +255,71 @@ pub fn find_with_file(pid: i32, areas: &[Area]) -> Option<(PathBuf, Found)> {
         }
     }
     firsts.sort_by_key(|area| !area.path.contains("vmag"));
+    let mut unknown = None;
     for area in firsts {
-        // Through the process's own root, for it may live in a container.
-        let file = PathBuf::from(format!("/proc/{pid}/root{}", area.path));
+        let file = area.file(pid);
         if let Some(offset) = image::symbol(&file, SYMBOL) {
             let found = read(pid, area.start.wrapping_add(offset));
             return Some((file, found));
         }
-        if area.path.contains("libvmag") && area.path.ends_with(" (deleted)") {
-            let why = "the library's file was replaced or removed since it was loaded";
-            return Some((file, Found::Unreadable(why.to_string())));
+        if area.is_removed() && area.row != Row::Shared && image::open(&file).is_none() {
+            match find_without_file(pid, areas, &area.path) {
+                Found::Nothing => {}
+                Found::Unknown(why) => unknown = unknown.or(Some((file, Found::Unknown(why)))),
+                found => return Some((file, found)),
+            }
         }
     }
-    None
+    unknown
+}
+
+/// Of a file that is gone and cannot be read: in its memory, by what a root begins with.
+fn find_without_file(pid: i32, areas: &[Area], path: &str) -> Found {
+    let Ok(memory) = Memory::open(pid) else {
+        return gone(path, ", and its memory cannot be read");
+    };
+    for area in data_of(areas, path) {
+        let length = area.end.saturating_sub(area.start).min(DATA_MOST);
+        let Some(bytes) = memory.bytes(area.start, length as usize) else {
+            return gone(path, ", and its memory cannot be read");
+        };
+        let begins = |(number, word): (usize, &[u8])| (word == MAGIC).then_some(area.start + number as u64 * 8);
+        let roots = bytes.chunks_exact(8).enumerate().filter_map(begins);
+        if let Some(root) = roots.map(|at| read(pid, at)).find(|at| matches!(at, Found::Root(_))) {
+            return root;
+        }
+    }
+    match is_named_vmag(path) {
+        true => gone(path, ""),
+        false => Found::Nothing,
+    }
+}
+
+/// What a library may write to: of its file, and what follows, which has no name.
+fn data_of<'a>(areas: &'a [Area], path: &'a str) -> impl Iterator<Item = &'a Area> {
+    let is_data = move |number: &usize| {
+        let area = &areas[*number];
+        let last = number.checked_sub(1).map(|last| &areas[last]);
+        let follows = last.is_some_and(|last| last.path == path && last.end == area.start);
+        area.writable && (area.path == path || (area.path.is_empty() && follows))
+    };
+    (0..areas.len()).filter(is_data).map(|number| &areas[number])
+}
+
+fn is_named_vmag(path: &str) -> bool {
+    path.contains("libvmag")
+}
+
+fn gone(path: &str, besides: &str) -> Found {
+    match is_named_vmag(path) {
+        true => Found::Unreadable(format!(
+            "the library's file was replaced or removed since it was loaded{besides}"
+        )),
+        false => Found::Unknown(format!(
+            "{} was replaced or removed since it was loaded{besides}",
+            path.trim_end_matches(REMOVED)
+        )),
+    }
 }
 
 /// The root at an address of a process.
@@ -551,6 +608,39 @@ pub mod tests {
         assert!(root.is_in(&memory));
         bytes[100] = 8;
         assert!(!root.is_in(&memory) && bytes[100] == 8);
+    }
+
+    #[test]
+    fn a_root_is_found_without_its_file() {
+        let mut bytes = vec![0u64; 512];
+        let start = bytes.as_ptr() as u64;
+        let area = |path: &str| Area {
+            start,
+            end: start + 4096,
+            offset: 0,
+            path: path.to_string(),
+            executable: true,
+            writable: true,
+            row: Row::Programs,
+            resident: 0,
+            proportional: 0,
+            swapped: 0,
+            huge: 0,
+        };
+        let pid = std::process::id() as i32;
+        let find = |pid, path: &str| find_with_file(pid, &[area(path)]).map(|(_, found)| found);
+        let (named, other) = ("/no/libvmag.so (deleted)", "/no/mylib.so (deleted)");
+        assert!(matches!(find(pid, named), Some(Found::Unreadable(_))) && find(pid, other).is_none());
+        // Whose memory cannot be read may be anything.
+        assert!(matches!(find(i32::MAX, other), Some(Found::Unknown(_))));
+        bytes[8] = u64::from_ne_bytes(*MAGIC);
+        bytes[9] = 1 | 512 << 32; // the version, and so many bytes
+        bytes[10] = 12 | 21 << 32;
+        bytes[11] = 1;
+        std::hint::black_box(&bytes);
+        for path in [named, other] {
+            assert!(matches!(find(pid, path), Some(Found::Root(root)) if root.lg_table == 21));
+        }
     }
 
     #[test]

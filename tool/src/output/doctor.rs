@@ -5,6 +5,7 @@ use crate::doctor::Diagnosis;
 use crate::doctor::bindings::{Binding, CORE, SYMBOLS, Target};
 use crate::doctor::diagnosis::Verdict;
 use crate::doctor::limits::Weight;
+use crate::doctor::objects::Object;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -54,6 +55,14 @@ pub fn sentence(diagnosis: &Diagnosis) -> String {
             format!("vmag is loaded but has no effect: malloc is that of {allocator}, which comes first")
         }
         Verdict::Mixed => "allocating and freeing are of different allocators: this will crash, or leak".to_string(),
+        Verdict::VmagLost => {
+            "runs on vmag's library, whose file was removed or replaced since it was loaded: root is told who calls whom"
+                .to_string()
+        }
+        Verdict::Unknown => {
+            let gone = diagnosis.gone().map_or("a file", Object::name);
+            format!("which malloc it has cannot be told: {gone} was removed or replaced since it was loaded; root is told")
+        }
         Verdict::Other => format!("runs without vmag: malloc is that of {allocator}"),
         Verdict::Static => "runs without vmag: it is static, its malloc is in the program".to_string(),
     }
@@ -257,6 +266,8 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
         Verdict::Vmag => "vmag",
         Verdict::VmagInPart => "vmag in part",
         Verdict::VmagWithoutEffect => "vmag without effect",
+        Verdict::VmagLost => "vmag, file removed",
+        Verdict::Unknown => "unknown",
         Verdict::Mixed => "mixed",
         Verdict::Other => "other",
         Verdict::Static => "static",

@@ -17,6 +17,7 @@ pub fn text(ledger: &Ledger, colours: bool) -> String {
         Vmag::Read(version) => format!("on vmag {}", plain(version)),
         Vmag::Absent => "without vmag".to_string(),
         Vmag::Unreadable(why) => format!("on vmag; its heap is not told: {why}"),
+        Vmag::Unknown(why) => format!("whether on vmag cannot be told: {why}"),
     };
     let _ = writeln!(out, "{} (process {}), {on}", ledger.program, ledger.pid);
     for line in headings(ledger) {
@@ -165,7 +166,7 @@ fn hints(ledger: &Ledger) -> Vec<&'static str> {
             );
             hints.push("vmag run -- CMD starts it on vmag: then this looks into its heap");
         }
-        Vmag::Unreadable(_) if at_least(&[Row::Anonymous], 30) => {
+        Vmag::Unreadable(_) | Vmag::Unknown(_) if at_least(&[Row::Anonymous], 30) => {
             hints.push("other anonymous memory has the program's heap in it");
         }
         Vmag::Read(_) if at_least(&[Row::Anonymous], 30) => {
@@ -184,13 +185,16 @@ pub fn json(ledger: &Ledger) -> Value {
     let (version, unreadable) = match &ledger.vmag {
         Vmag::Read(version) => (Some(version), None),
         Vmag::Absent => (None, None),
-        Vmag::Unreadable(why) => (None, Some(why)),
+        Vmag::Unreadable(why) | Vmag::Unknown(why) => (None, Some(why)),
     };
     json!({
         "format": "vmag-explain-1",
         "pid": ledger.pid,
         "program": ledger.program,
-        "on_vmag": ledger.vmag != Vmag::Absent,
+        "on_vmag": match ledger.vmag {
+            Vmag::Unknown(_) => None,
+            _ => Some(ledger.vmag != Vmag::Absent),
+        },
         "library_version": version,
         "heap_unreadable": unreadable,
         "resident_bytes": ledger.resident.total(),
