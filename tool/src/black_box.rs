@@ -9,7 +9,7 @@ use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::output::in_line;
 use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping, possible_count};
-use crate::source::{spoken, what_it_is};
+use crate::source::{spoken, what_else_it_is};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -39,6 +39,8 @@ pub struct BlackBox {
     pub profile: Profile,
 }
 
+const CUT: &str = "it is cut short or damaged at its beginning: it is shorter than it says";
+
 /// Whether bytes begin like a black box.
 pub fn is_black_box(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
@@ -54,18 +56,21 @@ impl BlackBox {
             )
         };
         let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
-        BlackBox::parse(&bytes).map_err(|why| cannot(what_it_is(path).unwrap_or(why)))
+        BlackBox::parse(&bytes).map_err(|why| cannot(what_else_it_is(path, "attach").unwrap_or(why)))
     }
 
     pub fn parse(bytes: &[u8]) -> std::result::Result<BlackBox, String> {
         if !is_black_box(bytes) {
             return Err("it does not begin like one; its process may have been killed while it made it".to_string());
         }
+        if bytes.len() < HEAD_COUNTERS {
+            return Err(CUT.to_string());
+        }
         match u32_in(bytes, 8) {
             VERSION => {}
             version => return Err(format!("its format is version {version}, this command knows {VERSION}")),
         }
-        let head = Head::parse(bytes).ok_or("it is shorter than it says")?;
+        let head = Head::parse(bytes).ok_or(CUT)?;
         let counters = head.counters(bytes);
         let profile = head.profile(bytes, counters.0);
         Ok(BlackBox {

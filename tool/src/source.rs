@@ -51,8 +51,8 @@ pub fn spoken(path: &Path) -> String {
     }
 }
 
-/// What a file is that was taken for something else, and what shows it.
-pub fn what_it_is(path: &Path) -> Option<String> {
+/// What a file is that was taken for something else, and what shows it. `asked`: the command that shows what it was taken for.
+pub fn what_else_it_is(path: &Path, asked: &str) -> Option<String> {
     let mut start = [0; 8];
     let got = File::open(path).and_then(|file| file.take(8).read(&mut start)).ok()?;
     let (what, command) = if Trace::is_one(path) {
@@ -68,7 +68,7 @@ pub fn what_it_is(path: &Path) -> Option<String> {
     } else {
         return None;
     };
-    Some(format!("it is {what}, which `vmag {command}` shows"))
+    (command != asked).then(|| format!("it is {what}, which `vmag {command}` shows"))
 }
 
 impl Source {

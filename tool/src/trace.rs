@@ -7,7 +7,7 @@ use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Mapping, mapping};
-use crate::source::{spoken, what_it_is};
+use crate::source::{spoken, what_else_it_is};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::fs::File;
@@ -191,7 +191,7 @@ impl Trace {
         Trace::read(path).map_err(|error| {
             ToolError::new(
                 format!("cannot read the trace {}", spoken(path)),
-                what_it_is(path).unwrap_or(error.to_string()),
+                what_else_it_is(path, "trace").unwrap_or(error.to_string()),
                 "name a file that `vmag run --trace FILE` wrote",
             )
         })
@@ -223,7 +223,7 @@ impl Trace {
         if chunks.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it holds no chunk of events, or is of another version",
+                no_events(&file, facts.is_empty()),
             ));
         }
         chunks.sort_by_key(|chunk| chunk.sequence);
@@ -627,6 +627,17 @@ impl<'a> Stream<'a> {
             number,
             stack,
         })
+    }
+}
+
+/// Why a file has none that can be read. `is_empty`: nor anything else.
+fn no_events(file: &File, is_empty: bool) -> String {
+    let mut start = [0; 6];
+    let begins_as_one = file.read_exact_at(&mut start, 0).is_ok() && start[..4] == MAGIC.to_le_bytes();
+    match u16::from_le_bytes([start[4], start[5]]) {
+        _ if !begins_as_one || !is_empty => "it holds no chunk of events".to_string(),
+        OLDEST_VERSION..=VERSION => "it is cut short or damaged at its beginning".to_string(),
+        other => format!("its format is version {other}, this command knows {OLDEST_VERSION} to {VERSION}"),
     }
 }
 

@@ -202,6 +202,36 @@ fn what_a_file_is_instead_is_told() {
 }
 
 #[test]
+fn what_is_cut_at_its_beginning_does_not_lead_in_a_circle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut");
+    let cut = |start: &[u8]| {
+        let mut bytes = start.to_vec();
+        bytes.resize(200, 1);
+        fs::write(&path, bytes).unwrap();
+    };
+    let page = folder.path().join("page.png");
+    let is_told = |command: &str, words: &[&str]| {
+        let output = bare_vmag().arg(command).arg(&path).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        let said = stderr(&output);
+        assert!(
+            said.contains("cut short or damaged at its beginning"),
+            "{command}: {said}"
+        );
+    };
+    cut(b"vmtc\x04\0");
+    ["trace", "heap", "frag"]
+        .iter()
+        .for_each(|command| is_told(command, &[]));
+    ["report", "map"]
+        .iter()
+        .for_each(|command| is_told(command, &["-o", page.to_str().unwrap()]));
+    cut(b"vmag_box\x01\0\0\0");
+    ["attach", "heap"].iter().for_each(|command| is_told(command, &[]));
+}
+
+#[test]
 fn a_process_that_runs_on_keeps_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let run = || {
