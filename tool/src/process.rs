@@ -55,9 +55,32 @@ pub fn is_of_user(pid: i32, user: u32) -> bool {
 
 /// When a process was made, in the kernel's ticks since it runs.
 fn start(pid: &str) -> Option<u64> {
+    stat(pid, 19)?.parse().ok()
+}
+
+/// A word of what the kernel tells in a line, from 0 behind the name, in which there may be blanks and brackets.
+fn stat(pid: &str, number: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, in which there may be blanks and brackets, it is the 20th word.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let word = stat.rsplit_once(')')?.1.split_whitespace().nth(number)?;
+    Some(word.to_string())
+}
+
+/// Why there is nothing to look at in a process that is there.
+fn without_memory(pid: i32) -> Option<(&'static str, &'static str)> {
+    const KERNELS: u64 = 0x0020_0000;
+    let pid = pid.to_string();
+    let flags: u64 = stat(&pid, 6)?.parse().ok()?;
+    match stat(&pid, 0)?.as_str() {
+        _ if flags & KERNELS != 0 => Some((
+            "it is a thread of the kernel, which has no malloc",
+            "give the number of a program's process",
+        )),
+        "Z" | "X" => Some((
+            "it has ended: only its exit status is left, for its parent to ask for (a zombie)",
+            "start it by the same command with -- CMD in place of the number",
+        )),
+        _ => None,
+    }
 }
 
 /// Was it started with more rights than its user has? The loader and the library then ignore the environment.
@@ -67,6 +90,10 @@ pub fn is_secure(pid: i32) -> bool {
 }
 
 pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
+    let what = format!("cannot look into process {pid}");
+    if let Some((why, next)) = without_memory(pid) {
+        return ToolError::new(what, why, next);
+    }
     let (why, next) = match error.kind() {
         io::ErrorKind::NotFound => (
             format!("there is no process {pid}"),
@@ -82,7 +109,7 @@ pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
         ),
         _ => (error.to_string(), "check that /proc is mounted"),
     };
-    ToolError::new(format!("cannot look into process {pid}"), why, next)
+    ToolError::new(what, why, next)
 }
 
 #[cfg(test)]

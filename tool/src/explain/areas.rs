@@ -59,13 +59,21 @@ impl Area {
 pub fn read(pid: i32) -> io::Result<Vec<Area>> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).map_or(String::new(), |path| path.display().to_string());
     let bytes = fs::read(format!("/proc/{pid}/smaps"))?;
-    Ok(parse(&String::from_utf8_lossy(&bytes), &program))
+    some(parse(&String::from_utf8_lossy(&bytes), &program))
 }
 
 /// The same from /proc/PID/maps, which does not look at each page: nothing is told of what is resident.
 pub fn read_maps(pid: i32) -> io::Result<Vec<Area>> {
     let bytes = fs::read(format!("/proc/{pid}/maps"))?;
-    Ok(parse(&String::from_utf8_lossy(&bytes), ""))
+    some(parse(&String::from_utf8_lossy(&bytes), ""))
+}
+
+/// What has no memory is no process any more, or was none.
+fn some(areas: Vec<Area>) -> io::Result<Vec<Area>> {
+    match areas.is_empty() {
+        true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        false => Ok(areas),
+    }
 }
 
 fn parse(text: &str, program: &str) -> Vec<Area> {

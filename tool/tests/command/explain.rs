@@ -106,3 +106,30 @@ fn help_has_examples() {
     let output = bare_vmag().args(["explain", "--help"]).output().unwrap();
     assert!(stdout(&output).contains("vmag explain -- python3"));
 }
+
+#[test]
+fn what_has_ended_and_what_is_of_the_kernel_is_told() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z") {
+        std::thread::yield_now();
+    }
+    let is_told = |pid: &str, what: &str| {
+        for words in [
+            &["doctor", pid][..],
+            &["explain", pid],
+            &["heap", pid],
+            &["attach", pid],
+            &["options", "--pid", pid],
+        ] {
+            let output = bare_vmag().args(words).output().unwrap();
+            assert!(stderr(&output).contains(what), "{words:?}: {}", stderr(&output));
+        }
+    };
+    is_told(&child.id().to_string(), "a zombie");
+    child.wait().unwrap();
+    // In a container there may be none.
+    if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+        is_told("2", "a thread of the kernel");
+    }
+}
