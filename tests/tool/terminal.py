@@ -19,6 +19,7 @@ class Terminal:
         self.rows, self.columns = rows, columns
         self.lines = [[" "] * columns for _ in range(rows)]
         self.row = self.column = 0
+        self.has_cursor = True
         self.rest = b""
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
@@ -73,6 +74,8 @@ class Terminal:
         if what in (b"H", b"f"):
             self.row = max(numbers[0], 1) - 1
             self.column = max(numbers[1] if len(numbers) > 1 else 1, 1) - 1
+        elif what in (b"h", b"l") and found.group(1) == b"?25":
+            self.has_cursor = what == b"h"
         elif what == b"J":
             self.lines = [[" "] * self.columns for _ in range(self.rows)]
         elif what == b"K" and self.row < self.rows:

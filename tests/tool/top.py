@@ -138,11 +138,11 @@ def check_signals(vmag, holder):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         terminal = Terminal(vmag, "top", "--interval=10", holder.pid)
         terminal.wait_for("q leave")
-        assert termios.tcgetattr(terminal.descriptor) != usual
+        assert termios.tcgetattr(terminal.descriptor) != usual and not terminal.has_cursor
         os.kill(terminal.pid, number)
         while terminal.take(0.1):
             pass
-        assert termios.tcgetattr(terminal.descriptor) == usual, number
+        assert termios.tcgetattr(terminal.descriptor) == usual and terminal.has_cursor, number
         assert terminal.wait_for_end() == -number, number
 
 

@@ -10,7 +10,9 @@ use crate::top::state::Request;
 use crate::top::{Grouping, Order, Row, State, Watch, rows, screen};
 use clap::Args;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
 use serde_json::json;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -133,6 +135,7 @@ fn restore_when_ended() {
     std::thread::spawn(move || {
         if let Ok(arrival) = signals.wait() {
             let _ = ratatui::try_restore();
+            let _ = execute!(io::stdout(), Show); // which the terminal's end does where we live on
             system::die_of(arrival.signal);
         }
     });
