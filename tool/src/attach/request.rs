@@ -68,20 +68,7 @@ impl Process {
                 let error = memory.u32(address.wrapping_add(12)).unwrap_or(0) as i32;
                 return match error {
                     0 => Ok(Answer::Done),
-                    libc::EBUSY => Err(cannot_ask(self.pid, "an event trace is on already".to_string())),
-                    libc::ENOTSUP => Err(ToolError::new(
-                        format!("process {} cannot tell that", self.pid),
-                        "it does not note who allocates",
-                        "start it with UMEM_DEBUG=audit in its environment",
-                    )),
-                    libc::ENOSYS => Err(cannot_ask(
-                        self.pid,
-                        "its library is older than this command".to_string(),
-                    )),
-                    _ => Err(cannot_ask(
-                        self.pid,
-                        std::io::Error::from_raw_os_error(error).to_string(),
-                    )),
+                    error => Err(refused(self.pid, error)),
                 };
             }
             if start.elapsed() >= patience {
@@ -142,10 +129,42 @@ fn cannot_ask(pid: i32, why: String) -> ToolError {
     )
 }
 
+/// What the process answered, as the library's numbers of errors.
+fn refused(pid: i32, error: i32) -> ToolError {
+    let other = std::io::Error::from_raw_os_error(error).to_string();
+    let (why, next) = match error {
+        libc::EBUSY => (
+            "an event trace is on already",
+            format!("end it first: `vmag attach --trace off {pid}`"),
+        ),
+        libc::ENOTSUP => (
+            "it does not note who allocates",
+            "start it with UMEM_DEBUG=audit in its environment".to_string(),
+        ),
+        libc::ENOSYS => (
+            "its library is older than this command",
+            "start it anew on a libvmag.so of this version".to_string(),
+        ),
+        _ => (
+            other.as_str(),
+            "look at what was asked for: it is the process that does it, by its own rights and where it lives"
+                .to_string(),
+        ),
+    };
+    ToolError::new(format!("process {pid} does not do what was asked"), why, next)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::explain::root;
+
+    #[test]
+    fn who_traces_already_is_told_how_to_end_that() {
+        let error = refused(7, libc::EBUSY);
+        assert!(error.next.contains("vmag attach --trace off 7"), "{error}");
+        assert!(refused(7, libc::ENOSPC).why.contains("No space"));
+    }
 
     /// What was read is alive still, but the number is another program's: as after an exec whose old memory somebody keeps.
     #[test]

@@ -1,7 +1,8 @@
 //! `vmag explain`: where the resident memory of a process is, drawn; of one that runs, or of a command at its peak.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
+use crate::commands::heap::cannot_write;
+use crate::error::{EXIT_TOOL_FAILED, Result};
 use crate::explain::{Ledger, Row};
 use crate::launch::Launcher;
 use crate::measure::Subject;
@@ -9,7 +10,7 @@ use crate::output::{explained, say};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -137,19 +138,16 @@ fn resident_pages(pid: i32) -> Option<u64> {
 
 fn show(arguments: &Arguments, ledger: &Ledger, out: &mut dyn Write, colours: bool) -> Result<()> {
     let colours = colours && std::env::var_os("NO_COLOR").is_none();
+    if let Some(Some(path)) = &arguments.json {
+        let written = fs::write(path, format!("{:#}\n", explained::json(ledger)));
+        written.map_err(|error| cannot_write(Some(path), error))?;
+    }
     let written = match &arguments.json {
-        None => write!(out, "{}", explained::text(ledger, colours)),
         Some(None) => writeln!(out, "{:#}", explained::json(ledger)),
-        Some(Some(path)) => File::create(path)
-            .and_then(|mut file| writeln!(file, "{:#}", explained::json(ledger)))
-            .and_then(|()| write!(out, "{}", explained::text(ledger, colours))),
+        _ => write!(out, "{}", explained::text(ledger, colours)),
     };
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ToolError::new(
-            "cannot write the explanation",
-            error,
-            "name a file that can be written with --json=FILE",
-        )),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(None, error)),
         _ => Ok(()),
     }
 }

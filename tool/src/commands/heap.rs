@@ -173,17 +173,25 @@ pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
             .then(|| plain(&String::from_utf8_lossy(bytes)));
         let bytes = for_people.as_ref().map_or(bytes, String::as_bytes);
         return match io::stdout().write_all(bytes) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write("standard output", error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(None, error)),
             _ => Ok(()),
         };
     };
-    fs::write(path, bytes).map_err(|error| cannot_write(&path.display().to_string(), error))
+    fs::write(path, bytes).map_err(|error| cannot_write(Some(path), error))
 }
 
-fn cannot_write(what: &str, error: io::Error) -> ToolError {
-    ToolError::new(
-        format!("cannot write {what}"),
-        error,
-        "name a file that can be written with -o FILE",
-    )
+/// None: standard output.
+pub fn cannot_write(path: Option<&Path>, error: io::Error) -> ToolError {
+    match path {
+        Some(path) => ToolError::new(
+            format!("cannot write {}", path.display()),
+            error,
+            "name a file that can be written",
+        ),
+        None => ToolError::new(
+            "cannot write standard output",
+            error,
+            "look where it leads: to a full disk, or to nowhere",
+        ),
+    }
 }

@@ -8,7 +8,7 @@ use crate::serve::http::{self, Patience};
 use crate::serve::metrics::Detail;
 use crate::serve::{Service, Targets};
 use crate::system::Status;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::net::{SocketAddr, TcpListener};
 
 const EXAMPLES: &str = "\
@@ -31,14 +31,14 @@ localhost, or put it behind something that has both; profiles tell names of func
 /// Serve metrics and heap profiles of running processes over HTTP.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group(ArgGroup::new("whom").required(true)))]
 pub struct Arguments {
     /// A process to serve; may be given several times
-    #[arg(long, value_name = "PID", required_unless_present = "all", conflicts_with = "all",
-          value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "PID", group = "whom", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Vec<i32>,
 
     /// All processes that run on vmag and that we may look into, whenever they start
-    #[arg(long)]
+    #[arg(long, group = "whom")]
     all: bool,
 
     /// Where to listen; port 0: one that is free

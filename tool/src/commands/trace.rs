@@ -1,8 +1,8 @@
 //! `vmag trace`: what an event trace says in numbers, or its events one by one.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::commands::heap::deliver;
-use crate::error::{Result, ToolError};
+use crate::commands::heap::{cannot_write, deliver};
+use crate::error::Result;
 use crate::export::events;
 use crate::output::destination::check_apart;
 use crate::output::figures::{bytes, count, counted};
@@ -12,7 +12,7 @@ use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view::{self, Summary};
 use clap::Args;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -163,7 +163,7 @@ fn lifetimes(out: &mut String, summary: &Summary) {
 
 fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
     let to: Box<dyn Write + Send> = match output {
-        Some(path) => Box::new(File::create(path).map_err(cannot_write)?),
+        Some(path) => Box::new(File::create(path).map_err(|error| cannot_write(output, error))?),
         None => Box::new(io::stdout()),
     };
     let out = BufWriter::new(to);
@@ -172,15 +172,7 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
         false => events::as_csv(trace, out),
     };
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(output, error)),
         _ => Ok(()),
     }
-}
-
-fn cannot_write(error: impl Display) -> ToolError {
-    ToolError::new(
-        "cannot write the events",
-        error,
-        "name a file that can be written with -o FILE",
-    )
 }

@@ -133,6 +133,40 @@ fn two_recordings_in_one_place_are_refused() {
 }
 
 #[test]
+fn what_cannot_be_written_is_named_and_no_option_that_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    fs::write(&path, PROFILE).unwrap();
+    let output = bare_vmag()
+        .arg("export")
+        .arg(&path)
+        .arg("/nowhere/p.csv")
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert!(
+        said.contains("cannot write /nowhere/p.csv") && !said.contains("-o"),
+        "{said}"
+    );
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let output = bare_vmag().arg("heap").arg(&path).stdout(full()).output().unwrap();
+    let said = stderr(&output);
+    assert!(
+        said.contains("cannot write standard output") && !said.contains("-o"),
+        "{said}"
+    );
+}
+
+#[test]
+fn whom_to_serve_is_asked_for_in_both_ways() {
+    let output = bare_vmag().arg("serve").output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("--pid") && said.contains("--all"), "{said}");
+    let output = bare_vmag().args(["serve", "--all", "--pid", "1"]).output().unwrap();
+    assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_map_is_not_drawn_under_the_name_of_another_format() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("m.SVG");
