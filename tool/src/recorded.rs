@@ -3,10 +3,12 @@
 
 use crate::error::{Result, ToolError};
 use crate::measure::Asked;
+use crate::output::figures::parse_bytes;
 use crate::process;
 use clap::ValueEnum;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -194,6 +196,17 @@ pub struct TraceLimits {
     pub stacks: Option<Callers>,
 }
 
+/// The library's limits (src/conf/options.def): it would only say that it does not take what is beyond, and record nothing.
+const TRACE_BYTES: RangeInclusive<u64> = 65_536..=i64::MAX as u64;
+pub const TRACE_SECONDS_MOST: u64 = 1_000_000_000;
+
+/// Most bytes of a trace.
+pub fn parse_trace_bytes(word: &str) -> std::result::Result<u64, String> {
+    let bytes = Some(parse_bytes(word)?).filter(|bytes| TRACE_BYTES.contains(bytes));
+    let (least, most) = TRACE_BYTES.into_inner();
+    bytes.ok_or(format!("a trace may have between {least} (64k) and {most} bytes"))
+}
+
 /// "of.4711.0.trace" is of process 4711, its first.
 fn number_in(path: &Path, place: usize) -> Option<i32> {
     let rest = path.file_name()?.to_str()?.strip_prefix(NAME)?;
@@ -230,6 +243,32 @@ fn numbered(file: &Path, pid: i32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_library() {
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/conf/options.def");
+        let table = fs::read_to_string(table).unwrap();
+        let row = |name: &str| {
+            table
+                .lines()
+                .find(|line| line.starts_with(&format!("OPTION({name},")))
+                .unwrap()
+        };
+        let least = TRACE_BYTES.start();
+        assert!(
+            row("trace_bytes").contains(&format!(", {least}, INT64_MAX,")),
+            "{}",
+            row("trace_bytes")
+        );
+        assert!(
+            row("trace_seconds").contains(&format!(", 0, {TRACE_SECONDS_MOST},")),
+            "{}",
+            row("trace_seconds")
+        );
+        assert_eq!(parse_trace_bytes("64k"), Ok(*least));
+        assert!(parse_trace_bytes("1").unwrap_err().contains("between 65536"));
+        assert!(parse_trace_bytes("16000000000G").is_err());
+    }
 
     #[test]
     fn children_are_numbered() {

@@ -6,6 +6,7 @@ use crate::black_box::BlackBox;
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::figures::{self, parse_bytes};
+use crate::recorded::parse_trace_bytes;
 use crate::source::{Source, spoken};
 use crate::system::Status;
 use clap::Args;
@@ -53,7 +54,7 @@ pub struct Arguments {
     trace_ring: bool,
 
     /// With --trace: most bytes of the file
-    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_trace_bytes)]
     trace_bytes: u64,
 
     /// How long to wait until the process did what was asked

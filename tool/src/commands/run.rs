@@ -7,10 +7,10 @@ use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
 use crate::output::destination::{Destination, is_same_place};
-use crate::output::figures::{counted, parse_bytes};
+use crate::output::figures::counted;
 use crate::output::{json, say, text};
 use crate::profile::Profile;
-use crate::recorded::{Callers, TraceLimits, Wanted, Written};
+use crate::recorded::{Callers, TRACE_SECONDS_MOST, TraceLimits, Wanted, Written, parse_trace_bytes};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
@@ -67,7 +67,7 @@ pub struct Arguments {
     trace: Option<PathBuf>,
 
     /// With --trace: most bytes of the file
-    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_trace_bytes)]
     trace_bytes: u64,
 
     /// With --trace: record the stack of each event, too, so that pictures tell who
@@ -80,6 +80,7 @@ pub struct Arguments {
         value_name = "SECONDS",
         default_value_t = 0,
         hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(..=TRACE_SECONDS_MOST),
         requires = "trace"
     )]
     trace_seconds: u64,

@@ -111,6 +111,25 @@ fn nothing_is_written_over_what_it_is_made_of() {
 }
 
 #[test]
+fn a_limit_that_the_library_refuses_is_refused_before_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("ran");
+    for limit in ["--trace-bytes=1", "--trace-seconds=1000000001"] {
+        let mut run = vmag_run();
+        run.arg("--trace")
+            .arg(folder.path().join("t.trace"))
+            .arg(limit)
+            .args(["--", "touch"])
+            .arg(&mark);
+        let output = run.output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        let said = stderr(&output);
+        assert!(said.contains("65536") || said.contains("1000000000"), "{said}");
+        assert!(!mark.exists());
+    }
+}
+
+#[test]
 fn two_recordings_in_one_place_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (mark, both) = (folder.path().join("ran"), folder.path().join("x"));
