@@ -711,7 +711,7 @@ pub mod tests {
         chunk
     }
 
-    fn as_oldest(mut chunk: Vec<u8>) -> Vec<u8> {
+    pub fn as_oldest(mut chunk: Vec<u8>) -> Vec<u8> {
         chunk[4] = OLDEST_VERSION as u8;
         let sum = checksum(&chunk[HEAD..]);
         chunk[CHECKSUM].copy_from_slice(&sum.to_le_bytes());

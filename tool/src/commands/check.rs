@@ -13,7 +13,7 @@ use crate::source::{Source, file_parser};
 use crate::symbols::functions;
 use crate::system::Status;
 use crate::trace::Trace;
-use crate::trace_view;
+use crate::trace_view::{self, Summary};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ Examples:
 
 Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, or is of a trace that is not whole. A site has grown when it holds more than --tolerance \
 above the baseline, beyond chance: if no site has grown, one check in a hundred fails at most, however many sites there are (Holm's \
-test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. The peak of a trace is exact; \
+test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. A trace is exact, and needs stacks for --baseline alone; \
 of one that was begun in a running process, cut, or left without an end by a kill or _exit there is no verdict.";
 
 /// What to end with when something grew.
@@ -69,14 +69,27 @@ pub struct Arguments {
 const MEASURE: Measure = Measure::LiveBytes;
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    let peak = match arguments.most_peak {
-        Some(most) => Some(Peak {
-            bytes: peak_of(&arguments.profile)?,
-            most,
-        }),
-        None => None,
+    let verdict = judge(arguments)?;
+    let out = match arguments.json {
+        true => verdict.as_json(),
+        false => verdict.as_text(),
     };
-    let by_site = arguments.baseline.is_some() || arguments.most_live.is_some();
+    deliver(out.as_bytes(), None)?;
+    Ok(Status::Exited(if verdict.failed() { GREW } else { 0 }))
+}
+
+fn judge(arguments: &Arguments) -> Result<Verdict> {
+    // A trace without stacks, too, knows the sum.
+    let of_trace = arguments.most_peak.is_some() || (arguments.baseline.is_none() && arguments.profile.is_trace());
+    let summary = match of_trace {
+        true => Some(summary_of(&arguments.profile)?),
+        false => None,
+    };
+    let peak = arguments.most_peak.zip(summary.as_ref()).map(|(most, summary)| Peak {
+        bytes: summary.peak_live_bytes,
+        most,
+    });
+    let by_site = arguments.baseline.is_some() || (arguments.most_live.is_some() && summary.is_none());
     let view = match by_site {
         true => HeapView::new(arguments.profile.profile_if_any()?),
         false => HeapView::new(Profile::default()),
@@ -84,7 +97,10 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     if let Some(missing) = &view.profile.missing {
         return Err(not_whole(&arguments.profile, missing.clone()));
     }
-    let live = view.sum(MEASURE);
+    let live = match &summary {
+        Some(summary) if !by_site => at_end(summary),
+        _ => view.sum(MEASURE),
+    };
     // Only what is beyond the limit for sure fails: its estimate less two standard errors.
     let is_beyond = |most: &u64| live.bytes - 2.0 * live.bytes_error() > *most as f64;
     let mut grown = Vec::new();
@@ -95,23 +111,26 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         }
         grown = heap_diff::compare(&baseline, &view, MEASURE).grown(arguments.tolerance / 100.0);
     }
-    let verdict = Verdict {
-        live: by_site.then_some(live),
+    Ok(Verdict {
+        live: (by_site || arguments.most_live.is_some()).then_some(live),
         most_live: arguments.most_live,
         too_much: arguments.most_live.filter(is_beyond),
         peak,
         grown,
         sampled: !by_site || !view.profile.samples.is_empty() || view.profile.lg_sample == Some(0),
-    };
-    let out = match arguments.json {
-        true => verdict.as_json(),
-        false => verdict.as_text(),
-    };
-    deliver(out.as_bytes(), None)?;
-    Ok(Status::Exited(if verdict.failed() { GREW } else { 0 }))
+    })
 }
 
-fn peak_of(source: &Source) -> Result<u64> {
+/// Exact.
+fn at_end(summary: &Summary) -> Estimate {
+    Estimate {
+        objects: summary.live_objects_at_end as f64,
+        bytes: summary.live_bytes_at_end as f64,
+        ..Estimate::default()
+    }
+}
+
+fn summary_of(source: &Source) -> Result<Summary> {
     let path = match source {
         Source::File(path) if Trace::is_one(path) || !path.exists() => path,
         _ => {
@@ -126,7 +145,7 @@ fn peak_of(source: &Source) -> Result<u64> {
     let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
     match summary.missing() {
         Some(missing) => Err(not_whole(source, missing)),
-        None => Ok(summary.peak_live_bytes),
+        None => Ok(summary),
     }
 }
 
@@ -222,5 +241,40 @@ impl Verdict {
             let _ = writeln!(out, "grown: {before} → {after}  {}", text::place(&change.frames));
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::tests::{as_oldest, chunk, file};
+
+    #[test]
+    fn a_trace_without_stacks_tells_the_sum() {
+        let events = [(10, 0, 0x1000, 64), (20, 0, 0x2000, 4096), (30, 1, 0x2000, 0)];
+        // A newer one would have to say how it ended.
+        let trace = file(&[as_oldest(chunk(0, 1, &events))]);
+        let check = |most_live: u64, most_peak: Option<u64>, baseline: Option<&str>| {
+            judge(&Arguments {
+                baseline: baseline.map(PathBuf::from),
+                most_live: Some(most_live),
+                most_peak,
+                tolerance: 10.0,
+                json: false,
+                profile: Source::File(trace.path().to_path_buf()),
+            })
+        };
+        assert!(!check(64, None, None).unwrap().failed());
+        assert!(check(63, None, None).unwrap().failed());
+        assert!(!check(64, Some(4160), None).unwrap().failed());
+        assert!(check(64, Some(4159), None).unwrap().failed());
+        // Whose it is, is asked for then.
+        assert!(
+            check(64, None, Some("good.heap"))
+                .err()
+                .unwrap()
+                .what
+                .contains("who allocated")
+        );
     }
 }
