@@ -1,4 +1,5 @@
-// Memory for our own metadata: blocks cut from the front, and one list of free objects for each multiple of a cache line.
+// Memory for our own metadata: blocks cut from the front, and one list of free objects for each multiple of a cache line. Where the system
+// has no block, free objects of other sizes are joined and cut.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/base.h"
 
@@ -21,6 +22,7 @@ enum { MUCH_BYTES = 32 << 20, LARGE_BLOCK_BYTES = 8 << 20 };
 
 struct free_object {
 	struct free_object *next;
+	size_t size; // while free objects are joined; else not defined
 };
 
 static struct {
@@ -30,11 +32,20 @@ static struct {
 	char *end;
 	unsigned lg_growth; // of the next block: it grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
+	bool freed; // since free objects were joined
 	size_t range_count; // of what was mapped; more than RANGES_MOST are not noted
 	struct base_range first_ranges[RANGES_FIRST];
 	// Atomic, for statistics.
 	_Atomic size_t mapped;
 } base = { .lock = MUTEX_INIT(RANK_BASE) };
+
+// For who is to lend a block, which takes metadata itself; used once in a life, or not at all.
+enum { RESERVE_BYTES = 1024 };
+static struct {
+	char *start; // NULL: `first`
+	size_t used;
+	_Alignas(CACHE_LINE) char first[RESERVE_BYTES];
+} reserve; // under base.lock
 
 // Apart, so that the little above shares its page with others' (layout/).
 static struct base_range more_ranges[RANGES_MOST - RANGES_FIRST];
@@ -43,6 +54,9 @@ static struct base_range *range_at(size_t i)
 {
 	return i < RANGES_FIRST ? &base.first_ranges[i] : &more_ranges[i - RANGES_FIRST];
 }
+
+void *(*base_lender)(size_t size);
+static __thread bool borrowing;
 
 static void *list_pop(size_t size)
 {
@@ -70,7 +84,7 @@ static void *block_cut(size_t size)
 }
 
 // The rest of the old block becomes one free object, if it is of any use.
-static void block_install(char *block, size_t size)
+static inline __attribute__((always_inline)) void block_replace(char *block, size_t size)
 {
 	size_t rest = min_size((size_t)(base.end - base.at), BASE_LARGEST);
 
@@ -78,14 +92,108 @@ static void block_install(char *block, size_t size)
 		list_push(base.at, round_down(rest, CACHE_LINE));
 	base.at = block;
 	base.end = block + size;
+}
+
+static void block_install(char *block, size_t size)
+{
+	block_replace(block, size);
 	base.lg_growth += base.lg_growth < LG_GROWTH_MOST;
+}
+
+// The smallest free object that is large enough becomes the block.
+static COLD bool make_block_of_free(size_t size)
+{
+	for (; size <= BASE_LARGEST; size += CACHE_LINE) {
+		char *object = list_pop(size);
+
+		if (object != NULL) {
+			block_replace(object, size);
+			return true;
+		}
+	}
+	return false;
+}
+
+// By address, of two lists that are.
+static COLD struct free_object *merge(struct free_object *one, struct free_object *other)
+{
+	struct free_object *merged = NULL, **end = &merged;
+
+	while (one != NULL && other != NULL) {
+		struct free_object **least = (uintptr_t)one < (uintptr_t)other ? &one : &other;
+
+		*end = *least;
+		end = &(*end)->next;
+		*least = *end;
+	}
+	*end = one != NULL ? one : other;
+	return merged;
+}
+
+// All free objects, taken off their lists. sorted[i] has 2^i of them meanwhile, or none.
+static COLD struct free_object *take_all_by_address(void)
+{
+	struct free_object *sorted[64] = { NULL }, *object;
+	size_t i;
+
+	for (size_t size = CACHE_LINE; size <= BASE_LARGEST; size += CACHE_LINE)
+		while ((object = list_pop(size)) != NULL) {
+			object->size = size;
+			object->next = NULL;
+			for (i = 0; sorted[i] != NULL; i++) {
+				object = merge(sorted[i], object);
+				sorted[i] = NULL;
+			}
+			sorted[i] = object;
+		}
+	object = NULL;
+	for (i = 0; i < sizeof sorted / sizeof sorted[0]; i++)
+		object = merge(sorted[i], object);
+	return object;
+}
+
+// What lies side by side becomes one.
+static COLD void join_free(void)
+{
+	block_replace(NULL, 0);
+	for (struct free_object *object = take_all_by_address(), *next; object != NULL; object = next) {
+		size_t size = object->size;
+
+		next = object->next;
+		while ((char *)next == (char *)object + size && size + next->size <= BASE_LARGEST) {
+			size += next->size;
+			next = next->next;
+		}
+		list_push(object, size);
+	}
+	base.freed = false;
+}
+
+// Without memory for another block: of what objects of other sizes have left.
+static COLD bool salvage_block(size_t size)
+{
+	bool done;
+
+	mutex_lock(&base.lock);
+	done = make_block_of_free(size);
+	if (!done && base.freed) {
+		join_free();
+		done = make_block_of_free(size);
+	}
+	mutex_unlock(&base.lock);
+	return done;
+}
+
+static inline __attribute__((always_inline)) void range_note(uintptr_t start, size_t size)
+{
+	if (base.range_count < RANGES_MOST)
+		*range_at(base.range_count++) = (struct base_range){ start, start + size };
 }
 
 static void range_add(uintptr_t start, size_t size)
 {
 	mutex_lock(&base.lock);
-	if (base.range_count < RANGES_MOST)
-		*range_at(base.range_count++) = (struct base_range){ start, start + size };
+	range_note(start, size);
 	mutex_unlock(&base.lock);
 }
 
@@ -112,6 +220,59 @@ static COLD bool block_bring(char *block, size_t bytes, size_t wanted)
 		block_install(block, bytes);
 	mutex_unlock(&base.lock);
 	return !late;
+}
+
+// The block, and the next reserve out of it where this one was used.
+static COLD void lent(char *block)
+{
+	mutex_lock(&base.lock);
+	range_note((uintptr_t)block, BLOCK_BYTES);
+	for (char *at = block + BASE_LARGEST; at < block + BLOCK_BYTES; at += BASE_LARGEST)
+		list_push(at, BASE_LARGEST);
+	if (reserve.used > 0) {
+		reserve.start = block;
+		reserve.used = 0;
+		block_replace(block + RESERVE_BYTES, BASE_LARGEST - RESERVE_BYTES);
+	} else
+		list_push(block, BASE_LARGEST);
+	mutex_unlock(&base.lock);
+}
+
+// Of the heap's own memory, which may have much of it left.
+static COLD bool borrow_block(void)
+{
+	char *block;
+
+	if (borrowing || base_lender == NULL)
+		return false;
+	borrowing = true;
+	block = base_lender(BLOCK_BYTES);
+	borrowing = false;
+	if (block == NULL)
+		return false;
+	lent(block);
+	return true;
+}
+
+static COLD void *take_reserve(size_t size)
+{
+	void *object = NULL;
+
+	mutex_lock(&base.lock);
+	if (size <= RESERVE_BYTES - reserve.used) {
+		object = (reserve.start != NULL ? reserve.start : reserve.first) + reserve.used;
+		reserve.used += size;
+	}
+	mutex_unlock(&base.lock);
+	return object;
+}
+
+// The system has no block.
+static COLD __attribute__((noinline)) void *without_block(size_t size)
+{
+	if (salvage_block(size) || borrow_block())
+		return base_alloc(size);
+	return borrowing ? take_reserve(size) : NULL;
 }
 
 // What the kernel does not unmap is not resident meanwhile, and the next block.
@@ -150,7 +311,7 @@ void *base_alloc(size_t size)
 		if (block == NULL && wanted > BLOCK_BYTES)
 			block = base_alloc_pages(wanted = BLOCK_BYTES);
 		if (block == NULL)
-			return NULL;
+			return without_block(size);
 		if (wanted == LARGE_BLOCK_BYTES && options.thp != THP_NEVER)
 			os_pages_huge(block, wanted, true);
 		if (!block_bring(block, wanted, size))
@@ -162,6 +323,7 @@ void base_free(void *object, size_t size)
 {
 	mutex_lock(&base.lock);
 	list_push(object, round_up(size, CACHE_LINE));
+	base.freed = true;
 	mutex_unlock(&base.lock);
 }
 

@@ -35,6 +35,9 @@ size_t base_ranges(struct base_range *ranges, size_t most);
 size_t base_bytes(void);
 const volatile void *base_bytes_at(void);
 
+// Lends that many bytes for ever, where the system has none; NULL: none to spare. What it allocates here meanwhile is of what there is. Set once.
+extern void *(*base_lender)(size_t size);
+
 // For its figures.
 struct mutex;
 struct mutex *base_mutex(void);

@@ -123,6 +123,23 @@ unsigned arenas_automatic_most(void)
 	return atomic_compare_exchange_strong(&arenas.limit, &none, limit) ? limit : none;
 }
 
+// Not where the program gave hooks: what lies there is what it asked for there.
+static bool may_lend(const struct arena *arena)
+{
+	return is_automatic(arena) && extents_are_ours(&arena->pages.extents);
+}
+
+// For metadata, when the system has no memory and the heap has: else what is free could not be used for want of it.
+static __attribute__((noinline)) void *lend_pages(size_t size)
+{
+	uintptr_t start = 0;
+
+	for (struct arena *arena = NULL; start == 0 && (arena = arenas_next(arena)) != NULL;)
+		if (may_lend(arena) && pages_have_room(&arena->pages, size))
+			start = pages_alloc(&arena->pages, size, 0, NULL);
+	return (void *)start;
+}
+
 static unsigned first_without_arena(unsigned limit)
 {
 	unsigned id = 0;
@@ -150,8 +167,10 @@ COLD struct arena *arena_make_automatic(unsigned id)
 
 	if (fresh != NULL)
 		return fresh;
-	if (id == 0)
+	if (id == 0) {
 		arenas.cpus = os_cpus_affine(); // before threads keep to some of them
+		base_lender = lend_pages;
+	}
 	fresh = arena_create(id, false);
 	mutex_lock(&arenas.lock);
 	if (fresh != NULL && arena_of(id) == NULL)
@@ -207,12 +226,6 @@ COLD struct arena *arena_for_thread(void)
 		arena = choose(&threads);
 	while (arena != NULL && !atomic_compare_exchange_strong(&arena->threads, &threads, threads + 1));
 	return arena;
-}
-
-// Not where the program gave hooks: what lies there is what it asked for there.
-static bool may_lend(const struct arena *arena)
-{
-	return is_automatic(arena) && extents_are_ours(&arena->pages.extents);
 }
 
 // Figures before locks: hardly ever does another one have so much. One whose dirty pages are in small pieces would take a chunk itself.

@@ -42,6 +42,9 @@ vmag_test(nomem.second quick 30 nomem_second)
 vmag_test_program(nomem_huge_refused nomem/huge_refused.c LIBRARIES vmag)
 vmag_test(nomem.huge_refused quick 60 nomem_huge_refused)
 
+vmag_test_program(nomem_joined nomem/joined.c LIBRARIES vmag)
+vmag_test(nomem.joined quick 60 nomem_joined)
+
 vmag_test_program(nomem_caches nomem/caches.c LIBRARIES vmag)
 vmag_test(nomem.caches quick 60 nomem_caches)
 

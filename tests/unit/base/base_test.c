@@ -1,9 +1,10 @@
-// Tests base/base.h: alignment, no overlap, reuse by size, zeroed pages, pages that the kernel does not unmap, and threads at it
-// together.
+// Tests base/base.h: alignment, no overlap, reuse by size, zeroed pages, pages that the kernel does not unmap, threads at it
+// together, and free objects joined when the system has no more.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "base/base.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "os/pages.h"
 #include "unit.h"
@@ -135,11 +136,42 @@ static void check_threads(void) {
         pthread_join(threads[i], NULL);
 }
 
+enum { SHORT_MOST = 1 << 20 };
+
+// Without memory from the system, what objects of one size left serves another: joined and cut, again and again.
+static void check_joined(void) {
+    static unsigned char *objects[SHORT_MOST];
+    const size_t sizes[] = { CACHE_LINE, BASE_LARGEST, 5 * CACHE_LINE, CACHE_LINE };
+    struct rlimit limit, none;
+    size_t most = 0;
+
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    none = limit;
+    none.rlim_cur = 1;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    for (unsigned round = 0; round < sizeof sizes / sizeof sizes[0]; round++) {
+        size_t size = sizes[round], count = 0;
+
+        for (; count < SHORT_MOST && (objects[count] = base_alloc(size)) != NULL; count++)
+            paint(objects[count], size, (unsigned)count);
+        CHECK(count < SHORT_MOST);
+        most = max_size(most, count * size);
+        CHECK_SAY(count * size >= most / 10 * 9, "%zu bytes in objects of %zu, %zu before", count * size, size, most);
+        for (size_t i = 0; i < count; i++) {
+            check_paint(objects[i], size, (unsigned)i);
+            base_free(objects[i], size);
+        }
+    }
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK(most > 0);
+}
+
 int main(void) {
     check_sizes_and_overlap();
     check_reuse();
     check_pages();
     check_refused();
     check_threads();
+    check_joined();
     return 0;
 }
