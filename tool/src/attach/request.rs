@@ -53,16 +53,18 @@ impl Process {
             return Err(self.ended());
         }
         let word = |at: u64| memory.u32(address.wrapping_add(at)).ok_or_else(|| self.ended());
-        let (asked, answered) = (word(0)?, word(ANSWERED_AT)?);
-        if asked != answered {
-            return Err(self.asked_already());
+        let start = Instant::now();
+        while word(0)? != word(ANSWERED_AT)? {
+            if start.elapsed() >= patience {
+                return Err(self.asked_already());
+            }
+            std::thread::sleep(LOOK_EVERY);
         }
-        let number = answered.wrapping_add(1);
+        let number = word(ANSWERED_AT)?.wrapping_add(1);
         let written = memory
             .write(address.wrapping_add(HEAD_BYTES as u64), &bytes_of(ask)?)
             .and_then(|()| memory.write(address, &number.to_ne_bytes()));
         written.map_err(|error| cannot_ask(self.pid, error.to_string()))?;
-        let start = Instant::now();
         loop {
             if word(ANSWERED_AT)? == number {
                 let error = memory.u32(address.wrapping_add(12)).unwrap_or(0) as i32;
