@@ -6,7 +6,7 @@ use crate::compare::plot;
 use crate::compare::rounds::{self, Comparison, LEAST_ROUNDS, Outcome, Rules, Subject};
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
-use crate::output::destination::Destination;
+use crate::output::destination::{Destination, check_own_places};
 use crate::output::figures::{FIGURES, Figure, parse_percent};
 use crate::output::{compared, say};
 use crate::system::Status;
@@ -131,6 +131,9 @@ impl Chosen {
 
 /// Compares; the status is the one to end with.
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    let json = arguments.json.iter().flatten();
+    let files: Vec<&PathBuf> = arguments.input.iter().chain(json).chain(&arguments.html).collect();
+    check_own_places("--input, --json and --html", &files)?;
     let library = library::find(arguments.lib.as_deref())?;
     let found = allocators::find(&library, &arguments.with)?;
     let chosen = allocators::choose(found, arguments.only.as_deref(), &arguments.base)?;

@@ -6,7 +6,7 @@ use crate::commands::attach::parse_distance;
 use crate::error::{EXIT_TOOL_FAILED, Result, ToolError};
 use crate::launch::Launcher;
 use crate::measure::Subject;
-use crate::output::destination::{Destination, is_same_place};
+use crate::output::destination::{Destination, check_own_places};
 use crate::output::figures::counted;
 use crate::output::{json, say, text};
 use crate::profile::Profile;
@@ -108,7 +108,9 @@ pub struct Arguments {
 
 /// Runs the program; the status is the one to end with.
 pub fn run(arguments: &Arguments) -> Result<Status> {
-    check_apart(arguments)?;
+    let json = arguments.json.iter().flatten();
+    let files: Vec<&PathBuf> = arguments.profile.iter().chain(&arguments.trace).chain(json).collect();
+    check_own_places("--profile, --trace and --json", &files)?;
     let mut subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
     let profile = match &arguments.profile {
         Some(file) => Some(Wanted::profile(
@@ -145,21 +147,6 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             bundle: arguments.bundle,
         },
     )
-}
-
-/// The last that is written would take the place of all others.
-fn check_apart(arguments: &Arguments) -> Result<()> {
-    let json = arguments.json.iter().flatten();
-    let files: Vec<&PathBuf> = arguments.profile.iter().chain(&arguments.trace).chain(json).collect();
-    let is_taken = |number: usize| files[..number].iter().any(|file| is_same_place(file, files[number]));
-    match (1..files.len()).find(|number| is_taken(*number)) {
-        None => Ok(()),
-        Some(number) => Err(ToolError::new(
-            format!("cannot leave two things in {}", files[number].display()),
-            "--profile, --trace and --json each write a file of their own",
-            "give each another name",
-        )),
-    }
 }
 
 /// What the run is to leave behind.

@@ -67,10 +67,26 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// Whether one would take the place of the other; they need not be there yet.
-pub fn is_same_place(one: &Path, other: &Path) -> bool {
+/// Each has a place of its own: the last that is written would be all that is left. `what`: who names them.
+pub fn check_own_places(what: &str, files: &[&PathBuf]) -> Result<()> {
+    let is_taken = |number: &usize| files[..*number].iter().any(|file| is_same_place(file, files[*number]));
+    match (1..files.len()).find(is_taken) {
+        None => Ok(()),
+        Some(number) => Err(ToolError::new(
+            format!("cannot leave two things in {}", files[number].display()),
+            format!("{what} each have a file of their own"),
+            "give each another name",
+        )),
+    }
+}
+
+/// Whether one would take the place of the other; they need not be there yet. Devices and pipes take what they are given.
+fn is_same_place(one: &Path, other: &Path) -> bool {
     let folder = |path: &Path| path.parent().map(|folder| Path::new(".").join(folder));
     let place = |path: &Path| Some((folder(path)?.canonicalize().ok()?, path.file_name()?.to_owned()));
+    if fs::metadata(one).is_ok_and(|about| !about.is_file()) {
+        return false;
+    }
     is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
@@ -122,6 +138,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("x"), folder.path().join("./x"));
         assert!(is_same_place(&one, &other) && is_same_place(Path::new("x"), Path::new("./x")));
+        assert!(!is_same_place(Path::new("/dev/null"), Path::new("/dev/null")));
         assert!(!is_same_place(&one, &folder.path().join("y")) && !is_same_place(&one, Path::new("x")));
     }
 }

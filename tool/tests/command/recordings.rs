@@ -111,6 +111,29 @@ fn nothing_is_written_over_what_it_is_made_of() {
 }
 
 #[test]
+fn a_comparison_does_not_take_the_place_of_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input");
+    fs::write(&input, "read").unwrap();
+    for option in ["--json", "--html"] {
+        let mut compare = bare_vmag();
+        compare
+            .args(["compare", "--input"])
+            .arg(&input)
+            .arg(option)
+            .arg(&input)
+            .args(["--", "true"]);
+        let output = compare.output().unwrap();
+        assert!(
+            stderr(&output).contains("cannot leave two things"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(fs::read_to_string(&input).unwrap(), "read");
+}
+
+#[test]
 fn a_limit_that_the_library_refuses_is_refused_before_the_program_runs() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("ran");
