@@ -14,6 +14,9 @@
 #include "util/assert.h"
 #include "util/bits.h"
 
+// Objects that make it worth to sort all: they must be a fair part of what lies apart by now, for it takes a tenth of a second for a million.
+enum { JOINED_ANEW = 16 };
+
 enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_FIRST = 16, RANGES_MOST = 2048 };
 
 // Where there is much metadata, most of it boundary tags, blocks are large and of huge pages: whoever goes from tag to tag finds fewer
@@ -32,7 +35,7 @@ static struct {
 	char *end;
 	unsigned lg_growth; // of the next block: it grows with what is in use, so that blocks stay few
 	struct free_object *free[LISTS];
-	bool freed; // since free objects were joined
+	uint32_t freed, joined; // objects since free ones were joined; what they came to then
 	size_t range_count; // of what was mapped; more than RANGES_MOST are not noted
 	struct base_range first_ranges[RANGES_FIRST];
 	// Atomic, for statistics.
@@ -156,6 +159,7 @@ static COLD struct free_object *take_all_by_address(void)
 static COLD void join_free(void)
 {
 	block_replace(NULL, 0);
+	base.freed = base.joined = 0;
 	for (struct free_object *object = take_all_by_address(), *next; object != NULL; object = next) {
 		size_t size = object->size;
 
@@ -165,8 +169,8 @@ static COLD void join_free(void)
 			next = next->next;
 		}
 		list_push(object, size);
+		base.joined++;
 	}
-	base.freed = false;
 }
 
 // Without memory for another block: of what objects of other sizes have left.
@@ -176,7 +180,7 @@ static COLD bool salvage_block(size_t size)
 
 	mutex_lock(&base.lock);
 	done = make_block_of_free(size);
-	if (!done && base.freed) {
+	if (!done && base.freed > base.joined / JOINED_ANEW) {
 		join_free();
 		done = make_block_of_free(size);
 	}
@@ -323,7 +327,7 @@ void base_free(void *object, size_t size)
 {
 	mutex_lock(&base.lock);
 	list_push(object, round_up(size, CACHE_LINE));
-	base.freed = true;
+	base.freed++;
 	mutex_unlock(&base.lock);
 }
 
