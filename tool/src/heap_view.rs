@@ -1,9 +1,11 @@
 //! A profile with names, looked at by one measure: live or all, bytes or objects.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::call_tree::{Call, Stack};
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, Named, name_stacks};
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is counted.
@@ -87,15 +89,18 @@ impl HeapView {
 
     /// Sites by what they hold, the largest first; those of equal frames are one.
     pub fn sites(&self, measure: Measure) -> Vec<Site<'_>> {
-        let mut sums: BTreeMap<&[Arc<Frame>], Estimate> = BTreeMap::new();
-        for sample in &self.profile.samples {
-            *sums.entry(&self.named.stacks[sample.stack]).or_default() += measure.estimate(sample);
+        let frames = |sample: &Sample| self.named.stacks[sample.stack].as_slice();
+        let mut order: Vec<&Sample> = self.profile.samples.iter().collect();
+        order.sort_by(|a, b| compare(frames(a), frames(b)));
+        let mut sites: Vec<Site> = Vec::new();
+        for sample in order {
+            let (frames, estimate) = (frames(sample), measure.estimate(sample));
+            match sites.last_mut().filter(|last| last.frames == frames) {
+                Some(last) => last.estimate += estimate,
+                None => sites.push(Site { frames, estimate }),
+            }
         }
-        let mut sites: Vec<Site> = sums
-            .into_iter()
-            .filter(|(_, estimate)| estimate.objects > 0.0)
-            .map(|(frames, estimate)| Site { frames, estimate })
-            .collect();
+        sites.retain(|site| site.estimate.objects > 0.0);
         sites.sort_by(|a, b| measure.of(&b.estimate).total_cmp(&measure.of(&a.estimate)));
         sites
     }
@@ -117,14 +122,26 @@ impl HeapView {
         self.profile.samples.iter().map(|sample| measure.estimate(sample)).sum()
     }
 
-    pub fn tree(&self, measure: Measure) -> Node<'_> {
-        let mut root = Node::new("all", "");
-        for site in self.sites(measure) {
-            root.add(site.frames, measure.of(&site.estimate));
-        }
-        root.sort();
-        root
+    /// Of what holds at least that part of all its callees, too.
+    pub fn tree(&self, measure: Measure, least_part: f64) -> Node<'_> {
+        let sites = self.sites(measure);
+        let stacks: Vec<Stack<1>> = sites
+            .iter()
+            .map(|site| (site.frames, [measure.of(&site.estimate)]))
+            .collect();
+        let all = Call::all(&stacks);
+        let least = all.values[0] * least_part;
+        Node::of(all, &stacks, least)
     }
+}
+
+/// A frame that many stacks share is the same to all of them: its name need not be read.
+fn compare(a: &[Arc<Frame>], b: &[Arc<Frame>]) -> Ordering {
+    let others = a.iter().zip(b).filter(|(a, b)| !Arc::ptr_eq(a, b));
+    let mut orders = others.map(|(a, b)| a.cmp(b));
+    orders
+        .find(|order| order.is_ne())
+        .unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
 /// A function and those it called, with what they hold together.
@@ -133,38 +150,25 @@ pub struct Node<'a> {
     pub function: &'a str,
     pub module: &'a str,
     pub value: f64,
+    /// What holds most comes first.
     pub children: Vec<Node<'a>>,
-    /// Where each is, until they are sorted: a function may have called thousands.
-    places: HashMap<&'a str, usize>,
 }
 
 impl<'a> Node<'a> {
-    fn new(function: &'a str, module: &'a str) -> Node<'a> {
-        Node {
-            function,
-            module,
-            value: 0.0,
-            children: Vec::new(),
-            places: HashMap::new(),
-        }
-    }
-
-    fn add(&mut self, frames: &'a [Arc<Frame>], value: f64) {
-        self.value += value;
-        let Some((first, rest)) = frames.split_first() else {
-            return;
+    fn of(mut call: Call<'a, 1>, stacks: &[Stack<'a, 1>], least: f64) -> Node<'a> {
+        let value = call.values[0];
+        let called = match value >= least {
+            true => call.take_called(stacks),
+            false => Vec::new(),
         };
-        let index = *self.places.entry(&first.function).or_insert_with(|| {
-            self.children.push(Node::new(&first.function, &first.module));
-            self.children.len() - 1
-        });
-        self.children[index].add(rest, value);
-    }
-
-    fn sort(&mut self) {
-        self.places = HashMap::new();
-        self.children.sort_by(|a, b| b.value.total_cmp(&a.value));
-        self.children.iter_mut().for_each(Node::sort);
+        let mut children: Vec<Node> = called.into_iter().map(|call| Node::of(call, stacks, least)).collect();
+        children.sort_by(|a, b| b.value.total_cmp(&a.value));
+        Node {
+            function: call.function,
+            module: call.module,
+            value,
+            children,
+        }
     }
 
     /// Rows of what holds more than `least`.
@@ -221,20 +225,24 @@ pub mod tests {
         let frames: Vec<[Arc<Frame>; 1]> = (0..100_000)
             .map(|number| [Arc::new(frame(&number.to_string()))])
             .collect();
-        let mut root = Node::new("all", "");
         // Each twice: for each to look at all would take minutes.
-        for frames in frames.iter().chain(&frames) {
-            root.add(frames, 1.0);
-        }
-        root.sort();
+        let stacks: Vec<Stack<1>> = frames
+            .iter()
+            .chain(&frames)
+            .map(|frames| (&frames[..], [1.0]))
+            .collect();
+        let root = Node::of(Call::all(&stacks), &stacks, 0.0);
         assert_eq!((root.children.len(), root.children[0].value), (frames.len(), 2.0));
     }
 
     #[test]
     fn the_tree_adds_up() {
         let view = view();
-        let tree = view.tree(Measure::LiveBytes);
+        let tree = view.tree(Measure::LiveBytes, 0.0);
         assert_eq!((tree.value, tree.depth(0.0)), (5000.0, 4));
         assert_eq!(tree.children[0].children[0].function, "b");
+        let tree = view.tree(Measure::LiveBytes, 0.5);
+        let main = &tree.children[0].children;
+        assert_eq!((main[1].function, main[1].value, tree.depth(0.0)), ("a", 1000.0, 4));
     }
 }

@@ -7,6 +7,7 @@
 pub mod attach;
 pub mod black_box;
 pub mod bundle;
+pub mod call_tree;
 pub mod commands;
 pub mod compare;
 pub mod debuginfod;

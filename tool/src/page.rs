@@ -6,6 +6,7 @@
 
 mod tables;
 
+use crate::call_tree::{Call, Stack};
 use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
@@ -191,56 +192,35 @@ impl Names {
     }
 }
 
-#[derive(Default)]
-struct Branch<'a> {
-    module: &'a str,
-    values: [f64; 4],
-    children: HashMap<&'a str, Branch<'a>>,
-}
-
-impl<'a> Branch<'a> {
-    fn add(&mut self, frames: &'a [Arc<Frame>], values: &[f64; 4]) {
-        self.values
-            .iter_mut()
-            .zip(values)
-            .for_each(|(sum, value)| *sum += value);
-        if let Some((first, rest)) = frames.split_first() {
-            let child = self.children.entry(&first.function).or_default();
-            child.module = &first.module;
-            child.add(rest, values);
+/// [name, module, values, children]; small children become one.
+fn branch<'a>(mut call: Call<'a, 4>, stacks: &[Stack<'a, 4>], all: &[f64; 4], names: &mut Names) -> Value {
+    let (mut children, mut others) = (Vec::new(), [0.0; 4]);
+    let mut called = call.take_called(stacks);
+    called.sort_by(|a, b| b.values[0].total_cmp(&a.values[0]).then(a.function.cmp(b.function)));
+    for child in called {
+        if (0..4).any(|i| child.values[i] > all[i] * LEAST_PART) {
+            children.push(branch(child, stacks, all, names));
+        } else {
+            others
+                .iter_mut()
+                .zip(child.values)
+                .for_each(|(sum, value)| *sum += value);
         }
     }
-
-    /// [name, module, values, children]; small children become one.
-    fn value(&self, name: &str, all: &[f64; 4], names: &mut Names) -> Value {
-        let (mut children, mut others) = (Vec::new(), [0.0; 4]);
-        let mut sorted: Vec<_> = self.children.iter().collect();
-        sorted.sort_by(|a, b| b.1.values[0].total_cmp(&a.1.values[0]).then(a.0.cmp(b.0)));
-        for (name, child) in sorted {
-            if (0..4).any(|i| child.values[i] > all[i] * LEAST_PART) {
-                children.push(child.value(name, all, names));
-            } else {
-                others
-                    .iter_mut()
-                    .zip(child.values)
-                    .for_each(|(sum, value)| *sum += value);
-            }
-        }
-        if others.iter().any(|value| *value > 0.0) {
-            children.push(json!([
-                names.number("[others]"),
-                names.number(""),
-                others.map(f64::round),
-                []
-            ]));
-        }
-        json!([
-            names.number(name),
-            names.number(self.module),
-            self.values.map(f64::round),
-            children
-        ])
+    if others.iter().any(|value| *value > 0.0) {
+        children.push(json!([
+            names.number("[others]"),
+            names.number(""),
+            others.map(f64::round),
+            []
+        ]));
     }
+    json!([
+        names.number(call.function),
+        names.number(call.last_module),
+        call.values.map(f64::round),
+        children
+    ])
 }
 
 fn flame(heap: &HeapView, names: &mut Names) -> Value {
@@ -277,12 +257,13 @@ fn flame_tree(
     measures: [(&str, bool); 4],
     names: &mut Names,
 ) -> Value {
-    let mut root = Branch::default();
-    for (index, sample) in heap.profile.samples.iter().enumerate() {
-        root.add(&heap.named.stacks[sample.stack], &values(index));
-    }
+    let samples = heap.profile.samples.iter().enumerate();
+    let stacks: Vec<Stack<4>> = samples
+        .map(|(index, sample)| (heap.named.stacks[sample.stack].as_slice(), values(index)))
+        .collect();
+    let root = Call::all(&stacks);
     let all = root.values;
-    let tree = root.value("all", &all, names);
+    let tree = branch(root, &stacks, &all, names);
     json!({ "measures": measures.map(|measure| measure.0), "is_bytes": measures.map(|measure| measure.1), "tree": tree })
 }
 

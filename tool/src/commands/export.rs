@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::bundle;
-use crate::commands::heap::{Format, deliver, render};
+use crate::commands::heap::{Format, deliver, deliver_as};
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
@@ -72,10 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let view = HeapView::new(arguments.profile.profile()?);
     let title = arguments.profile.name();
-    deliver(
-        &render(&view, format, arguments.measure, &title),
-        Some(&arguments.output),
-    )?;
+    deliver_as(&view, format, arguments.measure, &title, Some(&arguments.output))?;
     Ok(Status::Exited(0))
 }
 

@@ -11,8 +11,8 @@ use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -88,27 +88,51 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let view = HeapView::new(arguments.profile.profile()?);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let title = arguments.profile.name();
-    let bytes = match format {
-        Format::Text => as_text(arguments, &view).into_bytes(),
-        other => render(&view, other, arguments.measure, &title),
-    };
-    deliver(&bytes, arguments.output.as_deref())?;
+    let output = arguments.output.as_deref();
+    match format {
+        Format::Text => deliver(as_text(arguments, &view).as_bytes(), output)?,
+        other => deliver_as(&view, other, arguments.measure, &title, output)?,
+    }
     Ok(Status::Exited(0))
 }
 
-/// Any format but text.
-pub fn render(view: &HeapView, format: Format, measure: Measure, title: &str) -> Vec<u8> {
-    match format {
+/// Any format but text of the command's own.
+pub fn deliver_as(
+    view: &HeapView,
+    format: Format,
+    measure: Measure,
+    title: &str,
+    output: Option<&Path>,
+) -> Result<()> {
+    if output.is_none() && io::stdout().is_terminal() {
+        let mut bytes = Vec::new();
+        render(view, format, measure, title, &mut bytes).expect("memory can be written to");
+        return deliver(&bytes, None);
+    }
+    let Some(path) = output else {
+        let mut out = BufWriter::new(io::stdout());
+        let done = render(view, format, measure, title, &mut out).and_then(|()| out.flush());
+        return unless_unread(done);
+    };
+    let failed = |error| cannot_write(Some(path), error);
+    let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+    let done = render(view, format, measure, title, &mut out).and_then(|()| out.flush());
+    done.map_err(failed)
+}
+
+fn render(view: &HeapView, format: Format, measure: Measure, title: &str, out: &mut dyn Write) -> io::Result<()> {
+    let bytes = match format {
+        Format::Collapsed => return export::collapsed::write(view, measure, out),
         Format::Text => text::table(view, measure, usize::MAX).into_bytes(),
         Format::Flame => export::flame::write(view, measure, title).into_bytes(),
         Format::Pprof => export::pprof::write(view),
-        Format::Collapsed => export::collapsed::write(view, measure).into_bytes(),
         Format::Speedscope => export::speedscope::write(view, measure, title).into_bytes(),
         Format::Csv => export::csv::write(view).into_bytes(),
         Format::Parquet => export::parquet::write(view),
         Format::Json => as_json(view, measure).into_bytes(),
         Format::Heap => export::heap_v2::write(&view.profile).into_bytes(),
-    }
+    };
+    out.write_all(&bytes)
 }
 
 fn as_text(arguments: &Arguments, view: &HeapView) -> String {
@@ -172,12 +196,16 @@ pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
             .is_terminal()
             .then(|| plain(&String::from_utf8_lossy(bytes)));
         let bytes = for_people.as_ref().map_or(bytes, String::as_bytes);
-        return match io::stdout().write_all(bytes) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(None, error)),
-            _ => Ok(()),
-        };
+        return unless_unread(io::stdout().write_all(bytes));
     };
     fs::write(path, bytes).map_err(|error| cannot_write(Some(path), error))
+}
+
+fn unless_unread(written: io::Result<()>) -> Result<()> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(None, error)),
+        _ => Ok(()),
+    }
 }
 
 /// None: standard output.

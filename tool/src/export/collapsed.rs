@@ -2,20 +2,29 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::heap_view::{HeapView, Measure};
-use std::fmt::Write;
+use std::io::{self, Write};
 
-pub fn write(view: &HeapView, measure: Measure) -> String {
-    let mut out = String::new();
+/// Written as it is found: each stack's names in full are many times what is known of it.
+pub fn write(view: &HeapView, measure: Measure, out: &mut dyn Write) -> io::Result<()> {
     for site in view.sites(measure) {
-        // The format has no way to quote what separates its fields.
-        let names: Vec<String> = site
-            .frames
-            .iter()
-            .map(|frame| frame.function.replace(';', ","))
-            .collect();
-        let _ = writeln!(out, "{} {:.0}", names.join(";"), measure.of(&site.estimate));
+        for (depth, frame) in site.frames.iter().enumerate() {
+            let separator = if depth == 0 { "" } else { ";" };
+            out.write_all(separator.as_bytes())?;
+            write_name(&frame.function, out)?;
+        }
+        writeln!(out, " {:.0}", measure.of(&site.estimate))?;
     }
-    out
+    Ok(())
+}
+
+/// The format has no way to quote what separates its fields.
+fn write_name(name: &str, out: &mut dyn Write) -> io::Result<()> {
+    for (place, part) in name.split(';').enumerate() {
+        let separator = if place == 0 { "" } else { "," };
+        out.write_all(separator.as_bytes())?;
+        out.write_all(part.as_bytes())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -24,7 +33,15 @@ mod tests {
 
     #[test]
     fn a_line_a_site() {
-        let text = write(&crate::heap_view::tests::view(), Measure::LiveBytes);
-        assert_eq!(text, "main;b;c 4000\nmain;a 1000\n");
+        let mut text = Vec::new();
+        write(&crate::heap_view::tests::view(), Measure::LiveBytes, &mut text).unwrap();
+        assert_eq!(text, b"main;b;c 4000\nmain;a 1000\n");
+    }
+
+    #[test]
+    fn names_do_not_separate() {
+        let mut text = Vec::new();
+        write_name(";a;;b", &mut text).unwrap();
+        assert_eq!(text, b",a,,b");
     }
 }

@@ -15,7 +15,7 @@ const NARROWEST: f64 = 0.3;
 const READABLE: f64 = 6.0;
 
 pub fn write(view: &HeapView, measure: Measure, title: &str) -> String {
-    let tree = view.tree(measure);
+    let tree = view.tree(measure, NARROWEST / 2.0 / WIDTH); // half: that rounding decides nothing
     let rows = tree.depth(tree.value * READABLE / WIDTH);
     let height = HEAD + ROW * rows as f64 + 8.0;
     let mut out = format!(
