@@ -4,12 +4,18 @@
 //! an object leads to it, and on to all that its bytes lead to. Free buffers, free objects in magazines and the library's own structures
 //! lead nowhere, for what they say of an object is old.
 //!
+//! What lies below the stack pointer of a thread that waits in a system call is over and leads nowhere. The kernel does not tell that of
+//! threads that run: all of their stacks counts.
+//!
 //! The process goes on meanwhile and its registers are not seen: a pointer on its way from one place to another may be missed. So
 //! the search is made twice, and an object counts when both found nothing.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+mod stacks;
+
 use super::Process;
 use crate::error::Result;
+use crate::explain::Row;
 use crate::explain::areas::{self, Area};
 use crate::explain::magazines::Magazines;
 use crate::explain::memory::{u16_in, u32_in, u64_in};
@@ -92,9 +98,15 @@ impl Process {
             area.writable && !area.path.starts_with("/dev/") && (area.end <= heap.start || area.start >= heap.end)
         };
         let roots: Vec<Area> = areas.iter().filter(is_root).cloned().collect();
+        let waiting = stacks::of_waiting(self.pid);
         let mut work = Vec::new();
         for area in &roots {
-            for (start, end) in there(&pagemap, area.start, area.end) {
+            // Others may be a pool of stacks, with some in use below.
+            let start = match area.row {
+                Row::Stacks => stacks::first_in_use(&waiting, area.start, area.end),
+                _ => area.start,
+            };
+            for (start, end) in there(&pagemap, start, area.end) {
                 work.extend(without(&own, start, end));
             }
         }
