@@ -222,11 +222,19 @@ static const void *local_image(void)
 }
 
 // Where nobody dismisses it, a process that has something to give up gets none.
+// Whether the program catches SIGSYS, as one does that has system calls trapped by a filter of its own: where it is blocked a trapped one ends the process.
+static bool catches_traps(void)
+{
+	struct sigaction action;
+
+	return sigaction(SIGSYS, NULL, &action) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+}
+
 static bool start_unseen(void)
 {
 	const ElfW(Phdr) *local = objects[OWN].local;
 
-	if (local == NULL || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() || !calls_c_library() ||
+	if (local == NULL || catches_traps() || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() || !calls_c_library() ||
 	    (c_librarys == NULL && !os_thread_is_unprivileged()))
 		return false;
 	os_unseen_learn(objects[OWN].block, local_image(), local->p_filesz, local->p_memsz);
@@ -244,7 +252,7 @@ static void refused(int failure)
 	refused_until = failure == EAGAIN || failure == ENOMEM ? os_clock_ms() + REFUSED_MS : UINT64_MAX;
 }
 
-// The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads.
+// The new thread inherits a mask that blocks all signals: the program's handlers run on the program's threads, but for that of trapped system calls.
 static bool start(const void *caller)
 {
 	pthread_attr_t attributes;
@@ -263,6 +271,7 @@ static bool start(const void *caller)
 		return false;
 	}
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	programs_mask = before;
 	memcpy(&programs_mask, &os_signals_before, sizeof os_signals_before);

@@ -71,7 +71,7 @@ bool os_thread_is_last(void);
 // The system's name of this thread, cut to size - 1 bytes.
 void os_thread_name(char *name, size_t size);
 
-// Blocks all signals, the C library's own among them, for a moment; the answer is what was blocked before.
+// Blocks all signals, the C library's own among them, for a moment, but for SIGSYS: a system call that a filter traps would end the process. The answer is what was blocked before.
 uint64_t os_signals_block(void);
 void os_signals_restore(uint64_t before);
 extern __thread uint64_t os_signals_before; // what the last block answered

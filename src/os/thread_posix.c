@@ -186,7 +186,7 @@ __thread uint64_t os_signals_before;
 
 uint64_t os_signals_block(void)
 {
-	uint64_t all = UINT64_MAX, before = 0;
+	uint64_t all = ~((uint64_t)1 << (SIGSYS - 1)), before = 0;
 	int saved = errno;
 
 	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);

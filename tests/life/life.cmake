@@ -147,6 +147,8 @@ vmag_test(life.no_keys quick 60 life_no_keys $<TARGET_FILE:vmag>)
 
 vmag_test_program(life_static_program life/static_program.c LIBRARIES vmag_static)
 target_link_options(life_static_program PRIVATE -static)
+vmag_test_program(life_trapped life/trapped.c LIBRARIES vmag)
+vmag_test(life.trapped quick 60 life_trapped)
 vmag_test_program(life_own_extras life/own_extras.c LIBRARIES vmag_static)
 vmag_test(life.own_extras quick 30 life_own_extras)
 vmag_test(life.static_program quick 60 life_static_program)
