@@ -103,9 +103,27 @@ static void block_install(char *block, size_t size)
 	base.lg_growth += base.lg_growth < LG_GROWTH_MOST;
 }
 
+static COLD void push_pieces(char *at, const char *end)
+{
+	while (end - at >= CACHE_LINE) {
+		size_t piece = round_down(min_size((size_t)(end - at), BASE_LARGEST), CACHE_LINE);
+
+		list_push(at, piece);
+		at += piece;
+	}
+}
+
+// All of the block becomes free objects: where it is not used up, another thread came with it just now.
+static COLD void take_block_apart(void)
+{
+	push_pieces(base.at, base.end);
+	base.at = base.end = NULL;
+}
+
 // The smallest free object that is large enough becomes the block.
 static COLD bool make_block_of_free(size_t size)
 {
+	take_block_apart();
 	for (; size <= BASE_LARGEST; size += CACHE_LINE) {
 		char *object = list_pop(size);
 
@@ -158,7 +176,7 @@ static COLD struct free_object *take_all_by_address(void)
 // What lies side by side becomes one.
 static COLD void join_free(void)
 {
-	block_replace(NULL, 0);
+	take_block_apart();
 	base.freed = base.joined = 0;
 	for (struct free_object *object = take_all_by_address(), *next; object != NULL; object = next) {
 		size_t size = object->size;
@@ -179,7 +197,7 @@ static COLD bool salvage_block(size_t size)
 	bool done;
 
 	mutex_lock(&base.lock);
-	done = make_block_of_free(size);
+	done = (size_t)(base.end - base.at) >= size || make_block_of_free(size);
 	if (!done && base.freed > base.joined / JOINED_ANEW) {
 		join_free();
 		done = make_block_of_free(size);
@@ -226,19 +244,25 @@ static COLD bool block_bring(char *block, size_t bytes, size_t wanted)
 	return !late;
 }
 
-// The block, and the next reserve out of it where this one was used.
+static COLD char *reserve_start(void)
+{
+	return reserve.start != NULL ? reserve.start : reserve.first;
+}
+
+// Free objects, and the next reserve where this one was used.
 static COLD void lent(char *block)
 {
+	char *end = block + BLOCK_BYTES;
+
 	mutex_lock(&base.lock);
 	range_note((uintptr_t)block, BLOCK_BYTES);
-	for (char *at = block + BASE_LARGEST; at < block + BLOCK_BYTES; at += BASE_LARGEST)
-		list_push(at, BASE_LARGEST);
 	if (reserve.used > 0) {
+		push_pieces(reserve_start() + reserve.used, reserve_start() + RESERVE_BYTES);
 		reserve.start = block;
 		reserve.used = 0;
-		block_replace(block + RESERVE_BYTES, BASE_LARGEST - RESERVE_BYTES);
-	} else
-		list_push(block, BASE_LARGEST);
+		block += RESERVE_BYTES;
+	}
+	push_pieces(block, end);
 	mutex_unlock(&base.lock);
 }
 
@@ -264,7 +288,7 @@ static COLD void *take_reserve(size_t size)
 
 	mutex_lock(&base.lock);
 	if (size <= RESERVE_BYTES - reserve.used) {
-		object = (reserve.start != NULL ? reserve.start : reserve.first) + reserve.used;
+		object = reserve_start() + reserve.used;
 		reserve.used += size;
 	}
 	mutex_unlock(&base.lock);

@@ -44,7 +44,7 @@ static struct {
 	uint32_t places;      // for chunks, in ring mode of events
 	uint32_t fact_places; // behind them; 0: no ring, all chunks share the places
 	struct os_backing_identity identity; // of the file, once it is there, and
-	unsigned number;                     // in its name
+	char path[PATH_BYTES];
 	struct os_backing_identity standard_error; // when it began
 	// Atomic.
 	_Atomic uint64_t writers; // those who may be using it, and above them the file's number
@@ -94,24 +94,33 @@ static void complain(const char *what, int error)
 	os_stderr_say("vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here", what, out.prefix, os_process_number(), error);
 }
 
-static void print_path(char path[PATH_BYTES])
+// From the root on, where the system tells: the program may go to another folder.
+static void note_path(int file, const char *path)
 {
-	text_print(path, PATH_BYTES, "%s.%d.%u.trace", out.prefix, os_process_number(), out.number);
+	char link[32];
+	ssize_t length;
+
+	text_print(link, sizeof link, "/proc/self/fd/%d", file);
+	length = os_link_read(link, out.path, sizeof out.path);
+	if (length <= 0 || (size_t)length == sizeof out.path - 1)
+		memcpy(out.path, path, sizeof out.path);
 }
 
 static int open_file(void)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES] = "";
 	int file = -1;
 
-	for (out.number = 0; out.number < NAMES_MOST; out.number++) {
-		print_path(path);
+	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {
+		text_print(path, sizeof path, "%s.%d.%u.trace", out.prefix, os_process_number(), i);
 		file = os_file_create_new(path);
-		if (file >= 0 || errno != EEXIST)
+		if (file < 0 && errno != EEXIST)
 			break;
 	}
-	if (file >= 0 && os_backing_identify(file, &out.identity))
+	if (file >= 0 && os_backing_identify(file, &out.identity)) {
+		note_path(file, path);
 		return file;
+	}
 	complain("make", errno);
 	return NOT_TO_BE_HAD;
 }
@@ -119,11 +128,8 @@ static int open_file(void)
 // A program that closes what it does not know, as daemons do, closes the file: it is opened again, if its name still leads to it.
 static int open_again(void)
 {
-	char path[PATH_BYTES];
-	int file;
+	int file = os_file_open_again(out.path);
 
-	print_path(path);
-	file = os_file_open_again(path);
 	if (file >= 0 && os_backing_is(file, &out.identity))
 		return file;
 	complain("find", file >= 0 ? ENOENT : errno);
@@ -139,6 +145,18 @@ static void close_file(int file)
 		os_file_close(file);
 }
 
+// What is used in its place: this thread's, unless another one came first, or the trace ended.
+static COLD int instead_of(int file)
+{
+	int fresh = open_again();
+
+	if (atomic_compare_exchange_strong(&out_file, &file, fresh))
+		return fresh;
+	if (fresh >= 0)
+		os_file_close(fresh);
+	return file;
+}
+
 // The file, made by the first thread that has something to write; the others wait for it, lest a second one lies beside it.
 static int the_file(void)
 {
@@ -151,9 +169,7 @@ static int the_file(void)
 	}
 	while ((file = atomic_load(&out_file)) == BEING_MADE)
 		os_word_wait(&never, 0, 1);
-	if (UNLIKELY(file >= 0 && !os_backing_is(file, &out.identity)) && atomic_compare_exchange_strong(&out_file, &file, BEING_MADE))
-		atomic_store(&out_file, file = open_again());
-	return file;
+	return LIKELY(file < 0 || os_backing_is(file, &out.identity)) ? file : instead_of(file);
 }
 
 static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)

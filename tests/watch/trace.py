@@ -146,15 +146,16 @@ def check_killed(vmag, library, everything, folder):
     check_no_verdict(vmag, glob.glob(f"{prefix}.{process.pid}.*.trace")[0])
 
 
-# A daemon closes what it does not know. Its trace goes on, where the file's name leads to it still; else no word says that the file is whole.
+# A daemon closes what it does not know, and goes to the root. Its trace goes on, where the file's name leads to it still; else no word says that the file is whole.
 def check_closed(vmag, library, folder):
     for name, lost in ("closed", False), ("moved", True):
         prefix = os.path.join(folder, name)
-        program = f"import os\nkept = [str(i) * 9 for i in range(20000)]\nif {lost}: os.chdir('/')\nos.closerange(3, 256)\n" \
-                  "kept += [str(i) * 9 for i in range(200000)]\n"
+        program = "import glob, os\nkept = [str(i) * 9 for i in range(20000)]\n" \
+                  f"if {lost}: [os.rename(name, name + '.moved') for name in glob.glob('{name}.*.trace')]\n" \
+                  "os.chdir('/')\nos.closerange(3, 256)\nkept += [str(i) * 9 for i in range(200000)]\n"
         subprocess.run([sys.executable, "-c", program], check=True, cwd=folder, stderr=subprocess.PIPE if lost else None,
-                       env=dict(environment(library, f"trace:{name if lost else prefix}"), PYTHONMALLOC="malloc"))
-        path = glob.glob(prefix + ".*.trace")[0]
+                       env=dict(environment(library, f"trace:{name}"), PYTHONMALLOC="malloc"))
+        path = glob.glob(prefix + ".*.trace*")[0]
         summary = summary_of(vmag, path)
         print(f"{name}: {summary['events']} events, {summary['missing_at_ends']}")
         assert (summary["events"] > 220000 and not summary["missing_at_ends"]) != lost, summary["events"]
