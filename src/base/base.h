@@ -1,4 +1,5 @@
-// Memory for our own metadata: boundary tags, slabs, arenas, fronts. From the operating system alone, never from the heap.
+// Memory for our own metadata: boundary tags, slabs, arenas, fronts. From the operating system; from the heap
+// only where that has no more.
 //
 // Objects are cache-line aligned multiples of a cache line up to BASE_LARGEST; freed ones wait on a list of their size.
 // Blocks are never given back: metadata is below 2 % of the heap by construction (docs/decisions/0003).
