@@ -14,7 +14,7 @@
 #include "util/assert.h"
 #include "util/bits.h"
 
-// Objects that make it worth to sort all: they must be a fair part of what lies apart by now, for it takes a tenth of a second for a million.
+// Freed objects that make it worth to sort all: one in so many of what lay apart the last time.
 enum { JOINED_ANEW = 16 };
 
 enum { BLOCK_BYTES = 64 * 1024, LG_GROWTH_MOST = 4, LISTS = BASE_LARGEST / CACHE_LINE + 1, RANGES_FIRST = 16, RANGES_MOST = 2048 };
@@ -42,7 +42,7 @@ static struct {
 	_Atomic size_t mapped;
 } base = { .lock = MUTEX_INIT(RANK_BASE) };
 
-// For who is to lend a block, which takes metadata itself; used once in a life, or not at all.
+// For who is to lend a block, which takes metadata itself: the next one is out of what was lent.
 enum { RESERVE_BYTES = 1024 };
 static struct {
 	char *start; // NULL: `first`

@@ -221,7 +221,6 @@ static const void *local_image(void)
 	return (const void *)(address >= objects[OWN].start ? address : objects[OWN].start + address);
 }
 
-// Where nobody dismisses it, a process that has something to give up gets none.
 // Whether the program catches SIGSYS, as one does that has system calls trapped by a filter of its own: where it is blocked a trapped one ends the process.
 static bool catches_traps(void)
 {
@@ -230,6 +229,7 @@ static bool catches_traps(void)
 	return sigaction(SIGSYS, NULL, &action) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
+// Where nobody dismisses it, a process that has something to give up gets none.
 static bool start_unseen(void)
 {
 	const ElfW(Phdr) *local = objects[OWN].local;

@@ -46,6 +46,19 @@ def jeprof_total(program, path):
     return int(re.search(r"Total: (\d+) B", out).group(1))
 
 
+def check_refused(library, folder, command):
+    """One that cannot be written is told, once, where standard error is what it was; not where it is another file by now."""
+    conf = "prof:true,prof_final:true,prof_prefix:/nowhere/p"
+    told = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf)).stderr
+    assert told.startswith("vmag: profile: cannot write /nowhere/p.") and told.count("\n") == 1, told
+    own = os.path.join(folder, "own")
+    program = "import os, sys; os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)"
+    told = subprocess.run([sys.executable, "-c", program, own], check=True, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf)).stderr
+    assert told == "" and os.path.getsize(own) == 0, (told, open(own, encoding="utf-8").read())
+
+
 def main(library, kind, *command):
     with tempfile.TemporaryDirectory() as folder:
         conf = f"prof:true,prof_prefix:{folder}/p," + (
@@ -57,6 +70,7 @@ def main(library, kind, *command):
         totals = [check(dump, kind == "final") for dump in dumps]
         print(len(dumps), "dumps, the last of", totals[-1], "bytes")
         if kind == "final":
+            check_refused(library, folder, command)
             assert len(dumps) == 1 and dumps[0].endswith(".f.heap"), dumps
             if shutil.which("jeprof"):
                 theirs = jeprof_total(command[0], dumps[0])
