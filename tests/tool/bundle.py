@@ -106,6 +106,8 @@ def check_bundles(machine):
     machine.run("trace", machine.path("t.bundle"))
     machine.run("report", "--trace", machine.path("t.bundle"), "--profile", machine.path("p.bundle"), "-o", machine.path("r.html"))
     machine.run("export", machine.path("p.bundle"), machine.path("p.pb.gz"))
+    over_itself = machine.run("export", "--bundle", machine.path("p.heap"), machine.path("p.heap"), status=125).stderr
+    assert "that is the recording itself" in over_itself, over_itself
     refused = machine.run("export", "--bundle", machine.path("p.bundle"), machine.path("q.bundle"), status=125).stderr
     assert "is a bundle already" in refused and refused.count("\n") == 1, refused
     os.rename(machine.path("elsewhere"), machine.path("program"))

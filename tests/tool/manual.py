@@ -1,6 +1,7 @@
-# Every command has help with examples, a manual page that man can show, and completions.
+# Every command has help with examples, --json, a manual page that man can show, and completions.
 # `manual.py VMAG`
 # SPDX-License-Identifier: BSD-2-Clause
+import json
 import os
 import re
 import shutil
@@ -43,9 +44,11 @@ def main(vmag):
     names = commands(vmag)
     assert {"run", "doctor", "top", "serve", "frag", "options", "umastat"} <= set(names), names
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([vmag, "manual", folder], check=True)
+        told = json.loads(output(vmag, "manual", "--json", folder))["files"]
+        assert sorted(told) == sorted(os.path.join(place, name) for place, _, names in os.walk(folder) for name in names), told
         for name in names:
             assert "Examples:" in output(vmag, name, "--help"), f"vmag {name} --help has no examples"
+            assert "--json" in output(vmag, name, "--help"), f"vmag {name} has no --json"
             wrong = subprocess.run([vmag, name, "--nonsense"], capture_output=True, text=True)
             assert wrong.returncode == 125 and wrong.stderr.count("\n") == 1, wrong
             assert wrong.stderr.startswith("vmag: error: ") and f"what to do: `vmag {name} --help`" in wrong.stderr, wrong

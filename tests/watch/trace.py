@@ -101,6 +101,13 @@ def check_limit(vmag, library, sites, folder):
         cut.write(file.read(3 * CHUNK))
     check_no_verdict(vmag, whole + ".cut")
     assert "the file was cut: 3 of " in summary_of(vmag, whole + ".cut")["missing_at_ends"][0]
+    for words in (["map", "-o", whole + ".png", whole + ".cut"], ["frag", whole + ".cut"],
+                  ["export", whole + ".cut", whole + ".perfetto.json"]):
+        done = subprocess.run([vmag, *words], capture_output=True, text=True, check=True)
+        assert "warning: " in done.stdout + done.stderr and "the file was cut: 3 of " in done.stdout + done.stderr, (words, done)
+    report = subprocess.run([vmag, "report", "--json", whole + ".cut", "-o", whole + ".html"], capture_output=True, text=True, check=True)
+    told = json.loads(report.stdout)
+    assert "the file was cut" in told["missing"] and told["bytes"] == os.path.getsize(whole + ".html"), told
 
 
 # What is known in part may have been beyond any limit.

@@ -67,7 +67,8 @@ impl Unpacked {
     }
 }
 
-/// What went into a bundle, for people.
+/// What went into a bundle.
+#[derive(Serialize)]
 pub struct Told {
     pub addresses: usize,
     pub nameless: usize,

@@ -11,11 +11,31 @@ pub mod heap;
 pub mod json;
 pub mod text;
 
+use crate::commands::heap::deliver;
+use crate::error::Result;
+use serde_json::Value;
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Writes to standard error; that nobody reads it any more is no reason to fail the program's run.
 pub fn say(text: impl std::fmt::Display) {
     let _ = write!(io::stderr(), "{text}");
+}
+
+/// A file that a command wrote, as JSON on standard output. `more`: an object, what else there is to tell.
+pub fn tell_written(format: &str, file: &Path, mut more: Value) -> Result<()> {
+    more["format"] = format.into();
+    more["file"] = file.to_string_lossy().into();
+    more["bytes"] = fs::metadata(file).ok().map(|about| about.len()).into();
+    deliver(format!("{more:#}\n").as_bytes(), None)
+}
+
+/// What a recording does not tell, where what is shown of it cannot say so itself. `of`: its name.
+pub fn warn_missing(of: &str, missing: Option<&str>) {
+    if let Some(missing) = missing {
+        say(format_args!("vmag: warning: {}: {missing}\n", in_line(of)));
+    }
 }
 
 /// Names come from files and processes that may be anybody's: they tell the terminal nothing.

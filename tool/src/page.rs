@@ -280,7 +280,7 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
         if s.has_stacks {
             parts.push("with the stack of each call".to_string());
         }
-        parts.extend(s.missing());
+        parts.extend(s.missing.clone());
     }
     if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let rate = match heap.profile.lg_sample {

@@ -5,6 +5,7 @@
 
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
+use crate::output::figures::counted;
 use crate::output::in_line;
 use crate::profile::{MOST_DEPTH, Mapping, mapping};
 use crate::source::{spoken, what_else_it_is};
@@ -265,6 +266,23 @@ impl Trace {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What happened and was not read, in words; None: all was. `losses`: of the pass over its events.
+    pub fn missing(&self, losses: &Losses) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.is_cut {
+            parts.push("the oldest events are not there: the file was full".to_string());
+        }
+        if self.facts.is_full {
+            parts.push("the newest events are not there: the file was full".to_string());
+        }
+        parts.extend(self.missing_at_ends());
+        let damaged = self.damaged + losses.chunks;
+        if damaged > 0 {
+            parts.push(format!("{} passed over", counted(damaged as u64, "damaged chunk")));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// What is known to be missing at its ends, but for what `is_cut` and `is_full` say.

@@ -8,7 +8,6 @@ mod sums;
 
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
-use crate::output::figures::counted;
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, callers};
 use crate::trace::Trace;
@@ -69,6 +68,8 @@ pub struct Summary {
     pub newest_events_missing: bool,
     /// In words: what else is not there of what was alive and came later.
     pub missing_at_ends: Vec<String>,
+    /// In words: all that happened and is not in the sums; None: they are of all.
+    pub missing: Option<String>,
     pub has_stacks: bool,
     pub classes: Vec<SizeClass>,
     pub caches: Vec<Source>,
@@ -79,27 +80,6 @@ pub struct Summary {
     pub live_line: Vec<u64>,
     /// In each column.
     pub event_line: Vec<u64>,
-}
-
-impl Summary {
-    /// What happened and is not in the sums; None: they are of all.
-    pub fn missing(&self) -> Option<String> {
-        let mut parts = Vec::new();
-        if self.oldest_events_missing {
-            parts.push("the oldest events are not there: the file was full".to_string());
-        }
-        if self.newest_events_missing {
-            parts.push("the newest events are not there: the file was full".to_string());
-        }
-        parts.extend(self.missing_at_ends.iter().cloned());
-        if self.damaged_chunks > 0 {
-            parts.push(format!(
-                "{} passed over",
-                counted(self.damaged_chunks as u64, "damaged chunk")
-            ));
-        }
-        (!parts.is_empty()).then(|| parts.join("; "))
-    }
 }
 
 pub struct TraceView {
@@ -124,13 +104,11 @@ pub struct Ledger {
 pub fn look(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<TraceView> {
     let failed = |error| cannot_read(trace, error);
     let mut sums = Sums::new(trace);
-    let mut losses = trace
+    let losses = trace
         .for_each(|event| sums.take(&event), |part| progress(part / 2.0))
         .map_err(failed)?;
-    losses.chunks += trace.damaged;
     let blocks = std::mem::take(&mut sums.blocks);
-    let (mut summary, stacks) = sums.finish(trace);
-    summary.damaged_chunks = losses.chunks;
+    let (summary, stacks) = sums.finish(trace, losses);
     let heap = (!stacks.is_empty()).then(|| HeapView::new(profile_of(trace, &stacks, &summary)));
     let weights: Vec<f64> = stacks.iter().map(|stack| stack.weight).collect();
     let (sites, places) = heap
@@ -170,9 +148,7 @@ fn sum_up(trace: &Trace, progress: &mut dyn FnMut(f64)) -> Result<(Summary, Vec<
     let losses = trace
         .for_each(|event| sums.take(&event), progress)
         .map_err(|error| cannot_read(trace, error))?;
-    let (mut summary, stacks) = sums.finish(trace);
-    summary.damaged_chunks = trace.damaged + losses.chunks;
-    Ok((summary, stacks))
+    Ok(sums.finish(trace, losses))
 }
 
 /// Only what each call site allocated and still holds, as a profile in which every allocation is a sample.
@@ -222,7 +198,7 @@ fn profile_of(trace: &Trace, sums: &[StackSum], summary: &Summary) -> Profile {
         mappings: trace.facts.mappings.clone(),
         lg_sample: Some(0),
         pid: Some(i64::from(trace.pid)),
-        missing: summary.missing(),
+        missing: summary.missing.clone(),
         known: trace.facts.known.clone(),
         ..Profile::default()
     }

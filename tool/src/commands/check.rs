@@ -143,8 +143,8 @@ fn summary_of(source: &Source) -> Result<Summary> {
     };
     let mut progress = Progress::new("reading the trace");
     let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
-    match summary.missing() {
-        Some(missing) => Err(not_whole(source, missing)),
+    match &summary.missing {
+        Some(missing) => Err(not_whole(source, missing.clone())),
         None => Ok(summary),
     }
 }

@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::Result;
 use crate::heap_diff::{self, Difference};
 use crate::heap_view::{HeapView, Measure};
-use crate::output::heap as text;
+use crate::output::{heap as text, warn_missing};
 use crate::source::Source;
 use crate::symbols::functions;
 use crate::system::Status;
@@ -60,6 +60,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     };
     let after = HeapView::new(profiles.pop().unwrap_or_default());
     let before = HeapView::new(profiles.pop().unwrap_or_default());
+    for (source, view) in [(Some(&arguments.before), &before), (arguments.after.as_ref(), &after)] {
+        warn_missing(
+            &source.unwrap_or(&arguments.before).name(),
+            view.profile.missing.as_deref(),
+        );
+    }
     let measure = arguments.measure;
     let difference = heap_diff::compare(&before, &after, measure);
     let sums = [&before, &after].map(|view| measure.of(&view.sum(measure)));

@@ -7,13 +7,14 @@ use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
 use crate::output::destination::check_apart;
-use crate::output::say;
+use crate::output::{say, tell_written, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
 use clap::Args;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -49,6 +50,10 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["format", "measure"])]
     bundle: bool,
 
+    /// Tell what was written as JSON
+    #[arg(long)]
+    json: bool,
+
     /// The profile, an event trace, a black box, or the number of a process that runs
     #[arg(value_name = "PROFILE|PID", value_parser = Source::parser())]
     profile: Source,
@@ -73,11 +78,19 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let view = HeapView::new(arguments.profile.profile()?);
     let title = arguments.profile.name();
     deliver_as(&view, format, arguments.measure, &title, Some(&arguments.output))?;
+    told(arguments, json!({"missing": view.profile.missing}))
+}
+
+fn told(arguments: &Arguments, more: Value) -> Result<Status> {
+    if arguments.json {
+        tell_written("vmag-export-1", &arguments.output, more)?;
+    }
     Ok(Status::Exited(0))
 }
 
 fn export_bundle(arguments: &Arguments) -> Result<Status> {
-    let told = match &arguments.profile {
+    check_apart(Some(&arguments.output), arguments.profile.path())?;
+    let bundle = match &arguments.profile {
         Source::File(path) => bundle::make(path, &arguments.output)?,
         Source::Process(_) => {
             let text = heap_v2::write(&arguments.profile.profile()?);
@@ -85,8 +98,10 @@ fn export_bundle(arguments: &Arguments) -> Result<Status> {
             bundle::make(&arguments.output, &arguments.output)?
         }
     };
-    say(format_args!("{told}\n"));
-    Ok(Status::Exited(0))
+    if !arguments.json {
+        say(format_args!("{bundle}\n"));
+    }
+    told(arguments, json!(bundle))
 }
 
 /// What a trace tells over time.
@@ -100,9 +115,10 @@ fn export_lines(arguments: &Arguments) -> Result<Status> {
     };
     let mut progress = Progress::new("reading the trace");
     let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;
+    warn_missing(&arguments.profile.name(), view.summary.missing.as_deref());
     let text = perfetto::write(&view.summary, &arguments.profile.name());
     deliver(text.as_bytes(), Some(&arguments.output))?;
-    Ok(Status::Exited(0))
+    told(arguments, json!({"missing": view.summary.missing}))
 }
 
 fn format_of(path: &Path) -> Option<Format> {

@@ -5,7 +5,7 @@ use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::destination::check_apart;
-use crate::output::{heap as text, plain};
+use crate::output::{heap as text, plain, warn_missing};
 use crate::profile::Estimate;
 use crate::source::Source;
 use crate::system::Status;
@@ -104,6 +104,9 @@ pub fn deliver_as(
     title: &str,
     output: Option<&Path>,
 ) -> Result<()> {
+    if ![Format::Text, Format::Json].contains(&format) {
+        warn_missing(title, view.profile.missing.as_deref());
+    }
     if output.is_none() && io::stdout().is_terminal() {
         let mut bytes = Vec::new();
         render(view, format, measure, title, &mut bytes).expect("memory can be written to");
@@ -181,7 +184,7 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
     let caches: Vec<_> = view.caches(measure).iter().map(cache).collect();
     let value = json!({
         "format": "vmag-heap-1", "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
-        "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost,
+        "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.profile.missing,
         "objects": sum.objects, "objects_error": sum.objects_error(),
         "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
         "sites": sites, "caches": caches,

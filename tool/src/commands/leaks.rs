@@ -7,7 +7,7 @@ use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{counted, parse_bytes};
-use crate::output::heap as text;
+use crate::output::{heap as text, warn_missing};
 use crate::source::Source;
 use crate::symbols::functions;
 use crate::system::Status;
@@ -97,7 +97,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let out = match &views[..] {
         [one] if matches!(arguments.profiles[..], [Source::Process(_)]) => alive(arguments, one, "alive now"),
         [one] => alive(arguments, one, "alive at exit"),
-        several => growing(arguments, several),
+        several => {
+            for (source, view) in arguments.profiles.iter().zip(several) {
+                warn_missing(&source.name(), view.profile.missing.as_deref());
+            }
+            growing(arguments, several)
+        }
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))
@@ -117,7 +122,10 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
                        "objects": site.estimate.objects, "functions": functions(site.frames)})
             })
             .collect();
-        return format!("{:#}\n", json!({"format": "vmag-leaks-1", "kind": kind, "sites": rows}));
+        return format!(
+            "{:#}\n",
+            json!({"format": "vmag-leaks-1", "kind": kind, "missing": view.profile.missing, "sites": rows})
+        );
     }
     let what = match kind {
         "unreachable" => "nothing in the process leads to:",

@@ -7,7 +7,7 @@ use crate::export::png::Picture;
 use crate::live_map::{self, Watched};
 use crate::output::destination::check_apart;
 use crate::output::heap::place;
-use crate::output::{plain, say};
+use crate::output::{plain, say, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::symbols::Frame;
@@ -89,6 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             let mut progress = Progress::new("reading the trace");
             let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;
             check_color(arguments, &view.map)?;
+            warn_missing(&arguments.source.name(), view.summary.missing.as_deref());
             Watched {
                 map: view.map,
                 sites: view.sites,

@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
 use crate::output::destination::check_apart;
-use crate::output::say;
+use crate::output::{say, tell_written};
 use crate::page;
 use crate::progress::Progress;
 use crate::source::{Source, file_parser};
@@ -13,6 +13,7 @@ use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view;
 use clap::{ArgGroup, Args};
+use serde_json::json;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -40,6 +41,10 @@ pub struct Arguments {
     /// A trace, a profile or both: what each is, it says itself; or the number of a process that runs, for its profile
     #[arg(value_name = "FILE|PID", group = "what", num_args = 0..=2, value_parser = Source::parser())]
     sources: Vec<Source>,
+
+    /// Tell what was written as JSON
+    #[arg(long)]
+    json: bool,
 
     /// What the report is called
     #[arg(long, default_value = "Memory report")]
@@ -81,6 +86,13 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     }
     let page = page::write(&arguments.title, trace.as_ref(), heap.as_ref());
     deliver(page.as_bytes(), Some(&arguments.output))?;
+    if arguments.json {
+        let missing = match (&trace, &heap) {
+            (Some(trace), _) => trace.summary.missing.as_ref(),
+            (None, heap) => heap.as_ref().and_then(|heap| heap.profile.missing.as_ref()),
+        };
+        tell_written("vmag-report-1", &arguments.output, json!({"missing": missing}))?;
+    }
     Ok(Status::Exited(0))
 }
 

@@ -1,6 +1,7 @@
 //! `vmag serve`: metrics and heap profiles of processes over HTTP.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::say;
 use crate::serve::answers::start_sampling;
@@ -9,6 +10,7 @@ use crate::serve::metrics::Detail;
 use crate::serve::{Service, Targets};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
+use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
 
 const EXAMPLES: &str = "\
@@ -45,6 +47,10 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9470")]
     listen: String,
 
+    /// Tell as JSON where it listens
+    #[arg(long)]
+    json: bool,
+
     /// Metrics of each arena, too
     #[arg(long)]
     arenas: bool,
@@ -80,7 +86,17 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         classes: arguments.classes,
     };
     let service = Service { targets, detail };
-    say(format_args!("vmag: serving on http://{at}/\n"));
+    match arguments.json {
+        true => deliver(
+            format!(
+                "{}\n",
+                json!({"format": "vmag-serve-1", "url": format!("http://{at}/")})
+            )
+            .as_bytes(),
+            None,
+        )?,
+        false => say(format_args!("vmag: serving on http://{at}/\n")),
+    }
     http::serve(&listener, Patience::USUAL, move |question| service.answer(question))
 }
 

@@ -106,7 +106,7 @@ fn as_text(summary: &Summary, top: usize) -> String {
             count(summary.unknown_frees)
         );
     }
-    if let Some(missing) = summary.missing() {
+    if let Some(missing) = &summary.missing {
         let _ = writeln!(out, "warning: {missing}");
     }
     let _ = writeln!(

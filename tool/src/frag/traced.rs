@@ -70,6 +70,8 @@ pub struct Traced {
     pub live_bytes: u64,
     pub kept_bytes: u64,
     pub has_stacks: bool,
+    /// In words; None: the trace is whole.
+    pub missing: Option<String>,
     pub sizes: Vec<SizeKept>,
     pub owners: Vec<OwnerKept>,
 }
@@ -86,7 +88,7 @@ pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut d
             live.take(&event);
         }
     };
-    trace.for_each(take, progress).map_err(|error| {
+    let losses = trace.for_each(take, progress).map_err(|error| {
         ToolError::new(
             format!("cannot read the trace {}", trace.path().display()),
             error,
@@ -96,6 +98,7 @@ pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut d
     let moment = until.min(trace.duration_ns);
     let mut found = sum(&live.objects, moment, below_percent, trace.has_stacks);
     found.pid = trace.pid;
+    found.missing = trace.missing(&losses);
     name_owners(trace, &mut found.owners);
     Ok(found)
 }
@@ -245,6 +248,7 @@ fn sum(objects: &FxHashMap<u64, Object>, moment: u64, below_percent: u64, has_st
         live_bytes: pages.values().map(|held| held.bytes).sum(),
         kept_bytes: nearly.iter().map(|held| PAGE_BYTES - held.bytes).sum(),
         has_stacks,
+        missing: None,
         sizes,
         owners: owners.into_iter().map(|(_, kept)| kept).collect(),
     }

@@ -156,6 +156,9 @@ pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
         traced.below_percent,
         bytes(traced.kept_bytes)
     );
+    if let Some(missing) = &traced.missing {
+        let _ = writeln!(out, "warning: {missing}");
+    }
     if traced.owners.is_empty() {
         return out;
     }
@@ -222,6 +225,7 @@ pub fn traced_json(traced: &Traced) -> Value {
     json!({
         "format": "vmag-frag-trace-1", "pid": traced.pid, "seconds": traced.seconds, "below_percent": traced.below_percent,
         "pages": traced.pages, "nearly_empty": traced.nearly_empty, "live_bytes": traced.live_bytes,
-        "kept_bytes": traced.kept_bytes, "has_stacks": traced.has_stacks, "sizes": traced.sizes, "owners": owners,
+        "kept_bytes": traced.kept_bytes, "has_stacks": traced.has_stacks, "missing": traced.missing,
+        "sizes": traced.sizes, "owners": owners,
     })
 }

@@ -3,7 +3,7 @@
 
 use super::{COLUMNS, LIFETIMES, SizeClass, Source, Summary, column_of};
 use crate::live::{Live, LiveTable};
-use crate::trace::{Event, Kind, Named, Trace};
+use crate::trace::{Event, Kind, Losses, Named, Trace};
 use crate::trace_map::Blocks;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -207,7 +207,7 @@ impl Sums {
         self.summary.lifetimes[lifetime.min(LIFETIMES - 1)] += 1;
     }
 
-    pub fn finish(mut self, trace: &Trace) -> (Summary, Vec<StackSum>) {
+    pub fn finish(mut self, trace: &Trace, losses: Losses) -> (Summary, Vec<StackSum>) {
         while self.column < COLUMNS {
             self.end_column();
         }
@@ -228,6 +228,8 @@ impl Sums {
             oldest_events_missing: trace.is_cut,
             newest_events_missing: trace.facts.is_full,
             missing_at_ends: trace.missing_at_ends(),
+            damaged_chunks: trace.damaged + losses.chunks,
+            missing: trace.missing(&losses),
             has_stacks: trace.has_stacks,
             classes,
             caches: named(self.caches, &trace.facts.caches, "cache"),
