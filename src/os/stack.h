@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/bits.h"
+
 enum os_unwinder { OS_UNWIND_FRAMES, OS_UNWIND_TABLES, OS_UNWIND_SYSTEM };
 
 // Walks by tables begin at the CFA of one of our functions, which is known by its frame pointer where frames are laid out as on x86-64.
@@ -22,7 +24,10 @@ enum { OS_HAS_RULES = 1 };
 enum { OS_HAS_RULES = 0 };
 #endif
 
-// Whether the system's unwinder is in the process.
+// Only where the library is linked into a program (unwinder_static.c): whether its constructors have begun.
+extern bool os_unwinder_is_told HIDDEN;
+
+// Whether the system's unwinder is in the process and can be asked already.
 bool os_stack_has_system(void);
 
 // Whether stacks are found by the system's unwinder: when that one is wanted, or tables are that we do not walk by.

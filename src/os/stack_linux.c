@@ -24,6 +24,7 @@ extern const char __ehdr_start[] HIDDEN; // made by the linker: the ELF header, 
 
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetIP
+#pragma weak os_unwinder_is_told
 
 // Where the library's code ends, by its own program headers. Linked into a program, the library has no range of its own.
 static _Atomic uintptr_t code_end_known;
@@ -195,7 +196,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
 
 bool os_stack_has_system(void)
 {
-	return _Unwind_Backtrace != NULL && _Unwind_GetIP != NULL;
+	return (&os_unwinder_is_told == NULL || os_unwinder_is_told) && _Unwind_Backtrace != NULL && _Unwind_GetIP != NULL;
 }
 
 size_t os_stack_system(uintptr_t *frames, size_t depth)

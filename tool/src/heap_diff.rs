@@ -11,7 +11,7 @@ use crate::profile::variance_of_change;
 use crate::symbols::Frame;
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::beta_reg;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Beyond that many standard errors a change is taken for one.
@@ -47,28 +47,46 @@ pub struct Difference {
 /// What both sides hold of a site, and its variances.
 #[derive(Default)]
 struct Both<'a> {
+    /// Of the site that holds most, afterwards if it is there then.
     frames: &'a [Arc<Frame>],
+    told: (usize, f64),
     held: [f64; 2],
     live: [f64; 2],
     ever: [f64; 2],
 }
 
-/// Sites are the same when their functions are: addresses and lines differ from run to run and from build to build.
+/// Sites are the same when their functions and lines are. Addresses differ from run to run, and lines from build to build: where
+/// either side has lines of the same functions that the other has not, they may have moved, and the functions alone tell.
 pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Difference {
-    let mut sums: BTreeMap<Vec<&str>, Both> = BTreeMap::new();
+    let is_one_process = before.profile.is_of_same_process(&after.profile);
     let views = [before, after];
-    for (side, view) in views.into_iter().enumerate() {
-        for site in view.sites(measure) {
-            let sum = sums.entry(key(&site)).or_default();
-            sum.frames = site.frames;
-            sum.held[side] += measure.of(&site.estimate);
+    let sites = views.map(|view| view.sites(measure));
+    let moved = if is_one_process { BTreeSet::new() } else { moved(&sites) };
+    let key = |frames| {
+        let functions = functions(frames);
+        let lines = if moved.contains(&functions) {
+            Vec::new()
+        } else {
+            lines(frames)
+        };
+        (functions, lines)
+    };
+    let mut sums: BTreeMap<_, Both> = BTreeMap::new();
+    for (side, sites) in sites.iter().enumerate() {
+        for site in sites {
+            let sum = sums.entry(key(site.frames)).or_default();
+            let held = measure.of(&site.estimate);
+            if side > sum.told.0 || held > sum.told.1 {
+                (sum.frames, sum.told) = (site.frames, (side, held));
+            }
+            sum.held[side] += held;
             sum.live[side] += measure.error_of(&site.estimate).powi(2);
         }
     }
-    let is_one_process = before.profile.is_of_same_process(&after.profile);
-    for (side, view) in views.into_iter().enumerate().filter(|_| is_one_process) {
-        for site in view.sites(measure.since_the_beginning()) {
-            if let Some(sum) = sums.get_mut(&key(&site)) {
+    let ever = views.map(|view| view.sites(measure.since_the_beginning()));
+    for (side, sites) in ever.iter().enumerate().filter(|_| is_one_process) {
+        for site in sites {
+            if let Some(sum) = sums.get_mut(&key(site.frames)) {
                 sum.ever[side] += measure.error_of(&site.estimate).powi(2);
             }
         }
@@ -82,8 +100,28 @@ pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Differe
     Difference { changes }
 }
 
-fn key<'a>(site: &Site<'a>) -> Vec<&'a str> {
-    site.frames.iter().map(|frame| frame.function.as_str()).collect()
+type Functions<'a> = Vec<&'a str>;
+type Lines<'a> = Vec<(Option<&'a str>, Option<u32>)>;
+
+fn functions(frames: &[Arc<Frame>]) -> Functions<'_> {
+    frames.iter().map(|frame| frame.function.as_str()).collect()
+}
+
+fn lines(frames: &[Arc<Frame>]) -> Lines<'_> {
+    frames.iter().map(|frame| (frame.file.as_deref(), frame.line)).collect()
+}
+
+/// Those of which each side has lines that the other has not.
+fn moved<'a>(sites: &[Vec<Site<'a>>; 2]) -> BTreeSet<Functions<'a>> {
+    let mut places: BTreeMap<Functions, [BTreeSet<Lines>; 2]> = BTreeMap::new();
+    for (side, sites) in sites.iter().enumerate() {
+        for site in sites {
+            places.entry(functions(site.frames)).or_default()[side].insert(lines(site.frames));
+        }
+    }
+    let differ = |[before, after]: &[BTreeSet<Lines>; 2]| !before.is_subset(after) && !after.is_subset(before);
+    places.retain(|_, sides| differ(sides));
+    places.into_keys().collect()
 }
 
 impl Both<'_> {
@@ -179,6 +217,49 @@ mod tests {
     fn what_did_not_change_is_noise() {
         let difference = compare(&view(), &view(), Measure::LiveBytes);
         assert!(difference.changes.iter().all(|change| !change.is_real));
+    }
+
+    /// Of process 7 or none: bytes held by the lines of one function.
+    fn of_lines(pid: &str, lines: &[(u32, u64)]) -> HeapView {
+        let stacks: String = (1..=lines.len()).map(|stack| format!("@ {stack:#x}\n")).collect();
+        let row = |(stack, (_, bytes)): (usize, &(u32, u64))| format!("{} 1 0 {bytes} 0 1 1\n", stack + 1);
+        let rows: String = lines.iter().enumerate().map(row).collect();
+        let maps = "1000-8000 r-xp 0 0:0 0 [vdso]";
+        let text =
+            format!("heap_v2/1\n{stacks}\nMAPPED_LIBRARIES:\n{maps}\nVMAG_PROFILE:\nlg_sample=0 {pid}\n{rows}");
+        let mut view = HeapView::new(crate::profile::Profile::parse(&text).unwrap());
+        let at = |line: u32| Frame {
+            line: Some(line),
+            ..frame("handle")
+        };
+        view.named.stacks = lines.iter().map(|(line, _)| vec![Arc::new(at(*line))]).collect();
+        view
+    }
+
+    #[test]
+    fn lines_are_told_apart_unless_they_may_have_moved() {
+        let changes = |pid: &str, before: &[(u32, u64)], after: &[(u32, u64)]| -> Vec<(u32, f64)> {
+            let difference = compare(&of_lines(pid, before), &of_lines(pid, after), Measure::LiveBytes);
+            let real = difference.changes.iter().filter(|change| change.is_real);
+            real.map(|change| (change.frames[0].line.unwrap(), change.change))
+                .collect()
+        };
+        // One shrank, the other is new.
+        assert_eq!(
+            changes("", &[(5, 3000)], &[(5, 1000), (6, 2500)]),
+            [(6, 2500.0), (5, -2000.0)]
+        );
+        // A line was put in before them; what is told is where it is now.
+        assert_eq!(changes("", &[(5, 3000), (6, 100)], &[(6, 3000), (7, 100)]), []);
+        assert_eq!(
+            changes("", &[(5, 3000), (6, 100)], &[(6, 3000), (7, 200)]),
+            [(6, 100.0)]
+        );
+        // Of one process they have not.
+        assert_eq!(
+            changes("pid=7", &[(5, 3000)], &[(6, 2000)]),
+            [(5, -3000.0), (6, 2000.0)]
+        );
     }
 
     /// Of process 7, whose code of the kernel lies there: one stack with so many samples alive, and ever.

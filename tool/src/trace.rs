@@ -148,7 +148,7 @@ pub struct Facts {
     pub ledger: Option<String>,
     /// It could be no longer, and what came later is not in it.
     pub is_full: bool,
-    /// VMAG_TRACE_LATER, if it says how it began.
+    /// VMAG_TRACE_AT_START, LATER or IN_CHILD, if it says how it began.
     began: Option<u64>,
     /// VMAG_TRACE_STOPPED, …, and how many chunks the file had then.
     ended: Option<(u64, u64)>,
@@ -288,10 +288,17 @@ impl Trace {
     /// What is known to be missing at its ends, but for what `is_cut` and `is_full` say.
     pub fn missing_at_ends(&self) -> Vec<String> {
         const LATER: u64 = 1;
+        const IN_CHILD: u64 = 2;
         const OUT_OF_TIME: u64 = 1;
         let mut missing = Vec::new();
-        if self.facts.began == Some(LATER) {
-            missing.push("it was begun in a running process: what that held before is not there".to_string());
+        match self.facts.began {
+            Some(LATER) => {
+                missing.push("it was begun in a running process: what that held before is not there".to_string())
+            }
+            Some(IN_CHILD) => {
+                missing.push("it was begun by a fork: what the child has of its parent is not there".to_string())
+            }
+            _ => {}
         }
         let places = self.bytes.div_ceil(CHUNK);
         match self.facts.ended {

@@ -95,7 +95,7 @@ impl Loaded {
     pub fn of(pid: i32, areas: &[Area]) -> io::Result<Loaded> {
         let program = std::fs::read_link(format!("/proc/{pid}/exe"))?;
         let program = program.to_string_lossy().into_owned();
-        let file = in_root(pid, &program);
+        let file = PathBuf::from(format!("/proc/{pid}/exe")); // which is there where its name is not any more
         let interpreter = interpreter(&file);
         let listed = Memory::open(pid)
             .ok()
