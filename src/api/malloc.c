@@ -144,6 +144,14 @@ void reallocarray_by(realloc_function *function)
 	programs_realloc = function;
 }
 
+// By its address: what takes the place of our functions when they are called, as valgrind does, does not know this one.
+static __attribute__((noinline)) void *realloc_as_called(void *object, size_t size)
+{
+	realloc_function *volatile ours = realloc;
+
+	return ours(object, size);
+}
+
 // As the C library's, by whatever realloc the program has: one that brings its own malloc, calloc, realloc and free seldom has this, too, and would be
 // given objects that its free knows nothing of.
 EXPORT void *reallocarray(void *object, size_t count, size_t size)
@@ -154,7 +162,7 @@ EXPORT void *reallocarray(void *object, size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return programs_realloc != NULL ? programs_realloc(object, bytes) : heap_realloc(object, bytes, "reallocarray");
+	return programs_realloc != NULL ? programs_realloc(object, bytes) : realloc_as_called(object, bytes);
 }
 
 static void *aligned_or_invalid(size_t align, size_t size)

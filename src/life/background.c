@@ -304,6 +304,7 @@ void background_fork_child(void)
 {
 	process = os_process_number();
 	look.ends = 0;
+	refused_until = 0; // what the parent may not have its child may: after an unshare of process numbers
 	os_unseen_fork_child();
 	reclaim_is_unseen = false;
 	reclaim_fork_child_dismissals();

@@ -46,6 +46,9 @@ bool os_pages_exist(void *address);
 // Makes part of a reservation writable.
 bool os_pages_commit(void *address, size_t size);
 
+// Whether they are in a core that a debugger writes, which asks the kernel what is in pages, not which are there. True at first.
+void os_pages_dump(void *address, size_t size, bool wanted);
+
 // Drops the contents and lets nobody touch the place, which stays taken. False: the kernel refused.
 bool os_pages_close(void *address, size_t size);
 

@@ -154,6 +154,11 @@ bool os_pages_commit(void *address, size_t size)
 	return mprotect(address, size, READ_WRITE) == 0;
 }
 
+void os_pages_dump(void *address, size_t size, bool wanted)
+{
+	madvise(address, size, wanted ? MADV_DODUMP : MADV_DONTDUMP);
+}
+
 bool os_pages_close(void *address, size_t size)
 {
 	return map(address, size, PROT_NONE, PRIVATE | MAP_FIXED) != NULL;

@@ -96,7 +96,7 @@ static bool place_with_room(size_t region)
 }
 
 // Wherever the kernel likes.
-static bool place_anywhere(size_t granules)
+static __attribute__((noinline)) bool place_anywhere(size_t granules)
 {
 	uint16_t *map = os_pages_reserve(granules * sizeof *map);
 	size_t first = rest.first_chunk >> LG_TABLE;
@@ -122,6 +122,7 @@ static bool region_make(unsigned lg_region)
 	rest.first_granule = rest.first_chunk >> LG_GRANULE;
 	rest.committed_end = round_down((uintptr_t)&page_map[rest.first_granule], os_page_size());
 	rest.region_end = page_map_end = granules;
+	os_pages_dump(page_map, granules * sizeof *page_map, false);
 	return true;
 }
 
@@ -192,6 +193,17 @@ static void end_set(size_t granules)
 	__atomic_store_n(&page_map_end, granules, __ATOMIC_SEQ_CST);
 }
 
+// Where no further mapping may be made, only what is as what lies before it can become a part of that.
+static bool commit_next(void *from, size_t bytes)
+{
+	if (!os_pages_commit(from, bytes)) {
+		os_pages_dump(from, (size_t)((char *)&page_map[rest.region_end] - (char *)from), true);
+		return os_pages_commit(from, bytes);
+	}
+	os_pages_dump(from, bytes, true);
+	return true;
+}
+
 // The map from committed_end to `end` becomes writable.
 static bool commit_to(uintptr_t end)
 {
@@ -199,7 +211,7 @@ static bool commit_to(uintptr_t end)
 	size_t bytes = end - rest.committed_end;
 
 	if (!commit_tables(address_at(rest.committed_end), address_at(end)) ||
-	    (rest.is_cut ? !os_pages_map_at(from, bytes) : !os_pages_commit(from, bytes)))
+	    (rest.is_cut ? !os_pages_map_at(from, bytes) : !commit_next(from, bytes)))
 		return false;
 	rest.committed_end = end;
 	if (rest.is_cut)

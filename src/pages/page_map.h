@@ -8,7 +8,7 @@
 //
 // Every granule of a slab carries its word; of a large run only the first. The region is a range by convention, not a
 // mapping: chunks are mapped when needed and unmapped when clean, so fork, core dumps and RLIMIT_AS see only what is used.
-// The map is read-only zero pages but for the part that covers chunks (docs/decisions/0001).
+// The map is read-only zero pages but for the part that covers chunks (docs/decisions/0001); the rest is not in cores that debuggers write.
 //
 // Beside the map, tables lead from a granule to its run (the map at the beginning of each chunk in the 2006 paper, kept apart from
 // user data): one for each half MiB in use, for a small process has only the beginnings of two chunks.

@@ -1,9 +1,13 @@
 // A process that falls idle after a peak gives its memory back without another allocator call; also when the last one was a realloc that cut off most of
-// an object, with `idle shrunk`.
+// an object, with `idle shrunk`; and in the first process of a new namespace, whose parent could not have a thread any more, with `idle unshared`.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include "../check.h"
 #include "../support/resident.h"
 
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/wait.h>
 #include <time.h>
 
 enum { BLOCKS = 20000, SIZE = 4000, MEBIBYTE = 1 << 20, SECONDS = 60 };
@@ -29,10 +33,26 @@ static void use_and_shrink(long before) {
     CHECK(block != NULL && block[MEBIBYTE - 1] == 1);
 }
 
+// Returns in the child only.
+static void become_first_process(long before) {
+    int status;
+    if (unshare(CLONE_NEWPID) != 0)
+        SKIP("no namespace of process numbers may be made");
+    use_and_free(before);
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0)
+        return;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 int main(int count, char **arguments) {
-    (void)arguments;
+    bool unshared = count > 1 && strcmp(arguments[1], "unshared") == 0;
     long before = anonymous_bytes(), left = 0;
-    if (count == 1)
+    if (unshared)
+        become_first_process(before);
+    if (count == 1 || unshared)
         use_and_free(before);
     else
         use_and_shrink(before);

@@ -4,6 +4,7 @@
 
 int main()
 {
+	std::free(reallocarray(std::malloc(10), 10, 10)); // nothing wrong
 	static volatile char sum;
 	char *volatile object = new char[40];
 	void *volatile lost = std::malloc(100);
