@@ -15,6 +15,8 @@ enum {
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
 	FLOORS_A_PROCESSOR = 4,   // which could have as many arenas (2006)
+	THREAD_FLOOR = 256 << 10, // of each of many threads in an arena
+	THREADS_FLOOR_MOST = 16 << 20, // of all of these
 };
 
 // Where a magazine that takes half the memory has all but an eighth of the rounds, as many as that one has: of powers of two, for the guards take slots.
@@ -86,12 +88,14 @@ COLD void front_forget_capacities(struct front *front)
 	outbound_forget(front);
 }
 
-// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well.
-static COLD size_t floors_of_many(size_t threads)
+// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well. And each has what
+// two magazines of the classes that a thread works with take, up to a bound.
+static COLD size_t floor_of_many(size_t threads)
 {
 	size_t floors = min_size(threads * FLOORS_A_PROCESSOR, arenas_automatic_most());
 
-	return max_size(max_size(floors, FLOORS_A_PROCESSOR) / arenas_sharing(), 1);
+	floors = max_size(max_size(floors, FLOORS_A_PROCESSOR) / arenas_sharing(), 1);
+	return max_size(floors * FRONTS_FLOOR, min_size(threads * THREAD_FLOOR, THREADS_FLOOR_MOST));
 }
 
 // A program of one thread counts no processors.
@@ -99,7 +103,7 @@ static size_t fronts_floor(const struct arena *arena)
 {
 	size_t threads = arena_users(arena);
 
-	return FRONTS_FLOOR * (LIKELY(threads < 2) && LIKELY(!arenas_apart()) ? FLOORS_A_PROCESSOR : floors_of_many(threads));
+	return LIKELY(threads < 2) && LIKELY(!arenas_apart()) ? FRONTS_FLOOR * FLOORS_A_PROCESSOR : floor_of_many(threads);
 }
 
 // What the magazines of an arena's fronts may come to hold, loaded and previous, stays below a quarter of its active bytes

@@ -162,12 +162,15 @@ static int the_file(void)
 {
 	_Atomic uint32_t never = 0;
 	int file = NO_FILE;
+	uint64_t end;
 
 	if (atomic_compare_exchange_strong(&out_file, &file, BEING_MADE)) {
 		file = open_file();
 		atomic_store(&out_file, file);
 	}
-	while ((file = atomic_load(&out_file)) == BEING_MADE)
+	// Who makes it may wait for us, when this is a handler in the same thread, or have been left by a handler's longjmp.
+	end = file == BEING_MADE ? os_clock_ms() + SETTLE_MOST_MS : 0;
+	while ((file = atomic_load(&out_file)) == BEING_MADE && (os_clock_ms() < end || !atomic_compare_exchange_strong(&out_file, &file, NOT_TO_BE_HAD)))
 		os_word_wait(&never, 0, 1);
 	return LIKELY(file < 0 || os_backing_is(file, &out.identity)) ? file : instead_of(file);
 }
