@@ -39,6 +39,10 @@ vmag_test(tool.examples quick 240 ${PYTHON} ${TOOL}/examples.py ${VMAG_COMMAND} 
 vmag_test(tool.static quick 60 ${PYTHON} ${TOOL}/static.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.manual quick 60 ${PYTHON} ${TOOL}/manual.py ${VMAG_COMMAND})
 
+vmag_test_program(tool_entries tool/entries.c LIBRARIES vmag_static)
+target_include_directories(tool_entries PRIVATE ${CMAKE_SOURCE_DIR}/include)
+vmag_test(tool.entries quick 60 ${PYTHON} ${TOOL}/entries.py ${VMAG_COMMAND} $<TARGET_FILE:tool_entries>)
+
 vmag_test_program(tool_torn tool/torn.c LIBRARIES vmag)
 target_link_options(tool_torn PRIVATE -Wl,--no-as-needed)
 vmag_test(tool.torn quick 240 ${PYTHON} ${TOOL}/torn.py ${VMAG_COMMAND} $<TARGET_FILE:tool_torn>)

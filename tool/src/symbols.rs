@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 mod held;
+mod own;
 
 use crate::debuginfod;
 use crate::image;
@@ -70,28 +71,6 @@ pub struct Named {
     pub nameless_in: Vec<String>,
 }
 
-/// The allocator's own functions, where it is part of the program: they say nothing about it.
-const ALLOCATOR: [&str; 18] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "aligned_alloc",
-    "memalign",
-    "posix_memalign",
-    "malloc_miss",
-    "heap_malloc",
-    "heap_plain_malloc",
-    "heap_calloc",
-    "heap_realloc",
-    "heap_aligned",
-    "alloc_sampled",
-    "calloc_run",
-    "profile_record",
-    "os_stack_capture",
-    "by_frames",
-];
-
 pub fn name_stacks(profile: &Profile) -> Named {
     Names::default().name_stacks(profile)
 }
@@ -124,7 +103,7 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
             .flat_map(|address| frames[address].iter().cloned())
             .take(MOST_DEPTH)
             .collect();
-        let own = frames.iter().take_while(|frame| is_allocator(&frame.function)).count();
+        let own = own::count(frames.iter().map(Arc::as_ref));
         frames.drain(..own.min(frames.len().saturating_sub(1)));
         frames.reverse();
         named.stacks.push(frames);
@@ -191,10 +170,6 @@ fn is_library(function: &str) -> bool {
         None => head.rsplit(' ').next().unwrap_or(&head),
     };
     LIBRARIES.iter().any(|library| owner.starts_with(library))
-}
-
-fn is_allocator(function: &str) -> bool {
-    ALLOCATOR.contains(&function) || function.starts_with("operator new")
 }
 
 /// Frames of each address, innermost first: those that a bundle brought, or what the files that were mapped say. They come from anybody: a name
