@@ -42,6 +42,7 @@ def check(vmag, holder):
     assert held["pinned_bytes"] > 15 * MIB, held
     assert of_size(found, 4096)["nearly_empty"] <= 1  # the last one, which is being filled
     worst = found["sites"][0]
+    assert [frame["function"] for frame in worst["frames"]] == worst["functions"] and worst["frames"][0]["line"], worst
     assert "site_hold" in worst["functions"] and worst["sizes"] == [64], worst
     assert worst["pinned_bytes"] > 0.9 * held["pinned_bytes"], (worst, held)
     # Of the large objects at most the slab that is being filled is nearly empty.

@@ -49,7 +49,7 @@ def saw_the_growth(found):
 
 
 def check_sites_and_ages(found):
-    assert found["sites_are_sampled"] and found["format"] == "vmag-map-1"
+    assert found["sites_are_sampled"] and found["format"] == "vmag-map-1" and found["seconds"] > 0 and found["pid"] > 0
     before, after = cells_by_site(found, 0), cells_by_site(found, found["columns"] - 1)
     print(f"before {before}, after {after}")
     of = lambda sums, name: sum(size for site, size in sums.items() if site and f" {name} " in site)

@@ -135,6 +135,24 @@ def check_leaks_and_diff(tool, sites, path):
     assert "site_large" in tool.run("leaks", small, path)
 
 
+def has_lines(site):
+    """Beside the functions: where each is."""
+    names = [frame["function"] for frame in site["frames"]]
+    return names == site["functions"] and any(frame["file"] and frame["line"] for frame in site["frames"])
+
+
+def check_json(tool, small, path):
+    """What the text shows is in the JSON, too."""
+    heap, leaks = (json.loads(tool.run(*words, "--json", path)) for words in (["heap"], ["leaks"]))
+    for key in ("pid", "lg_sample", "lost_samples", "bytes", "bytes_error", "objects", "objects_error"):
+        assert leaks[key] == heap[key], (key, leaks[key], heap[key])
+    assert has_lines(leaks["sites"][0]) and leaks["sites"][0]["objects_error"] > 0, leaks["sites"][0]
+    growing = json.loads(tool.run("leaks", "--json", small, path))
+    assert growing["bytes"] == heap["bytes"] and has_lines(growing["sites"][0]), growing
+    change = json.loads(tool.run("diff", "--json", small, path))
+    assert change["profiles"][1]["pid"] == heap["pid"] and has_lines(change["changes"][0]), change
+
+
 def check_gate(tool, sites, path):
     again = tool.profile("gate", sites, "large")
     small = tool.profile("gate-small", sites, "small")
@@ -144,10 +162,14 @@ def check_gate(tool, sites, path):
     assert subprocess.run([*gate, "--most-live", "50000000", again]).returncode == 1
     worse = subprocess.run([*gate, "--json", "--baseline", small, path], capture_output=True, text=True)
     assert worse.returncode == 1 and "site_large" in worse.stdout, worse.stdout
+    verdict = json.loads(worse.stdout)
+    assert verdict["sampled"] and not verdict["exact"] and has_lines(verdict["grown"][0]), verdict
     trace = os.path.join(tool.folder, "gate.trace")
     tool.run("run", "--quiet", "--lib", tool.library, f"--trace={trace}", "--", sites, "large")
     assert subprocess.run([*gate, "--most-peak", "200000000", trace]).returncode == 0
-    assert subprocess.run([*gate, "--most-peak", "50000000", trace]).returncode == 1
+    peak = subprocess.run([*gate, "--json", "--most-peak", "50000000", trace], capture_output=True, text=True)
+    verdict = json.loads(peak.stdout)
+    assert peak.returncode == 1 and verdict["exact"] and not verdict["sampled"] and verdict["most_peak"] == 50000000, verdict
     assert subprocess.run([*gate, "--most-peak", "50000000", path], stderr=subprocess.DEVNULL).returncode == 125
     assert subprocess.run([*gate, "--baseline", "/nowhere", path], stderr=subprocess.DEVNULL).returncode == 125
 
@@ -172,6 +194,7 @@ def main(vmag, library, sites):
         check_others(tool, sites, small, path)
         check_formats(tool, path)
         check_leaks_and_diff(tool, sites, path)
+        check_json(tool, small, path)
         check_gate(tool, sites, path)
         check_distance(tool, sites)
 

@@ -24,6 +24,9 @@ const LOOKS: u32 = 100;
 
 /// The picture, and what the numbers of call sites in it stand for; none where nothing was sampled.
 pub struct Watched {
+    pub pid: i64,
+    /// From the first column to the last.
+    pub seconds: f64,
     pub map: Map,
     pub sites: Vec<Vec<Arc<Frame>>>,
 }
@@ -83,6 +86,8 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     }
     let (sites, places) = stacks.sites(last);
     Ok(Watched {
+        pid: i64::from(pid),
+        seconds: looks.last().map_or(0.0, |look| look.time.as_secs_f64()),
         map: draw(&looks, &places),
         sites,
     })

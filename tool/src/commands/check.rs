@@ -7,6 +7,7 @@ use crate::heap_diff::{self, Change};
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{parse_bytes, parse_percent};
 use crate::output::heap as text;
+use crate::output::json::frames;
 use crate::profile::{Estimate, Profile};
 use crate::progress::Progress;
 use crate::source::{Source, file_parser};
@@ -117,6 +118,7 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
         too_much: arguments.most_live.filter(is_beyond),
         peak,
         grown,
+        is_exact: !by_site || view.profile.lg_sample == Some(0),
         sampled: !by_site || !view.profile.samples.is_empty() || view.profile.lg_sample == Some(0),
     })
 }
@@ -173,6 +175,8 @@ struct Verdict {
     grown: Vec<Change>,
     /// Something was, or need not be.
     sampled: bool,
+    /// Every allocation was counted.
+    is_exact: bool,
 }
 
 impl Verdict {
@@ -197,13 +201,16 @@ impl Verdict {
             .iter()
             .map(|change| {
                 json!({"before": change.before, "after": change.after, "error": change.error,
-                       "functions": functions(&change.frames)})
+                       "functions": functions(&change.frames), "frames": frames(&change.frames)})
             })
             .collect();
-        let verdict = json!({"format": "vmag-check-1", "passed": !self.failed(), "live_bytes": self.live.map(|live| live.bytes),
-                             "live_bytes_error": self.live.map(|live| live.bytes_error()),
-                             "sampled": self.sampled, "too_much": self.too_much.is_some(), "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes),
-                             "peak_too_much": self.peak_too_much(), "grown": sites});
+        let verdict = json!({
+            "format": "vmag-check-1", "passed": !self.failed(), "exact": self.is_exact, "sampled": self.sampled && !self.is_exact,
+            "live_bytes": self.live.map(|live| live.bytes), "live_bytes_error": self.live.map(|live| live.bytes_error()),
+            "most_live": self.most_live, "too_much": self.too_much.is_some(), "perhaps_too_much": self.beyond_by_chance().is_some(),
+            "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes), "most_peak": self.peak.as_ref().map(|peak| peak.most),
+            "peak_too_much": self.peak_too_much(), "grown": sites,
+        });
         format!("{verdict:#}\n")
     }
 

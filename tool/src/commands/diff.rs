@@ -5,6 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::Result;
 use crate::heap_diff::{self, Difference};
 use crate::heap_view::{HeapView, Measure};
+use crate::output::json::frames;
 use crate::output::{heap as text, warn_missing};
 use crate::source::Source;
 use crate::symbols::functions;
@@ -70,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let difference = heap_diff::compare(&before, &after, measure);
     let sums = [&before, &after].map(|view| measure.of(&view.sum(measure)));
     let out = if arguments.json {
-        as_json(&difference, measure, sums)
+        as_json(&difference, measure, [&before, &after])
     } else {
         let head = format!(
             "{}: {} before, {} after: {}\n\n",
@@ -85,19 +86,28 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Exited(0))
 }
 
-fn as_json(difference: &Difference, measure: Measure, [before, after]: [f64; 2]) -> String {
+fn as_json(difference: &Difference, measure: Measure, views: [&HeapView; 2]) -> String {
     let changes: Vec<_> = difference
         .changes
         .iter()
         .map(|change| {
             json!({
                 "change": change.change, "error": change.error, "before": change.before, "after": change.after,
-                "more_than_chance": change.is_real, "functions": functions(&change.frames),
+                "more_than_chance": change.is_real, "functions": functions(&change.frames), "frames": frames(&change.frames),
             })
         })
         .collect();
+    let sums = views.map(|view| view.sum(measure));
+    let [before, after] = sums.map(|sum| measure.of(&sum));
+    let profile = |number: usize| {
+        let profile = &views[number].profile;
+        json!({
+            "pid": profile.pid, "time": profile.time, "lg_sample": profile.lg_sample, "lost_samples": profile.lost,
+            "missing": profile.missing, "sum": measure.of(&sums[number]), "error": measure.error_of(&sums[number]),
+        })
+    };
     let value = json!({
-        "format": "vmag-diff-1", "measure": measure.title(),
+        "format": "vmag-diff-1", "measure": measure.title(), "profiles": [profile(0), profile(1)],
         "before": before, "after": after, "change": after - before, "changes": changes,
     });
     format!("{value:#}\n")

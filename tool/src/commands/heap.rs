@@ -5,8 +5,8 @@ use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::destination::check_apart;
+use crate::output::json::{frames, with_estimate};
 use crate::output::{heap as text, plain, warn_missing};
-use crate::profile::Estimate;
 use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
@@ -157,39 +157,22 @@ fn as_text(arguments: &Arguments, view: &HeapView) -> String {
 }
 
 fn as_json(view: &HeapView, measure: Measure) -> String {
-    let sum = view.sum(measure);
-    let sites: Vec<_> = view
-        .sites(measure)
+    let sites = view.sites(measure);
+    let sites: Vec<_> = sites
         .iter()
-        .map(|site| {
-            let frames: Vec<_> = site
-                .frames
-                .iter()
-                .rev()
-                .map(|frame| json!({"function": frame.function, "module": frame.module, "file": frame.file, "line": frame.line}))
-                .collect();
-            json!({
-                "objects": site.estimate.objects, "objects_error": site.estimate.objects_error(),
-                "bytes": site.estimate.bytes, "bytes_error": site.estimate.bytes_error(),
-                "frames": frames,
-            })
-        })
+        .map(|site| with_estimate(json!({"frames": frames(site.frames)}), &site.estimate))
         .collect();
-    let cache = |(name, sum): &(String, Estimate)| {
-        json!({
-            "name": name, "objects": sum.objects, "objects_error": sum.objects_error(),
-            "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
-        })
-    };
-    let caches: Vec<_> = view.caches(measure).iter().map(cache).collect();
+    let caches = view.caches(measure);
+    let caches: Vec<_> = caches
+        .iter()
+        .map(|(name, sum)| with_estimate(json!({"name": name}), sum))
+        .collect();
     let value = json!({
         "format": "vmag-heap-1", "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
         "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.profile.missing,
-        "objects": sum.objects, "objects_error": sum.objects_error(),
-        "bytes": sum.bytes, "bytes_error": sum.bytes_error(),
         "sites": sites, "caches": caches,
     });
-    format!("{value:#}\n")
+    format!("{:#}\n", with_estimate(value, &view.sum(measure)))
 }
 
 /// To the file, or to standard output; that nobody reads that any more is no failure.

@@ -7,6 +7,7 @@ use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{counted, parse_bytes};
+use crate::output::json::{frames, with_estimate};
 use crate::output::{heap as text, warn_missing};
 use crate::source::Source;
 use crate::symbols::functions;
@@ -118,14 +119,16 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
         let rows: Vec<_> = sites
             .iter()
             .map(|site| {
-                json!({"bytes": site.estimate.bytes, "bytes_error": site.estimate.bytes_error(),
-                       "objects": site.estimate.objects, "functions": functions(site.frames)})
+                let row = json!({"functions": functions(site.frames), "frames": frames(site.frames)});
+                with_estimate(row, &site.estimate)
             })
             .collect();
-        return format!(
-            "{:#}\n",
-            json!({"format": "vmag-leaks-1", "kind": kind, "missing": view.profile.missing, "sites": rows})
-        );
+        let value = json!({
+            "format": "vmag-leaks-1", "kind": kind, "pid": view.profile.pid, "time": view.profile.time,
+            "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.profile.missing,
+            "sites": rows,
+        });
+        return format!("{:#}\n", with_estimate(value, &view.sum(MEASURE)));
     }
     let what = match kind {
         "unreachable" => "nothing in the process leads to:",
@@ -178,13 +181,17 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
             .changes
             .iter()
             .map(|change| {
-                json!({"first": change.before, "last": change.after, "error": change.error, "functions": functions(&change.frames)})
+                json!({"first": change.before, "last": change.after, "change": change.change, "error": change.error,
+                       "functions": functions(&change.frames), "frames": frames(&change.frames)})
             })
             .collect();
-        return format!(
-            "{:#}\n",
-            json!({"format": "vmag-leaks-1", "kind": "growing", "profiles": views.len(), "sites": rows})
-        );
+        let missing: Vec<_> = views.iter().map(|view| &view.profile.missing).collect();
+        let last = &views[views.len() - 1];
+        let value = json!({
+            "format": "vmag-leaks-1", "kind": "growing", "profiles": views.len(), "pid": last.profile.pid, "time": last.profile.time,
+            "lg_sample": last.profile.lg_sample, "lost_samples": last.profile.lost, "missing_of_each": missing, "sites": rows,
+        });
+        return format!("{:#}\n", with_estimate(value, &last.sum(MEASURE)));
     }
     if all.changes.is_empty() {
         return format!(

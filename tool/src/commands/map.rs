@@ -7,6 +7,7 @@ use crate::export::png::Picture;
 use crate::live_map::{self, Watched};
 use crate::output::destination::check_apart;
 use crate::output::heap::place;
+use crate::output::json::frames;
 use crate::output::{plain, say, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
@@ -79,7 +80,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status> {
     check_ending(arguments)?;
     check_apart(arguments.output.as_deref(), arguments.source.path())?;
-    let Watched { map, sites } = match &arguments.source {
+    let watched = match &arguments.source {
         Source::Process(pid) => live_map::watch(
             *pid,
             Duration::from_secs(arguments.seconds),
@@ -91,26 +92,29 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             check_color(arguments, &view.map)?;
             warn_missing(&arguments.source.name(), view.summary.missing.as_deref());
             Watched {
+                pid: i64::from(view.summary.pid),
+                seconds: view.summary.seconds,
                 map: view.map,
                 sites: view.sites,
             }
         }
     };
+    let Watched { map, sites, .. } = &watched;
     if arguments.json {
-        let text = as_json(&map, &sites, arguments.source.is_process());
+        let text = as_json(&watched, arguments.source.is_process());
         deliver(text.as_bytes(), arguments.output.as_deref())?;
         return Ok(Status::Exited(0));
     }
     say(match (arguments.color, arguments.source.is_process()) {
-        (Color::Site, false) => legend(&sites),
+        (Color::Site, false) => legend(sites),
         (Color::Site, true) => format!(
             "who allocated, by samples (what was not sampled: by its size)\n{}",
-            legend(&sites)
+            legend(sites)
         ),
         (Color::Age, true) => "ages count from the first look: what was there before is older\n".to_string(),
         _ => String::new(),
     });
-    deliver(&draw(&map, arguments.color).png(), arguments.output.as_deref())?;
+    deliver(&draw(map, arguments.color).png(), arguments.output.as_deref())?;
     Ok(Status::Exited(0))
 }
 
@@ -161,12 +165,20 @@ fn legend(sites: &[Vec<Arc<Frame>>]) -> String {
     NAMES.iter().zip(sites).map(line).collect::<String>() + others
 }
 
-fn as_json(map: &Map, sites: &[Vec<Arc<Frame>>], is_sampled: bool) -> String {
+fn as_json(watched: &Watched, is_process: bool) -> String {
+    let Watched { map, sites, .. } = watched;
     let rows = |plane: &[u8]| -> Vec<Vec<u8>> { plane.chunks(map.columns.max(1)).map(<[u8]>::to_vec).collect() };
+    let meaning = json!({
+        "occupancy": "255: the row's bytes are all in use; 0: none is",
+        "age": "1 + 5 · log2 of the mean age in nanoseconds; 0: nothing is there",
+        "class": "1 + log2 of the size that holds most; 0: nothing is there",
+        "site": "1 + the place in sites of who holds most; 0, or beyond them: others",
+    });
     let value = json!({
-        "format": "vmag-map-1", "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,
+        "format": "vmag-map-1", "pid": watched.pid, "seconds": watched.seconds, "meaning": meaning, "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,
         "row_address": map.row_address, "occupancy": rows(&map.occupancy), "age": rows(&map.age), "class": rows(&map.class),
-        "site": rows(&map.sites[0]), "sites_are_sampled": is_sampled, "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
+        "site": rows(&map.sites[0]), "sites_are_sampled": is_process, "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
+        "site_frames": sites.iter().map(|site| frames(site)).collect::<Vec<_>>(),
     });
     format!("{value}\n")
 }

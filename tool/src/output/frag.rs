@@ -3,8 +3,10 @@
 
 use super::figures::{bytes, count};
 use super::heap::{full_stack_of, place};
+use super::json::frames;
 use crate::frag::traced::{OwnerKept, Traced};
 use crate::frag::{ClassFrag, Frag};
+use crate::symbols::functions;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -129,8 +131,8 @@ pub fn json(frag: &Frag) -> Value {
         .iter()
         .map(|site| {
             let mut value = json!(site);
-            let functions: Vec<&str> = site.frames.iter().rev().map(|frame| frame.function.as_str()).collect();
-            value["functions"] = json!(functions);
+            value["functions"] = json!(functions(&site.frames));
+            value["frames"] = frames(&site.frames);
             value
         })
         .collect();
@@ -217,8 +219,8 @@ pub fn traced_json(traced: &Traced) -> Value {
         .iter()
         .map(|owner| {
             let mut value = json!(owner);
-            let functions: Vec<&str> = owner.frames.iter().rev().map(|frame| frame.function.as_str()).collect();
-            value["functions"] = json!(functions);
+            value["functions"] = json!(functions(&owner.frames));
+            value["frames"] = frames(&owner.frames);
             value
         })
         .collect();

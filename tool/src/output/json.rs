@@ -1,4 +1,4 @@
-//! The figures of one run as JSON: "vmag-run-1".
+//! The figures of one run as JSON: "vmag-run-1"; and what several formats have in common.
 //!
 //! Keys end in their unit. What is not known is null. Keys may be added under the same format name; a change of
 //! meaning gets a new one.
@@ -7,8 +7,26 @@
 use super::figures::{FIGURES, Figure};
 use crate::launch::Ended;
 use crate::measure::{Measured, Served, Subject};
+use crate::profile::Estimate;
+use crate::symbols::Frame;
 use crate::system::Status;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A stack, the innermost function first.
+pub fn frames(outermost_first: &[Arc<Frame>]) -> Value {
+    let one = |frame: &Arc<Frame>| json!({"function": frame.function, "module": frame.module, "file": frame.file, "line": frame.line});
+    outermost_first.iter().rev().map(one).collect()
+}
+
+/// With `more`, an object, which is told first.
+pub fn with_estimate(mut more: Value, estimate: &Estimate) -> Value {
+    more["objects"] = estimate.objects.into();
+    more["objects_error"] = estimate.objects_error().into();
+    more["bytes"] = estimate.bytes.into();
+    more["bytes_error"] = estimate.bytes_error().into();
+    more
+}
 
 pub fn of_run(subject: &Subject, measured: &Measured) -> Value {
     let mut document = heading("vmag-run-1", subject, measured.ended.status, &measured.served);
