@@ -37,7 +37,7 @@ def check_counts(vmag, library, sites, folder):
     assert class_of(summary, 5120)["allocations"] == 4000, class_of(summary, 5120)
     assert summary["events"] < 4300 and summary["damaged_chunks"] == 0 and summary["unknown_frees"] == 0, summary
     rows = subprocess.run([vmag, "trace", "--events", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert len(rows) == summary["events"] + 1
+    assert len(rows) == summary["events"] + 1 and rows[0] == "nanoseconds,thread,event,address,size,number"
     times = [int(row.split(",")[0]) for row in rows[1:]]
     assert times == sorted(times)
     subprocess.run([vmag, "map", path, "-o", os.path.join(folder, "map.png")], check=True)
@@ -202,6 +202,8 @@ def check_controls(vmag, library, traced, folder):
     assert cache["allocations"] in range(3001, 3301) and cache["live"] in range(900, 1001) and cache["peak_live"] > 2900, cache
     arena = next(row for row in summary["arenas"] if row["name"] == "ids")
     assert (arena["allocations"], arena["frees"], arena["live"]) == (3000, 2000, 3000), arena
+    text = subprocess.run([vmag, "trace", "--top=1", first], capture_output=True, text=True, check=True).stdout
+    assert "  frobs\n" in text and "  ids\n" in text and "most alive" in text, text
     assert summary["has_stacks"] and summary["damaged_chunks"] == 0
     for path in [first, *own[2:], *childs]: # each tells the stacks, also those that one before has told
         heap = json.loads(subprocess.run([vmag, "heap", "--json", path], capture_output=True, text=True, check=True).stdout)

@@ -5,12 +5,13 @@ use crate::commands::heap::{cannot_write, deliver};
 use crate::error::Result;
 use crate::export::events;
 use crate::output::destination::check_apart;
-use crate::output::figures::{bytes, count, counted};
+use crate::output::figures::{bytes, count, counted, short_time};
+use crate::output::in_line;
 use crate::progress::Progress;
 use crate::source::file_parser;
 use crate::system::Status;
 use crate::trace::Trace;
-use crate::trace_view::{self, Summary};
+use crate::trace_view::{self, Source, Summary};
 use clap::Args;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -40,7 +41,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "json")]
     events: bool,
 
-    /// How many sizes to show
+    /// How many sizes, caches and arenas to show
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
 
@@ -76,9 +77,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 
 fn as_text(summary: &Summary, top: usize) -> String {
     let mut out = format!(
-        "process {}, {:.3} s, {}, {} ({:.1} bytes each)\n",
+        "process {}, {}, {}, {} ({:.1} bytes each)\n",
         summary.pid,
-        summary.seconds,
+        short_time(summary.seconds),
         counted(summary.threads as u64, "thread"),
         counted(summary.events, "event"),
         summary.file_bytes as f64 / summary.events.max(1) as f64
@@ -93,9 +94,9 @@ fn as_text(summary: &Summary, top: usize) -> String {
     );
     let _ = writeln!(
         out,
-        "alive     {} at the peak ({:.3} s), {} in {} at the end",
+        "alive     {} at the peak (after {}), {} in {} at the end",
         bytes(summary.peak_live_bytes),
-        summary.peak_seconds,
+        short_time(summary.peak_seconds),
         bytes(summary.live_bytes_at_end),
         counted(summary.live_objects_at_end, "object")
     );
@@ -112,7 +113,7 @@ fn as_text(summary: &Summary, top: usize) -> String {
     let _ = writeln!(
         out,
         "\n{:>11} {:>13} {:>13} {:>13} {:>13}",
-        "size", "allocated", "freed", "alive", "alive at peak"
+        "size", "allocated", "freed", "alive", "most alive"
     );
     let mut classes: Vec<_> = summary.classes.iter().collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.allocations));
@@ -127,8 +128,42 @@ fn as_text(summary: &Summary, top: usize) -> String {
             count(class.peak_live)
         );
     }
+    if classes.len() > top {
+        let _ = writeln!(out, "and {} more (--top N)", classes.len() - top);
+    }
     lifetimes(&mut out, summary);
+    sources(&mut out, "object cache", &summary.caches, top);
+    sources(&mut out, "arena; alive is a sum of sizes", &summary.arenas, top);
     out
+}
+
+/// Those that allocated most often. Of caches objects are alive, of arenas what they hand out.
+fn sources(out: &mut String, title: &str, sources: &[Source], top: usize) {
+    if sources.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:>11} {:>13} {:>13} {:>13}  {title}",
+        "allocated", "freed", "alive", "most alive"
+    );
+    let mut sources: Vec<_> = sources.iter().collect();
+    sources.sort_by_key(|source| std::cmp::Reverse(source.allocations));
+    for source in sources.iter().take(top) {
+        let _ = writeln!(
+            out,
+            "{:>11} {:>13} {:>13} {:>13}  {}",
+            count(source.allocations),
+            count(source.frees),
+            // Below none: what was there before the trace was freed.
+            count(source.live.max(0) as u64),
+            count(source.peak_live.max(0) as u64),
+            in_line(&source.name)
+        );
+    }
+    if sources.len() > top {
+        let _ = writeln!(out, "and {} more (--top N)", sources.len() - top);
+    }
 }
 
 fn lifetimes(out: &mut String, summary: &Summary) {

@@ -10,13 +10,13 @@ use std::io::{self, Write};
 const GROUP: usize = 1 << 20;
 
 pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<()> {
-    writeln!(out, "nanoseconds,thread,event,address,size")?;
+    writeln!(out, "nanoseconds,thread,event,address,size,number")?;
     for_each(trace, |event| {
         let (kind, address) = (event.kind.name(), event.address);
         writeln!(
             out,
-            "{},{},{kind},{address:#x},{}",
-            event.time, event.thread, event.size
+            "{},{},{kind},{address:#x},{},{}",
+            event.time, event.thread, event.size, event.number
         )
     })?;
     out.flush()
@@ -61,5 +61,6 @@ fn columns(events: &[Event]) -> Rows {
         ),
         ("address", numbers(|event| event.address)),
         ("size", numbers(|event| event.size)),
+        ("number", numbers(|event| event.number.into())),
     ]
 }

@@ -140,6 +140,16 @@ pub fn seconds(value: f64) -> String {
     format!("{value:.digits$} s")
 }
 
+/// In the unit that fits: most traces are short.
+pub fn short_time(seconds: f64) -> String {
+    match seconds {
+        0.0 => "0 s".to_string(),
+        ..0.000_999_95 => format!("{:.1} µs", seconds * 1e6),
+        ..0.999_95 => format!("{:.1} ms", seconds * 1e3),
+        _ => self::seconds(seconds),
+    }
+}
+
 pub fn bytes(value: u64) -> String {
     const STEP: f64 = 1024.0;
     let mut number = value as f64;
@@ -190,6 +200,20 @@ pub fn status_text(status: Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (value, text) in [
+            (0.0, "0 s"),
+            (0.000_012_34, "12.3 µs"),
+            (0.000_999_99, "1.0 ms"),
+            (0.05, "50.0 ms"),
+            (0.999_99, "1.000 s"),
+            (12.34, "12.3 s"),
+        ] {
+            assert_eq!(short_time(value), text);
+        }
+    }
 
     #[test]
     fn numbers_are_readable() {
