@@ -62,6 +62,9 @@ def main(vmag):
             else:
                 print(f"without {shell}: its completions are not checked by it")
         assert complete(folder) == ["doctor"], complete(folder)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        for words in (["--help"], ["heap", "--help"], ["--version"]):
+            assert subprocess.run([vmag, *words], stdout=full, stderr=subprocess.DEVNULL).returncode == 125, words
     refused = subprocess.run([vmag, "manual", "/proc/nowhere"], capture_output=True, text=True)
     assert refused.returncode == 125 and "what to do" in refused.stderr, refused
 

@@ -86,6 +86,7 @@ def check_end(vmag, library, program, seconds=1):
         if seconds < 16 and done.returncode != 0:  # it may have ended before the first look
             return check_end(vmag, library, program, 4 * seconds)
         found = json.loads(done.stdout)
+        assert f"process {holder.pid} has ended after" in done.stderr, done.stderr
         assert found["rows"] > 0 and any(cell > 0 for row in found["occupancy"] for cell in row)
 
 

@@ -10,6 +10,8 @@ use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::heap::{Heap, Piece};
 use crate::heap_view::HeapView;
+use crate::output::figures::short_time;
+use crate::output::say;
 use crate::process;
 use crate::profile::Profile;
 use crate::progress::Progress;
@@ -70,7 +72,14 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
         let (areas, numbered) = match areas.and_then(|areas| Ok((areas, process.numbered_profile()?))) {
             Ok(seen) => seen,
             // It has ended meanwhile: the picture is of what was seen.
-            Err(_) if !looks.is_empty() => break,
+            Err(_) if !looks.is_empty() => {
+                let seen = short_time(pace.start.elapsed().as_secs_f64());
+                drop(progress);
+                say(format_args!(
+                    "vmag: process {pid} has ended after {seen}: the picture is of what was seen until then\n"
+                ));
+                break;
+            }
             Err(error) => return Err(error),
         };
         looks.push(Look {

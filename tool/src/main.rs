@@ -3,6 +3,8 @@
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::{self, Write};
+use vmag_tool::commands::heap::unless_unread;
 use vmag_tool::commands::umem::{self, Request};
 use vmag_tool::commands::{
     attach, check, compare, diff, doctor, explain, export, frag, heap, leaks, manual, map, options, report, run,
@@ -71,8 +73,12 @@ fn main() {
             say(in_one_line(&problem.render().to_string()));
             std::process::exit(EXIT_TOOL_FAILED);
         }
-        let _ = problem.print();
-        std::process::exit(if problem.use_stderr() { EXIT_TOOL_FAILED } else { 0 });
+        let told = problem.print().and_then(|()| io::stdout().flush());
+        if problem.use_stderr() {
+            std::process::exit(EXIT_TOOL_FAILED);
+        }
+        unless_unread(told).unwrap_or_else(|error| fail(&error));
+        std::process::exit(0);
     });
     if command_line.debuginfod {
         debuginfod::ask_servers().unwrap_or_else(|error| fail(&error));

@@ -243,9 +243,10 @@ impl Verdict {
                 amount(peak.most as f64)
             );
         }
-        for change in &self.grown {
+        let places = text::places(self.grown.iter().map(|change| &change.frames[..]));
+        for (change, place) in self.grown.iter().zip(places) {
             let (before, after) = (amount(change.before), amount(change.after));
-            let _ = writeln!(out, "grown: {before} → {after}  {}", text::place(&change.frames));
+            let _ = writeln!(out, "grown: {before} → {after}  {place}");
         }
         out
     }

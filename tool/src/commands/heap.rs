@@ -145,6 +145,9 @@ fn as_text(arguments: &Arguments, view: &HeapView) -> String {
         );
     }
     let mut out = text::head(view, arguments.measure);
+    if view.profile.samples.is_empty() && view.profile.lg_sample != Some(0) {
+        return out; // that nothing was sampled
+    }
     out.push_str(&text::table(view, arguments.measure, arguments.top));
     out.push_str(&text::caches(view, arguments.measure));
     if arguments.full {
@@ -187,7 +190,7 @@ pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
     fs::write(path, bytes).map_err(|error| cannot_write(Some(path), error))
 }
 
-fn unless_unread(written: io::Result<()>) -> Result<()> {
+pub fn unless_unread(written: io::Result<()>) -> Result<()> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(None, error)),
         _ => Ok(()),

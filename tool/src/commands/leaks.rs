@@ -204,14 +204,17 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
         counted(all.changes.len() as u64, "site"),
         views.len()
     );
-    for change in all.changes.iter().take(arguments.top) {
+    let shown = &all.changes[..arguments.top.min(all.changes.len())];
+    for (change, place) in shown
+        .iter()
+        .zip(text::places(shown.iter().map(|change| &change.frames[..])))
+    {
         let _ = writeln!(
             out,
-            "{:>11} → {} (± {})  {}",
+            "{:>11} → {} (± {})  {place}",
             text::amount(change.before, MEASURE),
             text::amount(change.after, MEASURE),
-            text::amount(change.error, MEASURE),
-            text::place(&change.frames)
+            text::amount(change.error, MEASURE)
         );
     }
     out

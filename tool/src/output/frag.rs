@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::figures::{bytes, count};
-use super::heap::{full_stack_of, place};
+use super::heap::{full_stack_of, place, places};
 use super::json::frames;
 use crate::frag::traced::{OwnerKept, Traced};
 use crate::frag::{ClassFrag, Frag};
@@ -98,15 +98,15 @@ fn sites(out: &mut String, frag: &Frag, most: usize, full: bool) {
             "kept", "±", "objects"
         );
     }
-    for site in frag.sites.iter().take(most) {
+    let shown = &frag.sites[..most.min(frag.sites.len())];
+    for (site, place) in shown.iter().zip(places(shown.iter().map(|site| &site.frames[..]))) {
         let sizes: Vec<String> = site.sizes.iter().map(u64::to_string).collect();
         let _ = writeln!(
             out,
-            "{:>11} {:>11} {:>11}  {} of {} bytes",
+            "{:>11} {:>11} {:>11}  {place} of {} bytes",
             bytes(site.pinned_bytes as u64),
             bytes(site.pinned_error as u64),
             count(site.objects.round() as u64),
-            place(&site.frames),
             sizes.join(", ")
         );
         if full {

@@ -5,6 +5,7 @@ use crate::heap_diff::{Change, Difference};
 use crate::heap_view::{HeapView, Measure, Site};
 use crate::output::figures::{bytes, count, counted, percent};
 use crate::symbols::{Frame, callers};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -48,10 +49,18 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
         );
     }
     if profile.samples.is_empty() && profile.lg_sample != Some(0) {
-        out.push_str("nothing was sampled: too little was allocated for that\n");
+        out.push_str(
+            "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n",
+        );
     }
     if let Some(missing) = &profile.missing {
         let _ = writeln!(out, "warning: {missing}");
+    }
+    if stacks_are_short(view, measure) {
+        out.push_str(
+            "most stacks end after one or two functions: the program has no frame pointers; `vmag run` finds callers without, \
+             as does prof_unwinder:tables in VMAG_CONF\n",
+        );
     }
     if view.named.nameless > 0 {
         let files = view.named.nameless_in.join(", ");
@@ -64,6 +73,44 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     }
     out
 }
+
+/// Found by frame pointers in a program without them: most of it is of one or two functions, and hardly anything leads back to where the program
+/// or a thread begins. What is short by itself does: whoever has a frame pointer tells its caller.
+fn stacks_are_short(view: &HeapView, measure: Measure) -> bool {
+    const SHORT: usize = 2;
+    let (mut short, mut whole) = (0.0, 0.0);
+    for site in view.sites(measure) {
+        let depth = site.frames.iter().filter(|frame| !frame.inlined).count();
+        if site.frames.iter().any(|frame| is_begin(frame)) {
+            whole += measure.of(&site.estimate);
+        } else if depth <= SHORT {
+            short += measure.of(&site.estimate);
+        }
+    }
+    let all = measure.of(&view.sum(measure));
+    short > all / 2.0 && whole < all / 20.0
+}
+
+/// Also by its file alone, where that has no symbols.
+fn is_begin(frame: &Frame) -> bool {
+    BEGINS.contains(&frame.function.trim_start_matches('_'))
+        || (frame.is_nameless() && BEGINS_IN.iter().any(|file| frame.module.starts_with(file)))
+}
+
+const BEGINS_IN: [&str; 3] = ["libc.so", "libpthread", "ld-musl"];
+
+/// Where programs and threads begin, without the lines in front of the names.
+const BEGINS: [&str; 9] = [
+    "start",
+    "main",
+    "libc_start_main",
+    "libc_start_main_impl",
+    "libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "dl_init",
+];
 
 pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
     let all = measure.of(&view.sum(measure));
@@ -79,15 +126,15 @@ pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
         "\n{:>11} {:>11} {:>6} {:>11}  where\n",
         "amount", "±", "share", "objects"
     );
-    for site in sites.iter().take(most) {
+    let shown = &sites[..most.min(sites.len())];
+    for (site, place) in shown.iter().zip(places(shown.iter().map(|site| site.frames))) {
         let _ = writeln!(
             out,
-            "{:>11} {:>11} {:>5.1}% {:>11}  {}",
+            "{:>11} {:>11} {:>5.1}% {:>11}  {place}",
             amount(measure.of(&site.estimate), measure),
             amount(measure.error_of(&site.estimate), measure),
             percent(measure.of(&site.estimate), all),
-            count(site.estimate.objects.round() as u64),
-            place(site.frames)
+            count(site.estimate.objects.round() as u64)
         );
     }
     if sites.len() > most {
@@ -125,7 +172,24 @@ pub fn caches(view: &HeapView, measure: Measure) -> String {
 
 /// The innermost functions that are the program's own, the caller of each behind it.
 pub fn place(frames: &[Arc<Frame>]) -> String {
-    let frames = callers(frames);
+    line(callers(frames))
+}
+
+/// Of the rows of one table. What would read the same because functions are left out that only allocate for others is told with them, for
+/// "leak_malloc" is named like one.
+pub fn places<'a>(sites: impl IntoIterator<Item = &'a [Arc<Frame>]>) -> Vec<String> {
+    let rows: Vec<(String, String)> = sites.into_iter().map(|frames| (place(frames), line(frames))).collect();
+    let mut read: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for (short, whole) in &rows {
+        read.entry(short).or_default().insert(whole);
+    }
+    rows.iter()
+        .map(|(short, whole)| if read[short.as_str()].len() > 1 { whole } else { short })
+        .cloned()
+        .collect()
+}
+
+fn line(frames: &[Arc<Frame>]) -> String {
     let mut names: Vec<String> = frames
         .iter()
         .rev()
@@ -172,15 +236,15 @@ pub fn full_stack_of(frames: &[Arc<Frame>]) -> String {
 pub fn difference(difference: &Difference, measure: Measure, most: usize) -> String {
     let mut out = format!("{:>12} {:>11} {:>11} {:>11}  where\n", "change", "±", "before", "after");
     let (real, noise): (Vec<&Change>, Vec<&Change>) = difference.changes.iter().partition(|change| change.is_real);
-    for change in real.iter().take(most) {
+    let shown = &real[..most.min(real.len())];
+    for (change, place) in shown.iter().zip(places(shown.iter().map(|change| &change.frames[..]))) {
         let _ = writeln!(
             out,
-            "{:>12} {:>11} {:>11} {:>11}  {}",
+            "{:>12} {:>11} {:>11} {:>11}  {place}",
             signed(change.change, measure),
             amount(change.error, measure),
             amount(change.before, measure),
-            amount(change.after, measure),
-            place(&change.frames)
+            amount(change.after, measure)
         );
     }
     if real.len() > most {
@@ -198,4 +262,39 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
         counted(noise.len() as u64, "site")
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap_view::tests::{frame, view};
+
+    fn stack(names: &[&str]) -> Vec<Arc<Frame>> {
+        names.iter().map(|name| Arc::new(frame(name))).collect()
+    }
+
+    #[test]
+    fn rows_that_would_read_the_same_are_told_apart() {
+        let wrapper = stack(&["main", "keep", "xmalloc"]);
+        assert!(places([&wrapper[..]])[0].starts_with("keep ("));
+        let (one, other) = (stack(&["main", "leak_malloc"]), stack(&["main", "leak_calloc"]));
+        let told = places([&one[..], &other, &wrapper]);
+        assert!(
+            told[0].starts_with("leak_malloc (") && told[1].starts_with("leak_calloc ("),
+            "{told:?}"
+        );
+        assert!(told[2].starts_with("keep ("), "{told:?}");
+    }
+
+    #[test]
+    fn a_program_without_frame_pointers_is_told_what_to_do() {
+        let mut view = view();
+        assert!(!stacks_are_short(&view, Measure::LiveBytes));
+        view.named.stacks = vec![stack(&["a"]), stack(&["b", "c"]), stack(&["a"])];
+        assert!(stacks_are_short(&view, Measure::LiveBytes));
+        assert!(head(&view, Measure::LiveBytes).contains("prof_unwinder:tables"));
+        // A thread whose first function allocates.
+        view.named.stacks[1] = stack(&["start_thread", "c"]);
+        assert!(!stacks_are_short(&view, Measure::LiveBytes));
+    }
 }

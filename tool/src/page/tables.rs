@@ -6,7 +6,7 @@ use crate::explain::ledger::TITLES;
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{bytes, count};
-use crate::output::heap::place;
+use crate::output::heap::places;
 use crate::symbols::Frame;
 use crate::trace_view::{Ledger, Source, TraceView};
 use std::collections::HashMap;
@@ -107,7 +107,8 @@ fn sites_table(out: &mut String, heap: &HeapView) {
         "{SITES_HEAD}<tr><th>{title}<th>±<th>share<th>objects<th>where</tr></thead>"
     );
     let sites = heap.sites(measure);
-    for site in sites.iter().take(ROWS) {
+    let places = places(sites.iter().take(ROWS).map(|site| site.frames));
+    for (site, place) in sites.iter().zip(places) {
         let (held, share) = (&site.estimate, 100.0 * site.estimate.bytes / all);
         let _ = write!(
             out,
@@ -115,7 +116,7 @@ fn sites_table(out: &mut String, heap: &HeapView) {
             bytes(held.bytes as u64),
             bytes(held.bytes_error() as u64),
             count(held.objects as u64),
-            escaped(&place(site.frames))
+            escaped(&place)
         );
     }
     end(out, sites.len());
@@ -141,7 +142,8 @@ fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
         out,
         "{SITES_HEAD}<tr><th>at the peak<th>share<th>at the end<th>allocated<th>objects<th>where</tr></thead>"
     );
-    for (frames, [peak, end, allocated, objects]) in sites.iter().take(ROWS) {
+    let places = places(sites.iter().take(ROWS).map(|site| site.0));
+    for ((_, [peak, end, allocated, objects]), place) in sites.iter().zip(places) {
         let _ = write!(
             out,
             "<tr><td>{}<td>{:.1} %<td>{}<td>{}<td>{}<td>{}</tr>",
@@ -150,7 +152,7 @@ fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
             bytes(*end as u64),
             bytes(*allocated as u64),
             count(*objects as u64),
-            escaped(&place(frames))
+            escaped(&place)
         );
     }
     end(out, sites.len());
