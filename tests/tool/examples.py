@@ -89,7 +89,8 @@ class Folder:
         line = re.sub(r"\$\(pidof \S+\)", self.holder.pid, line)
         line = re.sub(r"(?<![\w.])4711(?![\w.])", self.holder.pid, line)
         line = re.sub(r"--(seconds|interval) \d+", r"--\1 1", line).replace("/var/tmp/", self.folder + "/")
-        line = line.replace("vmag map ", "vmag map --seconds 1 ") if "--seconds" not in line else line
+        is_long = self.holder.pid in line.split() and "--seconds" not in line
+        line = line.replace("vmag map ", "vmag map --seconds 1 ") if is_long else line
         line = line.replace("vmag leaks --seconds", "vmag leaks --looks 2 --seconds").replace("--rounds 20", "--rounds 2")
         line = line.replace("vmag compare ", "vmag compare --seconds 1 ") if "--rounds" not in line else line
         line = line.replace(ENDLESS, f"exec {ENDLESS} --listen 127.0.0.1:0")

@@ -230,6 +230,17 @@ def check_all_and_gone(vmag, library, program):
             assert "vmag_unreadable_processes 1\n" in text and "vmag_processes 1\n" in text, text
 
 
+def check_finer(vmag, holder):
+    """Who samples already stays as it is."""
+    words = [vmag, "serve", "--listen", "127.0.0.1:0", "--pid", holder.pid, "--profile", "512k"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as server:
+        lines = [server.stderr.readline() for _ in range(2)]
+        server.kill()
+        assert f"process {holder.pid} samples every 64.0 KiB" in lines[0] and "serving on" in lines[1], lines
+        told = json.loads(subprocess.run([vmag, "attach", "--json", holder.pid], capture_output=True, text=True, check=True).stdout)
+        assert told["profile_active"] and told["sample_bytes"] == 65536, told
+
+
 def check_command_line(vmag):
     for words in ([], ["--pid", "2147483647"], ["--all", "--listen", "nonsense"], ["--all", "--profile", "500k"]):
         done = subprocess.run([vmag, "serve", *words], capture_output=True, text=True, timeout=300)
@@ -248,6 +259,7 @@ def main(vmag, library, program):
             check_profiles(server, holder, folder)
             check_rules(server, holder, folder)
             check_prometheus(server, holder, folder)
+        check_finer(vmag, holder)
     check_all_and_gone(vmag, library, program)
 
 

@@ -174,6 +174,23 @@ def check_gate(tool, sites, path):
     assert subprocess.run([*gate, "--baseline", "/nowhere", path], stderr=subprocess.DEVNULL).returncode == 125
 
 
+def check_refusals(tool, path):
+    """Options that would do nothing; and "-" is no file."""
+    trace = os.path.join(tool.folder, "gate.trace")
+    own = str(os.getpid())
+    for words in (["frag", "--at=1", own], ["leaks", "--looks=3", path], ["leaks", "--seconds=3", path, path], ["map", "--seconds=3", "-o", "x.png", trace],
+                  ["attach", "--trace=off", "--trace-bytes=1G", own], ["diff", "--seconds=3", path, path], ["top", path], ["explain", "x"],
+                  ["check", "--tolerance=5", "--most-live=1G", path], ["export", "--json", path, "-"]):
+        done = subprocess.run([tool.vmag, *words], capture_output=True, text=True, cwd=tool.folder)
+        assert done.returncode == 125 and done.stderr.count("\n") == 1 and "what to do" in done.stderr, (words, done)
+    for words, start in ((["heap", "--json", "-o", "-", path], b"{"), (["report", path, "-o", "-"], b"<!doctype"), (["map", trace, "-o", "-"], b"\x89PNG"),
+                         (["export", "--format=pprof", path, "-"], b"\x1f\x8b"), (["export", "--bundle", path, "-"], b"\x1f\x8b"),
+                         (["trace", "--events", "-o", "-", trace], b"nanoseconds"),
+                         (["run", "--quiet", "--lib", tool.library, "--json=-", "--", "true"], b"{")):
+        done = subprocess.run([tool.vmag, *words], capture_output=True, cwd=tool.folder, check=True)
+        assert done.stdout.startswith(start) and not os.path.exists(os.path.join(tool.folder, "-")), (words, done.stdout[:100])
+
+
 def check_distance(tool, sites):
     """Who does not say how often to sample leaves it to the program's options."""
     path = os.path.join(tool.folder, "distance")
@@ -196,6 +213,7 @@ def main(vmag, library, sites):
         check_leaks_and_diff(tool, sites, path)
         check_json(tool, small, path)
         check_gate(tool, sites, path)
+        check_refusals(tool, path)
         check_distance(tool, sites)
 
 

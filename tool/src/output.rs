@@ -12,7 +12,7 @@ pub mod json;
 pub mod text;
 
 use crate::commands::heap::deliver;
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};
@@ -21,6 +21,18 @@ use std::path::Path;
 /// Writes to standard error; that nobody reads it any more is no reason to fail the program's run.
 pub fn say(text: impl std::fmt::Display) {
     let _ = write!(io::stderr(), "{text}");
+}
+
+/// Before anything is written: what is told of it has standard output for itself.
+pub fn check_told_apart(file: &Path) -> Result<()> {
+    match destination::named(file) {
+        Some(_) => Ok(()),
+        None => Err(ToolError::new(
+            "cannot tell on standard output what was written",
+            "it would be written there itself",
+            "leave --json out, or name a file",
+        )),
+    }
 }
 
 /// A file that a command wrote, as JSON on standard output. `more`: an object, what else there is to tell.

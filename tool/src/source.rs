@@ -24,6 +24,21 @@ pub enum Source {
     File(PathBuf),
 }
 
+/// For the command line: the number of a process, where no file can stand for it.
+pub fn pid_parser() -> impl TypedValueParser<Value = i32> {
+    OsStringValueParser::new().try_map(|word| match word.to_str().map(str::parse) {
+        Some(Ok(pid)) if pid > 0 => Ok(pid),
+        _ => Err(no_process(Path::new(&word))),
+    })
+}
+
+fn no_process(word: &Path) -> String {
+    match what_else_it_is(word, "") {
+        Some(other) => format!("{other}; wanted is the number of a process that runs"),
+        None => "wanted is the number of a process that runs".to_string(),
+    }
+}
+
 /// For the command line: a file of any name; "-" is standard input.
 pub fn file_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(file)
@@ -68,7 +83,11 @@ pub fn what_else_it_is(path: &Path, asked: &str) -> Option<String> {
     } else {
         return None;
     };
-    (command != asked).then(|| format!("it is {what}, which `vmag {command}` shows"))
+    let shows = match command {
+        "attach" => "`vmag attach` and `vmag heap` show".to_string(),
+        other => format!("`vmag {other}` shows"),
+    };
+    (command != asked).then(|| format!("it is {what}, which {shows}"))
 }
 
 impl Source {
@@ -167,6 +186,17 @@ fn rest(pause: Duration, mut tell: impl FnMut(f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_process_is_told() {
+        assert_eq!(
+            no_process(Path::new("p.heap")),
+            "wanted is the number of a process that runs"
+        );
+        let profile = tempfile::NamedTempFile::new().unwrap();
+        fs::write(profile.path(), "heap_v2/1\n").unwrap();
+        assert!(no_process(profile.path()).starts_with("it is a heap profile, which `vmag heap` shows; wanted"));
+    }
 
     #[test]
     fn a_number_is_a_process() {

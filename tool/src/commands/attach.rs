@@ -53,9 +53,9 @@ pub struct Arguments {
     #[arg(long, requires = "trace")]
     trace_ring: bool,
 
-    /// With --trace: most bytes of the file
-    #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_trace_bytes)]
-    trace_bytes: u64,
+    /// With --trace: most bytes of the file [default: 4G]
+    #[arg(long, value_name = "BYTES", requires = "trace", value_parser = parse_trace_bytes)]
+    trace_bytes: Option<u64>,
 
     /// How long to wait until the process did what was asked
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
@@ -69,6 +69,9 @@ pub struct Arguments {
     #[arg(value_name = "PID|BLACK_BOX", value_parser = Source::parser())]
     source: Source,
 }
+
+/// As the library has it where nobody says.
+const TRACE_BYTES_USUAL: u64 = 4 << 30;
 
 fn parse_profile(word: &str) -> std::result::Result<Ask, String> {
     match word {
@@ -115,6 +118,13 @@ fn asks(arguments: &Arguments) -> Result<Vec<Ask>> {
     let mut asks: Vec<Ask> = arguments.profile.iter().cloned().collect();
     match arguments.trace.as_deref() {
         None => {}
+        Some("off") if arguments.trace_stacks || arguments.trace_ring || arguments.trace_bytes.is_some() => {
+            return Err(ToolError::new(
+                "cannot switch the trace off in a certain way",
+                "--trace-stacks, --trace-ring and --trace-bytes are of one that begins",
+                "leave them out",
+            ));
+        }
         Some("off") => asks.push(Ask::TraceOff),
         Some(prefix) => {
             // The process may be in another folder.
@@ -122,7 +132,7 @@ fn asks(arguments: &Arguments) -> Result<Vec<Ask>> {
                 .map_err(|error| ToolError::new("cannot ask for a trace", error, "give a path with --trace"))?;
             asks.push(Ask::TraceOn {
                 prefix: prefix.display().to_string(),
-                most_bytes: arguments.trace_bytes,
+                most_bytes: arguments.trace_bytes.unwrap_or(TRACE_BYTES_USUAL),
                 ring: arguments.trace_ring,
                 stacks: arguments.trace_stacks,
             });

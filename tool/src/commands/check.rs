@@ -55,7 +55,7 @@ pub struct Arguments {
     most_peak: Option<u64>,
 
     /// With --baseline: how much more a site may hold, in percent of what it held
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = parse_percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, requires = "baseline", value_parser = parse_percent)]
     tolerance: f64,
 
     /// Give the verdict as JSON

@@ -35,7 +35,7 @@ comes on standard error, and the exit status is the command's.";
 pub struct Arguments {
     /// The process to look at
     #[arg(value_name = "PID", required_unless_present = "words", conflicts_with = "words",
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
 
     /// Give it as JSON

@@ -1,7 +1,7 @@
 //! `vmag explain`: where the resident memory of a process is, drawn; of one that runs, or of a command at its peak.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::commands::heap::cannot_write;
+use crate::commands::heap::{cannot_write, deliver};
 use crate::error::{EXIT_TOOL_FAILED, Result};
 use crate::explain::{Ledger, Row};
 use crate::launch::Launcher;
@@ -42,7 +42,7 @@ const REST_AT_MOST: Duration = Duration::from_millis(300);
 pub struct Arguments {
     /// The process to explain
     #[arg(value_name = "PID", required_unless_present = "words", conflicts_with = "words",
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
 
     /// Give it as JSON: in place of the picture, or in FILE besides it
@@ -139,8 +139,7 @@ fn resident_pages(pid: i32) -> Option<u64> {
 fn show(arguments: &Arguments, ledger: &Ledger, out: &mut dyn Write, colours: bool) -> Result<()> {
     let colours = colours && std::env::var_os("NO_COLOR").is_none();
     if let Some(Some(path)) = &arguments.json {
-        let written = fs::write(path, format!("{:#}\n", explained::json(ledger)));
-        written.map_err(|error| cannot_write(Some(path), error))?;
+        deliver(format!("{:#}\n", explained::json(ledger)).as_bytes(), Some(path))?;
     }
     let written = match &arguments.json {
         Some(None) => writeln!(out, "{:#}", explained::json(ledger)),

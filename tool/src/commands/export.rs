@@ -2,12 +2,12 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::bundle;
-use crate::commands::heap::{Format, deliver, deliver_as};
+use crate::commands::heap::{Format, cannot_write, deliver, deliver_as};
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
-use crate::output::destination::check_apart;
-use crate::output::{say, tell_written, warn_missing};
+use crate::output::destination::{check_apart, named};
+use crate::output::{check_told_apart, say, tell_written, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::system::Status;
@@ -15,6 +15,7 @@ use crate::trace::Trace;
 use crate::trace_view;
 use clap::Args;
 use serde_json::{Value, json};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -58,12 +59,15 @@ pub struct Arguments {
     #[arg(value_name = "PROFILE|PID", value_parser = Source::parser())]
     profile: Source,
 
-    /// The file to write
+    /// The file to write; - is standard output, with --format or --bundle
     #[arg(value_name = "FILE")]
     output: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.json {
+        check_told_apart(&arguments.output)?;
+    }
     if arguments.bundle {
         return export_bundle(arguments);
     }
@@ -90,18 +94,28 @@ fn told(arguments: &Arguments, more: Value) -> Result<Status> {
 
 fn export_bundle(arguments: &Arguments) -> Result<Status> {
     check_apart(Some(&arguments.output), arguments.profile.path())?;
-    let bundle = match &arguments.profile {
-        Source::File(path) => bundle::make(path, &arguments.output)?,
-        Source::Process(_) => {
-            let text = heap_v2::write(&arguments.profile.profile()?);
-            deliver(text.as_bytes(), Some(&arguments.output))?;
-            bundle::make(&arguments.output, &arguments.output)?
-        }
-    };
+    if named(&arguments.output).is_none() {
+        let folder = tempfile::tempdir().map_err(|error| cannot_write(None, error))?;
+        let path = folder.path().join("bundle");
+        say(format_args!("{}\n", make_bundle(&arguments.profile, &path)?));
+        let bytes = fs::read(&path).map_err(|error| cannot_write(None, error))?;
+        return deliver(&bytes, None).map(|()| Status::Exited(0));
+    }
+    let bundle = make_bundle(&arguments.profile, &arguments.output)?;
     if !arguments.json {
         say(format_args!("{bundle}\n"));
     }
     told(arguments, json!(bundle))
+}
+
+fn make_bundle(profile: &Source, to: &Path) -> Result<bundle::Told> {
+    match profile {
+        Source::File(path) => bundle::make(path, to),
+        Source::Process(_) => {
+            deliver(heap_v2::write(&profile.profile()?).as_bytes(), Some(to))?;
+            bundle::make(to, to)
+        }
+    }
 }
 
 /// What a trace tells over time.

@@ -60,6 +60,13 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status> {
     let (top, full) = (arguments.top, arguments.full);
     let text = match &arguments.source {
+        Source::Process(_) if arguments.at.is_some() => {
+            return Err(ToolError::new(
+                "cannot look at a process at another time",
+                "--at is of an event trace",
+                "leave it out, or name a file of `vmag run --trace FILE`",
+            ));
+        }
         Source::Process(pid) => {
             let frag = Frag::of(*pid, arguments.below)?;
             match arguments.json {

@@ -4,7 +4,7 @@
 use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::destination::check_apart;
+use crate::output::destination::{check_apart, named};
 use crate::output::json::{frames, with_estimate};
 use crate::output::{heap as text, plain, warn_missing};
 use crate::source::Source;
@@ -74,7 +74,7 @@ pub struct Arguments {
     #[arg(long)]
     full: bool,
 
-    /// Where to write; standard output without it
+    /// Where to write; standard output without it, or as -
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -104,6 +104,7 @@ pub fn deliver_as(
     title: &str,
     output: Option<&Path>,
 ) -> Result<()> {
+    let output = output.and_then(named);
     if ![Format::Text, Format::Json].contains(&format) {
         warn_missing(title, view.profile.missing.as_deref());
     }
@@ -180,7 +181,7 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
 
 /// To the file, or to standard output; that nobody reads that any more is no failure.
 pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
-    let Some(path) = output else {
+    let Some(path) = output.and_then(named) else {
         let for_people = io::stdout()
             .is_terminal()
             .then(|| plain(&String::from_utf8_lossy(bytes)));

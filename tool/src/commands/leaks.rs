@@ -53,13 +53,13 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = parse_bytes)]
     least: u64,
 
-    /// Look at a running process so many times
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
-    looks: u32,
+    /// Look at a running process so many times [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    looks: Option<u32>,
 
-    /// How long to wait between two looks
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    seconds: u64,
+    /// How long to wait between two looks at a running process [default: 10]
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
 
     /// Search a running process for what nothing points to
     #[arg(long, conflicts_with_all = ["looks", "seconds"])]
@@ -90,7 +90,15 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     }
     let profiles = match &arguments.profiles[..] {
         [process @ Source::Process(_)] => {
-            process.profiles(arguments.looks as usize, Duration::from_secs(arguments.seconds))?
+            let (looks, seconds) = (arguments.looks.unwrap_or(4), arguments.seconds.unwrap_or(10));
+            process.profiles(looks as usize, Duration::from_secs(seconds))?
+        }
+        _ if arguments.looks.is_some() || arguments.seconds.is_some() => {
+            return Err(ToolError::new(
+                "cannot look again at what was named",
+                "--looks and --seconds are of one process that runs; a file does not change",
+                "leave them out, or give the number of one process",
+            ));
         }
         sources => sources.iter().map(Source::profile).collect::<Result<Vec<_>>>()?,
     };

@@ -60,15 +60,15 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "occupancy")]
     color: Color,
 
-    /// How long to look at a process that runs
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    seconds: u64,
+    /// How long to look at a process that runs [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
 
     /// Give the numbers of the picture as JSON, the lowest addresses first
     #[arg(long)]
     json: bool,
 
-    /// The picture, PNG
+    /// The picture, PNG; - is standard output
     #[arg(long, short, value_name = "FILE", required_unless_present = "json")]
     output: Option<PathBuf>,
 
@@ -83,9 +83,16 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let watched = match &arguments.source {
         Source::Process(pid) => live_map::watch(
             *pid,
-            Duration::from_secs(arguments.seconds),
+            Duration::from_secs(arguments.seconds.unwrap_or(10)),
             arguments.color == Color::Site,
         )?,
+        Source::File(_) if arguments.seconds.is_some() => {
+            return Err(ToolError::new(
+                "cannot look at a file for some time",
+                "--seconds is of a process that runs; the picture of a trace has all of it",
+                "leave it out, or give the number of a process",
+            ));
+        }
         Source::File(path) => {
             let mut progress = Progress::new("reading the trace");
             let view = trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?;

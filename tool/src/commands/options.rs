@@ -28,7 +28,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     lib: Option<PathBuf>,
     /// The options in force in this process
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "PID", value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
     /// Also those that are only accepted because jemalloc has them
     #[arg(long)]

@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::heap_view::HeapView;
 use crate::output::destination::check_apart;
-use crate::output::{say, tell_written};
+use crate::output::{check_told_apart, say, tell_written};
 use crate::page;
 use crate::progress::Progress;
 use crate::source::{Source, file_parser};
@@ -50,12 +50,15 @@ pub struct Arguments {
     #[arg(long, default_value = "Memory report")]
     title: String,
 
-    /// The report
+    /// The report; - is standard output
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.json {
+        check_told_apart(&arguments.output)?;
+    }
     let named = arguments.trace.clone().map(Source::File);
     let inputs = named.iter().chain(&arguments.profile).chain(&arguments.sources);
     check_apart(Some(&arguments.output), inputs.filter_map(Source::path))?;

@@ -36,7 +36,7 @@ localhost, or put it behind something that has both; profiles tell names of func
 #[command(group(ArgGroup::new("whom").required(true)))]
 pub struct Arguments {
     /// A process to serve; may be given several times
-    #[arg(long, value_name = "PID", group = "whom", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "PID", group = "whom", value_parser = crate::source::pid_parser())]
     pid: Vec<i32>,
 
     /// All processes that run on vmag and that we may look into, whenever they start
@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long)]
     classes: bool,
 
-    /// Switch the heap profilers of the processes that are there on: mean bytes between two samples
+    /// Switch the heap profilers of the processes on that are there and have them off: mean bytes between two samples
     #[arg(long, value_name = "BYTES", value_parser = crate::commands::attach::parse_distance)]
     profile: Option<u64>,
 }
@@ -75,11 +75,11 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         }
     }
     let (listener, at) = listen(&arguments.listen)?;
-    for problem in arguments
+    for line in arguments
         .profile
         .map_or(Vec::new(), |bytes| start_sampling(&targets, bytes))
     {
-        say(format_args!("{problem}\n"));
+        say(format_args!("{line}\n"));
     }
     let detail = Detail {
         arenas: arguments.arenas,

@@ -54,12 +54,12 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// With --once: how many rows
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    /// With --once or --json: how many rows [default: 20, as JSON all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     /// The process; without it the only one that runs on vmag
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(value_name = "PID", value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
 }
 
@@ -83,8 +83,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         let grouping = grouping(arguments, &watch);
         let rows = rows::of(&watch, grouping, arguments.sort);
         let text = match arguments.json {
-            true => as_json(&watch, grouping, &rows),
-            false => as_text(&watch, grouping, &rows, arguments.top),
+            true => as_json(
+                &watch,
+                grouping,
+                &rows[..arguments.top.unwrap_or(rows.len()).min(rows.len())],
+            ),
+            false => as_text(&watch, grouping, &rows, arguments.top.unwrap_or(20)),
         };
         deliver(text.as_bytes(), None)?;
         return Ok(Status::Exited(0));

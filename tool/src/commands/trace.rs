@@ -4,7 +4,7 @@
 use crate::commands::heap::{cannot_write, deliver};
 use crate::error::Result;
 use crate::export::events;
-use crate::output::destination::check_apart;
+use crate::output::destination::{check_apart, named};
 use crate::output::figures::{bytes, count, counted, short_time};
 use crate::output::in_line;
 use crate::progress::Progress;
@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
 
-    /// Where to write; standard output without it
+    /// Where to write; standard output without it, or as -
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -197,6 +197,7 @@ fn lifetimes(out: &mut String, summary: &Summary) {
 }
 
 fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
+    let output = output.and_then(named);
     let to: Box<dyn Write + Send> = match output {
         Some(path) => Box::new(File::create(path).map_err(|error| cannot_write(output, error))?),
         None => Box::new(io::stdout()),

@@ -124,7 +124,7 @@ pub struct Arguments {
 
     /// A process that runs
     #[arg(value_name = "PID", required_unless_present = "words", conflicts_with = "words",
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
 
     /// The command and its arguments
@@ -342,13 +342,7 @@ fn show(arguments: &Arguments, reports: &[String]) -> Result<()> {
     }
     let text = pretty(&reports.concat(), arguments.all)?;
     match &arguments.json {
-        Some(Some(path)) => fs::write(path, text).map_err(|error| {
-            ToolError::new(
-                format!("cannot write {}", path.display()),
-                error,
-                "name a file that can be written with --json=FILE",
-            )
-        }),
+        Some(Some(path)) => deliver(text.as_bytes(), Some(path)),
         _ => {
             say(text);
             Ok(())

@@ -12,6 +12,11 @@ use std::path::{Path, PathBuf};
 /// What somebody has opened already, perhaps a file to which more is written.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
 
+/// What was named to be written; None: standard output, which "-" names. A file of that name is "./-".
+pub fn named(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| *path != Path::new("-"))
+}
+
 pub enum Destination {
     /// Devices, pipes, and what the shell opened for us: written as they are.
     Stream(Box<dyn Write>),
@@ -21,6 +26,9 @@ pub enum Destination {
 impl Destination {
     /// Fails where nothing could be written at the end: a run of hours must not end in "cannot write".
     pub fn open(path: &Path) -> io::Result<Destination> {
+        if named(path).is_none() {
+            return Ok(Destination::Stream(Box::new(io::stdout())));
+        }
         let is_there = path.exists();
         let is_stream = OPENED.iter().any(|opened| path.starts_with(opened)) || (is_there && !path.is_file());
         if is_stream {
@@ -49,6 +57,7 @@ impl Destination {
 
 /// Nothing is written over what it is made of: that is read still, and nobody could make it again.
 pub fn check_apart<'a>(output: Option<&Path>, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    let output = output.and_then(named);
     let is_input = |output: &&Path| inputs.into_iter().any(|input| is_same_file(output, input));
     match output.filter(is_input) {
         None => Ok(()),

@@ -8,6 +8,7 @@ use crate::attach::Process;
 use crate::error::{Result, ToolError};
 use crate::export::pprof;
 use crate::heap_view::HeapView;
+use crate::output::figures::bytes;
 use crate::profile::Profile;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -216,19 +217,26 @@ fn pprof_of(profile: Profile, kind: pprof::Kind) -> Answer {
     }
 }
 
-/// Switches the profiler of the processes on; says of whom it could not.
-pub fn start_sampling(targets: &Targets, sample_bytes: u64) -> Vec<ToolError> {
-    let ask_one = |process: &Arc<Process>| -> Result<()> {
+/// Switches the profiler of the processes on that have it off; says of whom it could not, and who has it on and stays as it is.
+pub fn start_sampling(targets: &Targets, sample_bytes: u64) -> Vec<String> {
+    let ask_one = |process: &Arc<Process>| -> Result<Option<String>> {
         let (pid, of) = (process.pid, process.clone());
         let ask = crate::attach::Ask::ProfileOn { sample_bytes };
-        let asked = readings::of(pid, move || of.ask(&ask, Duration::from_millis(100)).map(|_| ()));
+        let asked = readings::of(pid, move || match of.sampling() {
+            Some((true, distance)) if distance == sample_bytes => Ok(None),
+            Some((true, distance)) => Ok(Some(format!(
+                "vmag: process {pid} samples every {} on average already, and is left so",
+                bytes(distance)
+            ))),
+            _ => of.ask(&ask, Duration::from_millis(100)).map(|_| None),
+        });
         asked.unwrap_or_else(|| Err(targets::too_slow(pid)))
     };
     targets
         .present()
         .processes
         .iter()
-        .filter_map(|process| ask_one(process).err())
+        .filter_map(|process| ask_one(process).unwrap_or_else(|error| Some(error.to_string())))
         .collect()
 }
 
