@@ -50,6 +50,8 @@ pub struct Written {
     /// Of the command's own process; None when it left none.
     pub own: Option<PathBuf>,
     pub of_children: Vec<PathBuf>,
+    /// Traces that a process left before its last one: of the program that it was then.
+    pub earlier: Vec<PathBuf>,
     /// Processes that run on, as daemons do, and where their files will be.
     pub running: Vec<i32>,
     pub folder: PathBuf,
@@ -119,11 +121,12 @@ impl Wanted {
     }
 
     /// Puts the file of process `pid` where it was wanted, and those of its children beside it, by process number. The last
-    /// program that a process became wrote the last one.
+    /// program that a process became wrote the last one. Of profiles that one has all; of traces the ones before are kept, with their own number.
     pub fn collect(&mut self, pid: i32) -> Result<Written> {
         let mut written = Written {
             own: None,
             of_children: Vec::new(),
+            earlier: Vec::new(),
             running: running_with(&self.prefix()?),
             folder: self.folder.path().canonicalize().map_err(|error| self.lost(error))?,
         };
@@ -132,18 +135,22 @@ impl Wanted {
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         // The tenth comes behind the ninth.
         paths.sort_by_cached_key(|path| (number_in(path, 2), path.clone()));
-        for path in paths {
-            let Some(of) = number_in(&path, 1) else { continue };
+        for (at, path) in paths.iter().enumerate() {
+            let Some(of) = number_in(path, 1) else { continue };
             if written.running.iter().any(|pid| process::own_number(*pid) == Some(of)) {
                 continue; // it writes on
             }
-            let to = if of == pid {
-                self.file.clone()
-            } else {
-                numbered(&self.file, of)
+            let is_last = !paths[at + 1..].iter().any(|later| number_in(later, 1) == Some(of));
+            let is_kept = self.what == "trace" && !is_last;
+            let to = match number_in(path, 2).filter(|_| is_kept) {
+                Some(number) => numbered(&self.file, &format!("{of}.{number}")),
+                None if of == pid => self.file.clone(),
+                None => numbered(&self.file, &of.to_string()),
             };
-            fs::rename(&path, &to).map_err(|error| self.left_behind(&path, error))?;
-            if of == pid {
+            fs::rename(path, &to).map_err(|error| self.left_behind(path, error))?;
+            if is_kept {
+                written.earlier.push(to);
+            } else if of == pid {
                 written.own = Some(to);
             } else if !written.of_children.contains(&to) {
                 written.of_children.push(to);
@@ -230,9 +237,9 @@ fn cannot_write(what: &str, file: &Path, error: io::Error) -> ToolError {
 }
 
 /// "p.heap" of process 7 is "p.7.heap".
-fn numbered(file: &Path, pid: i32) -> PathBuf {
+fn numbered(file: &Path, number: &str) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_os_string();
-    name.push(format!(".{pid}"));
+    name.push(format!(".{number}"));
     if let Some(extension) = file.extension() {
         name.push(".");
         name.push(extension);
@@ -272,8 +279,8 @@ mod tests {
 
     #[test]
     fn children_are_numbered() {
-        assert_eq!(numbered(Path::new("/a/p.heap"), 7), Path::new("/a/p.7.heap"));
-        assert_eq!(numbered(Path::new("p"), 7), Path::new("p.7"));
+        assert_eq!(numbered(Path::new("/a/p.heap"), "7"), Path::new("/a/p.7.heap"));
+        assert_eq!(numbered(Path::new("p"), "7"), Path::new("p.7"));
     }
 
     #[test]
@@ -303,6 +310,26 @@ mod tests {
         drop(wanted);
         let kept = error.next.strip_prefix("it is in ").unwrap();
         assert_eq!(fs::read_to_string(kept).unwrap(), "nine");
+    }
+
+    #[test]
+    fn what_was_traced_before_exec_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = TraceLimits {
+            most_bytes: 1 << 20,
+            most_seconds: 0,
+            ring: false,
+            stacks: None,
+        };
+        let mut wanted = Wanted::trace(&folder.path().join("t.trace"), &limits, &mut Asked::default()).unwrap();
+        for name in ["7.0", "7.1", "8.0"] {
+            fs::write(wanted.folder.path().join(format!("of.{name}.trace")), name).unwrap();
+        }
+        let written = wanted.collect(7).unwrap();
+        assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "7.1");
+        assert_eq!(written.earlier, [folder.path().join("t.7.0.trace")]);
+        assert_eq!(fs::read_to_string(&written.earlier[0]).unwrap(), "7.0");
+        assert_eq!(written.of_children, [folder.path().join("t.8.trace")]);
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Leavings {
                 let told = bundle::make(path, path)?;
                 shown.text(|| format!("{told}\n"));
             }
-            for path in &written.of_children {
+            for path in written.of_children.iter().chain(&written.earlier) {
                 bundle::make(path, path)?;
             }
             let children = written.of_children.len() as u64;
@@ -218,6 +218,14 @@ fn tell_written(written: &Written, (name, command): Name, shown: &Shown) {
             "vmag: {name:<9} processes that run on, such as {pid}, will leave theirs in {}\n",
             written.folder.display()
         ));
+    }
+    if let Some(earlier) = written.earlier.first() {
+        shown.text(|| {
+            format!(
+                "vmag:           what was traced before a process became another program is beside it, as {}\n",
+                earlier.display()
+            )
+        });
     }
     if let Some(child) = written.of_children.first() {
         let (children, beside) = (

@@ -58,8 +58,8 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     }
     if stacks_are_short(view, measure) {
         out.push_str(
-            "most stacks end after one or two functions: the program has no frame pointers; `vmag run` finds callers without, \
-             as does prof_unwinder:tables in VMAG_CONF\n",
+            "most stacks end after one or two functions: the program has no frame pointers; `vmag run`, or prof_unwinder:tables in VMAG_CONF, \
+             finds callers without (a program of -static must be linked with -Wl,--eh-frame-hdr for that)\n",
         );
     }
     if view.named.nameless > 0 {
