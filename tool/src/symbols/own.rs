@@ -47,7 +47,7 @@ const ENTRIES: [&str; 23] = [
 ];
 
 /// On the way from there to where the stack is found, with what may be inlined in them.
-const INSIDE: [&str; 75] = [
+const INSIDE: [&str; 76] = [
     "added_alloc",
     "aligned_missed",
     "alloc_class",
@@ -108,6 +108,7 @@ const INSIDE: [&str; 75] = [
     "own_backtrace",
     "plain_malloc_missed",
     "profile_record",
+    "realloc_as_called",
     "realloc_copy",
     "resize_to",
     "resized",
