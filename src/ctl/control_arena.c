@@ -34,14 +34,12 @@ static struct arena *live_arena(unsigned id)
 	return id < control_arenas() && arena_is_live(id) ? arena_of(id) : NULL;
 }
 
+// Of the last epoch, as the arena's statistics are, or destroyed since.
 int read_arena_initialized(struct control_call *call)
 {
 	unsigned id = call->index[0];
 
-	if (id == CONTROL_DESTROYED)
-		call->value.boolean = snapshot_arena(CONTROL_DESTROYED) != NULL;
-	else
-		call->value.boolean = means_all(id) || live_arena(id) != NULL;
+	call->value.boolean = means_all(id) || (snapshot_arena(id) != NULL && (id == CONTROL_DESTROYED || live_arena(id) != NULL));
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // Controls of the calling thread, and of explicit caches.
 //
 // The exact counters are kept in the slow path, which takes every operation of a thread once it has asked for them: its door
-// is closed (heap/door.h). Threads that never ask pay nothing.
+// is closed (heap/door.h). Threads that never ask pay nothing. Profilers ask in handlers of signals.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 
@@ -9,6 +9,7 @@
 #include "heap/door.h"
 #include "heap/explicit.h"
 #include "heap/front.h"
+#include "heap/fronts.h"
 
 // From now on what this thread allocates and frees is counted. NULL: no memory for its front.
 static struct front *counted(void)
@@ -16,7 +17,7 @@ static struct front *counted(void)
 	struct front *front = front_get();
 
 	if (front != NULL && (front->words->door & DOOR_COUNT) == 0)
-		door_close(DOOR_COUNT);
+		front_want_door(front, DOOR_COUNT);
 	return front;
 }
 
@@ -28,7 +29,7 @@ static struct front *counted_with_peak(void)
 		return front;
 	front->peak_base = front->allocated - front->freed;
 	front->peak = 0;
-	door_close(DOOR_PEAK);
+	front_want_door(front, DOOR_PEAK);
 	return front;
 }
 

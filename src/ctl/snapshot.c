@@ -17,6 +17,8 @@
 #include "os/pages.h"
 #include "watch/tally.h"
 
+enum { TRIES = 3 };
+
 static struct {
 	struct mutex lock;
 	// Written under lock, read by anyone.
@@ -67,10 +69,11 @@ static void make_room(unsigned arenas)
 	}
 }
 
-// Under the lock.
-static void take_arenas(unsigned arenas)
+// Under the lock. False: some arena has no room for its figures, which are in the sums.
+static bool take_arenas(unsigned arenas)
 {
 	unsigned made = 0;
+	bool has_all = true;
 
 	for (unsigned id = 0; id < arenas; id++)
 		made += arena_is_live(id);
@@ -83,6 +86,8 @@ static void take_arenas(unsigned arenas)
 			figures_add(&snapshot.scratch, &snapshot.one);
 			if (figures != NULL)
 				*figures = snapshot.one;
+			else
+				has_all = false;
 		} else if (figures != NULL)
 			figures->live = false;
 	}
@@ -92,6 +97,14 @@ static void take_arenas(unsigned arenas)
 	snapshot.scratch.muzzy_decay_ms = arenas_muzzy_decay_ms();
 	snapshot.sums = snapshot.scratch;
 	snapshot.arenas = arenas;
+	return has_all;
+}
+
+static bool take_figures(unsigned arenas)
+{
+	memset(snapshot.cached, 0, sizeof snapshot.cached);
+	fronts_cached(snapshot.cached);
+	return take_arenas(arenas);
 }
 
 uint64_t snapshot_take(void)
@@ -104,9 +117,12 @@ uint64_t snapshot_take(void)
 	front_get(); // the first arena exists from here on
 	make_room(arenas);
 	mutex_lock(&snapshot.lock);
-	memset(snapshot.cached, 0, sizeof snapshot.cached);
-	fronts_cached(snapshot.cached);
-	take_arenas(arenas);
+	// One may have been made meanwhile.
+	for (unsigned tries = 0; !take_figures(arenas) && tries < TRIES; tries++) {
+		mutex_unlock(&snapshot.lock);
+		make_room(arenas);
+		mutex_lock(&snapshot.lock);
+	}
 	set_totals();
 	epoch = __atomic_add_fetch(&snapshot.epoch, 1, __ATOMIC_RELAXED);
 	mutex_unlock(&snapshot.lock);

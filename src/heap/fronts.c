@@ -271,16 +271,25 @@ static bool change_door(struct front *front, uint8_t set, uint8_t clear)
 	return ((before | set) & ~clear) != before;
 }
 
+static void close_words(struct front *front, uint8_t set, uint8_t clear)
+{
+	if (!change_door(front, set, clear))
+		return;
+	for (unsigned class = 1; class < CLASSES; class++)
+		__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
+}
+
+void front_want_door(struct front *front, uint8_t set)
+{
+	close_words(front, set, 0);
+}
+
 void fronts_close_words(uint8_t set, uint8_t clear)
 {
 	mutex_lock(&fronts.lock);
 	fronts.door = (uint8_t)((fronts.door | set) & ~clear);
-	for (struct front *front = fronts.first; front != NULL; front = front->next) {
-		if (!change_door(front, set, clear))
-			continue;
-		for (unsigned class = 1; class < CLASSES; class++)
-			__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
-	}
+	for (struct front *front = fronts.first; front != NULL; front = front->next)
+		close_words(front, set, clear);
 	mutex_unlock(&fronts.lock);
 }
 

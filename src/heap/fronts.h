@@ -53,6 +53,9 @@ struct large_reading fronts_large(const struct arena *arena, const struct own_fi
 // Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);
+
+// The same of this thread's own, also from a handler that came in the middle of its fast path. It takes effect at the thread's next operation.
+void front_want_door(struct front *front, uint8_t set);
 uint8_t fronts_door(void); // what the doors of all threads are closed for
 
 // The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/front.h).
