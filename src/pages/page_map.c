@@ -194,14 +194,22 @@ static void end_set(size_t granules)
 }
 
 // Where no further mapping may be made, only what is as what lies before it can become a part of that.
+static COLD __attribute__((noinline)) bool commit_alike(void *from, size_t bytes)
+{
+	os_pages_dump(from, (size_t)((char *)&page_map[rest.region_end] - (char *)from), true);
+	return os_pages_commit(from, bytes);
+}
+
 static bool commit_next(void *from, size_t bytes)
 {
-	if (!os_pages_commit(from, bytes)) {
-		os_pages_dump(from, (size_t)((char *)&page_map[rest.region_end] - (char *)from), true);
-		return os_pages_commit(from, bytes);
+	int saved = errno;
+
+	if (os_pages_commit(from, bytes)) {
+		os_pages_dump(from, bytes, true);
+		return true;
 	}
-	os_pages_dump(from, bytes, true);
-	return true;
+	errno = saved;
+	return commit_alike(from, bytes);
 }
 
 // The map from committed_end to `end` becomes writable.
