@@ -92,10 +92,10 @@ COLD void front_forget_capacities(struct front *front)
 // two magazines of the classes that a thread works with take, up to a bound.
 static COLD size_t floor_of_many(size_t threads)
 {
-	size_t floors = min_size(threads * FLOORS_A_PROCESSOR, arenas_automatic_most());
+	size_t floors = min_size(threads * FLOORS_A_PROCESSOR, arenas_automatic_most()), sharing = arenas_sharing();
 
-	floors = max_size(max_size(floors, FLOORS_A_PROCESSOR) / arenas_sharing(), 1);
-	return max_size(floors * FRONTS_FLOOR, min_size(threads * THREAD_FLOOR, THREADS_FLOOR_MOST));
+	floors = max_size(max_size(floors, FLOORS_A_PROCESSOR) / sharing, 1);
+	return max_size(floors * FRONTS_FLOOR, min_size(threads * THREAD_FLOOR, THREADS_FLOOR_MOST / sharing));
 }
 
 // A program of one thread counts no processors.

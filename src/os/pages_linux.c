@@ -156,7 +156,10 @@ bool os_pages_commit(void *address, size_t size)
 
 void os_pages_dump(void *address, size_t size, bool wanted)
 {
+	int saved = errno;
+
 	madvise(address, size, wanted ? MADV_DODUMP : MADV_DONTDUMP);
+	errno = saved;
 }
 
 bool os_pages_close(void *address, size_t size)

@@ -95,7 +95,7 @@ static bool place_with_room(size_t region)
 	return false;
 }
 
-// Wherever the kernel likes.
+// Wherever the kernel likes. Not inlined: hardly a process needs it, and each reads the pages that its start lies on.
 static __attribute__((noinline)) bool place_anywhere(size_t granules)
 {
 	uint16_t *map = os_pages_reserve(granules * sizeof *map);
@@ -168,24 +168,42 @@ uintptr_t page_map_last_chunk_end(void)
 	return max_size(address_at(rest.committed_end), rest.first_chunk);
 }
 
-static bool commit_around(const void *start, const void *end, size_t step)
+// There are none below the first granule that has one.
+static inline __attribute__((always_inline)) void *pages_of_tables(uintptr_t start, uintptr_t end, size_t *bytes)
 {
-	uintptr_t first = round_down((uintptr_t)start, step), last = round_up((uintptr_t)end, step);
+	uintptr_t first, last;
 
-	return os_pages_commit((void *)first, last - first);
+	start = max_size(start, rest.first_granule << LG_GRANULE);
+	first = round_down((uintptr_t)&page_map_tables[start >> LG_TABLE], os_page_size());
+	last = round_up((uintptr_t)&page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
+	*bytes = last - first;
+	return (void *)first;
 }
 
-// There are none below the first granule that has one.
 static COLD bool commit_tables(uintptr_t start, uintptr_t end)
 {
-	start = max_size(start, rest.first_granule << LG_GRANULE);
-	return commit_around(&page_map_tables[start >> LG_TABLE], &page_map_tables[((end - 1) >> LG_TABLE) + 1], os_page_size());
+	size_t bytes;
+	void *tables = pages_of_tables(start, end, &bytes);
+
+	return os_pages_commit(tables, bytes);
 }
 
 // Where the map is not writable as a whole: its words, in steps, and its tables.
 static bool commit_piece(uintptr_t start, size_t size, size_t step)
 {
-	return commit_around(&page_map[start >> LG_GRANULE], &page_map[(start + size) >> LG_GRANULE], step) && commit_tables(start, start + size);
+	uintptr_t first = round_down((uintptr_t)&page_map[start >> LG_GRANULE], step);
+	uintptr_t last = round_up((uintptr_t)&page_map[(start + size) >> LG_GRANULE], step);
+	size_t bytes;
+	void *tables;
+
+	if (!os_pages_commit((void *)first, last - first))
+		return false;
+	os_pages_dump((void *)first, last - first, true);
+	if (!commit_tables(start, start + size))
+		return false;
+	tables = pages_of_tables(start, start + size, &bytes);
+	os_pages_dump(tables, bytes, true);
+	return true;
 }
 
 static void end_set(size_t granules)
@@ -196,8 +214,14 @@ static void end_set(size_t granules)
 // Where no further mapping may be made, only what is as what lies before it can become a part of that.
 static COLD __attribute__((noinline)) bool commit_alike(void *from, size_t bytes)
 {
-	os_pages_dump(from, (size_t)((char *)&page_map[rest.region_end] - (char *)from), true);
-	return os_pages_commit(from, bytes);
+	char *end = (char *)page_map + (rest.is_whole ? WHOLE_MAP_BYTES : rest.region_end * sizeof *page_map);
+	bool done;
+
+	os_pages_dump(from, (size_t)(end - (char *)from), true);
+	done = os_pages_commit(from, bytes);
+	if (!done)
+		os_pages_dump(from, (size_t)(end - (char *)from), false);
+	return done;
 }
 
 static bool commit_next(void *from, size_t bytes)
@@ -250,7 +274,12 @@ static bool reserve_between(const void *start, const void *end)
 {
 	uintptr_t first = round_up((uintptr_t)start, os_page_size()), last = round_down((uintptr_t)end, os_page_size());
 
-	return first == last || os_pages_reserve_at((void *)first, last - first);
+	if (first == last)
+		return true;
+	if (!os_pages_reserve_at((void *)first, last - first))
+		return false;
+	os_pages_dump((void *)first, last - first, false);
+	return true;
 }
 
 // Makes the map cover all addresses, with zero pages. What was mapped when it did not work stays, and is in nobody's way.

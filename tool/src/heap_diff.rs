@@ -55,8 +55,8 @@ struct Both<'a> {
     ever: [f64; 2],
 }
 
-/// Sites are the same when their functions and lines are. Addresses differ from run to run, and lines from build to build: where
-/// either side has lines of the same functions that the other has not, they may have moved, and the functions alone tell.
+/// Sites are the same when their functions and lines are. Addresses differ from run to run, and lines from build to build: of two
+/// processes that have not the same lines of the same functions the functions alone tell.
 pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Difference {
     let is_one_process = before.profile.is_of_same_process(&after.profile);
     let views = [before, after];
@@ -111,7 +111,7 @@ fn lines(frames: &[Arc<Frame>]) -> Lines<'_> {
     frames.iter().map(|frame| (frame.file.as_deref(), frame.line)).collect()
 }
 
-/// Those of which each side has lines that the other has not.
+/// Those whose lines are not the same on both sides.
 fn moved<'a>(sites: &[Vec<Site<'a>>; 2]) -> BTreeSet<Functions<'a>> {
     let mut places: BTreeMap<Functions, [BTreeSet<Lines>; 2]> = BTreeMap::new();
     for (side, sites) in sites.iter().enumerate() {
@@ -119,8 +119,7 @@ fn moved<'a>(sites: &[Vec<Site<'a>>; 2]) -> BTreeSet<Functions<'a>> {
             places.entry(functions(site.frames)).or_default()[side].insert(lines(site.frames));
         }
     }
-    let differ = |[before, after]: &[BTreeSet<Lines>; 2]| !before.is_subset(after) && !after.is_subset(before);
-    places.retain(|_, sides| differ(sides));
+    places.retain(|_, [before, after]| before != after);
     places.into_keys().collect()
 }
 
@@ -237,25 +236,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_apart_unless_they_may_have_moved() {
+    fn lines_are_told_apart_where_they_are_the_same() {
         let changes = |pid: &str, before: &[(u32, u64)], after: &[(u32, u64)]| -> Vec<(u32, f64)> {
             let difference = compare(&of_lines(pid, before), &of_lines(pid, after), Measure::LiveBytes);
             let real = difference.changes.iter().filter(|change| change.is_real);
             real.map(|change| (change.frames[0].line.unwrap(), change.change))
                 .collect()
         };
-        // One shrank, the other is new.
         assert_eq!(
-            changes("", &[(5, 3000)], &[(5, 1000), (6, 2500)]),
-            [(6, 2500.0), (5, -2000.0)]
+            changes("", &[(5, 3000), (6, 100)], &[(5, 1000), (6, 2500)]),
+            [(6, 2400.0), (5, -2000.0)]
         );
-        // A line was put in before them; what is told is where it is now.
+        // A line was put in before them, and one of them is not there any more, or was not yet; what is told is where most is now.
         assert_eq!(changes("", &[(5, 3000), (6, 100)], &[(6, 3000), (7, 100)]), []);
         assert_eq!(
             changes("", &[(5, 3000), (6, 100)], &[(6, 3000), (7, 200)]),
             [(6, 100.0)]
         );
-        // Of one process they have not.
+        assert_eq!(changes("", &[(5, 3000), (6, 100)], &[(6, 3000)]), [(6, -100.0)]);
+        assert_eq!(changes("", &[(6, 3000)], &[(5, 100), (6, 3000)]), [(6, 100.0)]);
+        // Of one process all are known.
         assert_eq!(
             changes("pid=7", &[(5, 3000)], &[(6, 2000)]),
             [(5, -3000.0), (6, 2000.0)]

@@ -6,6 +6,7 @@ use crate::measure::Asked;
 use crate::output::figures::parse_bytes;
 use crate::process;
 use clap::ValueEnum;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
@@ -135,13 +136,17 @@ impl Wanted {
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         // The tenth comes behind the ninth.
         paths.sort_by_cached_key(|path| (number_in(path, 2), path.clone()));
+        let last_of: HashMap<i32, usize> = paths
+            .iter()
+            .enumerate()
+            .filter_map(|(at, path)| Some((number_in(path, 1)?, at)))
+            .collect();
         for (at, path) in paths.iter().enumerate() {
             let Some(of) = number_in(path, 1) else { continue };
             if written.running.iter().any(|pid| process::own_number(*pid) == Some(of)) {
                 continue; // it writes on
             }
-            let is_last = !paths[at + 1..].iter().any(|later| number_in(later, 1) == Some(of));
-            let is_kept = self.what == "trace" && !is_last;
+            let is_kept = self.what == "trace" && last_of[&of] != at;
             let to = match number_in(path, 2).filter(|_| is_kept) {
                 Some(number) => numbered(&self.file, &format!("{of}.{number}")),
                 None if of == pid => self.file.clone(),

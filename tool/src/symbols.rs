@@ -97,13 +97,14 @@ impl Names {
 
 fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
     let mut named = Named::default();
+    let is_linked = !profile.mappings.iter().any(|map| own::is_library(&map.path));
     for stack in &profile.stacks {
         let mut frames: Vec<Arc<Frame>> = stack
             .iter()
             .flat_map(|address| frames[address].iter().cloned())
             .take(MOST_DEPTH)
             .collect();
-        let own = own::count(frames.iter().map(Arc::as_ref));
+        let own = own::count(frames.iter().map(Arc::as_ref), is_linked);
         frames.drain(..own.min(frames.len().saturating_sub(1)));
         frames.reverse();
         named.stacks.push(frames);

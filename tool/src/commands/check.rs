@@ -156,7 +156,7 @@ fn not_whole(source: &Source, missing: String) -> ToolError {
     ToolError::new(
         format!("{} does not tell all that was alive", source.spoken()),
         missing,
-        "record it anew, with a larger --trace-bytes where the file was full",
+        "record it from its beginning to its end, with a larger --trace-bytes where the file was full; of a forked child a profile tells all",
     )
 }
 
@@ -205,7 +205,7 @@ impl Verdict {
             })
             .collect();
         let verdict = json!({
-            "format": "vmag-check-1", "passed": !self.failed(), "exact": self.is_exact, "sampled": self.sampled && !self.is_exact,
+            "format": "vmag-check-1", "passed": !self.failed(), "exact": self.is_exact, "sampled": self.sampled,
             "live_bytes": self.live.map(|live| live.bytes), "live_bytes_error": self.live.map(|live| live.bytes_error()),
             "most_live": self.most_live, "too_much": self.too_much.is_some(), "perhaps_too_much": self.beyond_by_chance().is_some(),
             "peak_bytes": self.peak.as_ref().map(|peak| peak.bytes), "most_peak": self.peak.as_ref().map(|peak| peak.most),

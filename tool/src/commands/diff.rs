@@ -23,8 +23,8 @@ Examples:
   vmag diff before.heap 4711                       the same since a profile was written
 
 A profile is a file, a black box, or the number of a process that runs and is profiled. Both profiles are estimates. A site is listed when its change is larger than two standard errors, each by itself: of twenty that did not change, one \
-is listed. All others are noise and shown as one sum. `vmag check` judges all sites together. Lines tell sites apart, unless they may have moved \
-between two builds; then functions do.";
+is listed. All others are noise and shown as one sum. `vmag check` judges all sites together. In profiles of two processes a function's sites \
+are told apart where both have the same lines.";
 
 /// Show what changed between two heap profiles.
 #[derive(Args)]

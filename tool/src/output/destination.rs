@@ -45,7 +45,13 @@ impl Destination {
 
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
         let path = match self {
-            Destination::Stream(stream) => return stream.write_all(content),
+            // Nobody may read it any more.
+            Destination::Stream(stream) => {
+                return stream.write_all(content).or_else(|error| match error.kind() {
+                    io::ErrorKind::BrokenPipe => Ok(()),
+                    _ => Err(error),
+                });
+            }
             Destination::File(path) => path.canonicalize().unwrap_or(path.clone()),
         };
         if !is_ours_alone(&path) || replace(&path, content).is_err() {

@@ -129,8 +129,17 @@ const INSIDE: [&str; 76] = [
 /// Where the trace is asked in the function itself, which without debug information is the only frame of the allocator's.
 const ALONE: [&str; 4] = ["malloc_rest", "new_nothrow_slow_way", "new_rest", "plain_malloc_missed"];
 
-/// How many of the innermost frames are the allocator's.
-pub fn count<'a>(innermost_first: impl Iterator<Item = &'a Frame>) -> usize {
+/// Whether a file is the library, under any of its names.
+pub fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libvmag.so", "libjemalloc.so", "libumem.so", "libumem_malloc.so"]
+        .iter()
+        .any(|library| name.starts_with(library))
+}
+
+/// How many of the innermost frames are the allocator's. `is_linked`: it may be a part of the program; else the functions that are called as
+/// its own are the program's.
+pub fn count<'a>(innermost_first: impl Iterator<Item = &'a Frame>, is_linked: bool) -> usize {
     let names: Vec<&str> = innermost_first
         .map(|frame| bare(&frame.function))
         .take_while(|name| is_entry(name) || INSIDE.contains(name))
@@ -138,6 +147,9 @@ pub fn count<'a>(innermost_first: impl Iterator<Item = &'a Frame>) -> usize {
     let is_sure = |name: &&str| is_entry(name) || name.contains('_');
     // One may be the program's: where the allocator is a library, none of its frames are there.
     let is_alone = names.first().is_some_and(|name| ALONE.contains(name));
+    if !is_linked {
+        return names.iter().take_while(|name| is_malloc(name)).count();
+    }
     if !is_alone && names.iter().filter(|name| is_sure(name)).count() < 2 {
         return names.iter().take_while(|name| is_malloc(name)).count();
     }
@@ -166,7 +178,7 @@ mod tests {
 
     fn own(names: &[&str]) -> usize {
         let frames: Vec<Frame> = names.iter().map(|name| frame(name)).collect();
-        count(frames.iter())
+        count(frames.iter(), true)
     }
 
     #[test]
@@ -185,6 +197,13 @@ mod tests {
         assert_eq!(own(&["vmem_alloc", "main"]), 0);
         assert_eq!(own(&["heap_resize", "push", "main"]), 0);
         assert_eq!(own(&["allocate", "main"]), 0);
+        let frames = ["resize_to", "umem_alloc", "render", "main"].map(frame);
+        assert_eq!((count(frames.iter(), true), count(frames.iter(), false)), (2, 0));
+        assert!(
+            is_library("/usr/lib/libvmag.so.0")
+                && is_library("libjemalloc.so.2")
+                && !is_library("/usr/bin/libvmagic")
+        );
         assert_eq!(own(&["heap_alloc_sampled", "malloc", "allocate", "main"]), 2);
         assert_eq!(own(&["heap_alloc_sampled", "heap_plain_malloc", "allocate", "main"]), 2);
         // What a constructor of an object cache allocates is its own.
