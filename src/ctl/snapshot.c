@@ -17,7 +17,7 @@
 #include "os/pages.h"
 #include "watch/tally.h"
 
-enum { TRIES = 3 };
+enum { TRIES = 3 }; // to give an arena room that is made meanwhile
 
 static struct {
 	struct mutex lock;

@@ -15,8 +15,8 @@ enum {
 	FRONTS_FLOOR = 1 << 20,   // bytes that an arena's fronts may hold in any case
 	LG_FRONTS_PROPORTION = 2, // and of its active bytes
 	FLOORS_A_PROCESSOR = 4,   // which could have as many arenas (2006)
-	THREAD_FLOOR = 256 << 10, // of each of many threads in an arena
-	THREADS_FLOOR_MOST = 16 << 20, // of all of these
+	THREAD_FLOOR = 256 << 10, // bytes that each of many threads may hold in any case
+	THREADS_FLOOR_MOST = 16 << 20, // and all of them, in all arenas
 };
 
 // Where a magazine that takes half the memory has all but an eighth of the rounds, as many as that one has: of powers of two, for the guards take slots.
@@ -88,8 +88,8 @@ COLD void front_forget_capacities(struct front *front)
 	outbound_forget(front);
 }
 
-// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well. And each has what
-// two magazines of the classes that a thread works with take, up to a bound.
+// Threads are here for which arenas could have been made that were not needed so far: these arenas' floors are theirs as well.
+// Where threads are more than these floors are made for, each has its own, up to a bound (docs/decisions/0040).
 static COLD size_t floor_of_many(size_t threads)
 {
 	size_t floors = min_size(threads * FLOORS_A_PROCESSOR, arenas_automatic_most()), sharing = arenas_sharing();

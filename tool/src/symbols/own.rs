@@ -145,11 +145,11 @@ pub fn count<'a>(innermost_first: impl Iterator<Item = &'a Frame>, is_linked: bo
         .take_while(|name| is_entry(name) || INSIDE.contains(name))
         .collect();
     let is_sure = |name: &&str| is_entry(name) || name.contains('_');
-    // One may be the program's: where the allocator is a library, none of its frames are there.
     let is_alone = names.first().is_some_and(|name| ALONE.contains(name));
     if !is_linked {
         return names.iter().take_while(|name| is_malloc(name)).count();
     }
+    // A single one may be the program's: it may run on another allocator.
     if !is_alone && names.iter().filter(|name| is_sure(name)).count() < 2 {
         return names.iter().take_while(|name| is_malloc(name)).count();
     }
