@@ -37,7 +37,7 @@ def check_counts(vmag, library, sites, folder):
     assert class_of(summary, 5120)["allocations"] == 4000, class_of(summary, 5120)
     assert summary["events"] < 4300 and summary["damaged_chunks"] == 0 and summary["unknown_frees"] == 0, summary
     rows = subprocess.run([vmag, "trace", "--events", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert len(rows) == summary["events"] + 1 and rows[0] == "nanoseconds,thread,event,address,size,number"
+    assert len(rows) == summary["events"] + 1 and rows[0] == "nanoseconds,thread,event,address,size,number,where"
     times = [int(row.split(",")[0]) for row in rows[1:]]
     assert times == sorted(times)
     subprocess.run([vmag, "map", path, "-o", os.path.join(folder, "map.png")], check=True)

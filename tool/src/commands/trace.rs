@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::export::events;
 use crate::output::destination::{check_apart, named};
 use crate::output::figures::{bytes, count, counted, short_time};
-use crate::output::in_line;
+use crate::output::{in_line, warn_missing};
 use crate::progress::Progress;
-use crate::source::file_parser;
+use crate::source::{file_parser, spoken};
 use crate::system::Status;
 use crate::trace::Trace;
 use crate::trace_view::{self, Source, Summary};
@@ -23,7 +23,7 @@ Examples:
   vmag run --trace=t.trace -- ./program    make a trace
   vmag trace t.trace                       what happened, by size
   vmag trace --json t.trace                the same for a script
-  vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size
+  vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size, who allocated
   vmag trace --events -o t.parquet t.trace  the same for DuckDB, pandas and their kin
   vmag map t.trace -o t.png                address by time, as a picture
 
@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Write all events: as comma-separated values, or as Parquet to a file of that ending
+    /// Write all events: as comma-separated values, or as Parquet to a file of that ending; with who allocated, where the trace has stacks
     #[arg(long, conflicts_with = "json")]
     events: bool,
 
@@ -208,7 +208,11 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
         false => events::as_csv(trace, out),
     };
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_write(output, error)),
-        _ => Ok(()),
+        Ok(losses) => {
+            warn_missing(&spoken(trace.path()), trace.missing(&losses).as_deref());
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(cannot_write(output, error)),
     }
 }

@@ -36,7 +36,7 @@ pub fn write(view: &HeapView) -> String {
     out
 }
 
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 

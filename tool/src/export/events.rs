@@ -1,44 +1,79 @@
 //! Every event of a trace as a row: comma-separated values, or Parquet.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::csv::quoted;
 use super::parquet::{Column, Rows, Writer};
+use crate::output::heap::place;
+use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::trace::{Event, Trace};
+use crate::symbols::name_stacks;
+use crate::trace::{Event, Losses, Trace};
 use std::io::{self, Write};
 
-/// A row group of Parquet: some 50 MB while it is made.
+/// A row group of Parquet: some 50 MB while it is made, and as much again for who allocated.
 const GROUP: usize = 1 << 20;
 
-pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<()> {
-    writeln!(out, "nanoseconds,thread,event,address,size,number")?;
-    for_each(trace, |event| {
+pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<Losses> {
+    let places: Vec<String> = places(trace).iter().map(|place| quoted(place)).collect();
+    writeln!(out, "nanoseconds,thread,event,address,size,number,where")?;
+    let losses = for_each(trace, |event| {
         let (kind, address) = (event.kind.name(), event.address);
         writeln!(
             out,
-            "{},{},{kind},{address:#x},{},{}",
-            event.time, event.thread, event.size, event.number
+            "{},{},{kind},{address:#x},{},{},{}",
+            event.time,
+            event.thread,
+            event.size,
+            event.number,
+            place_of(&event, &places)
         )
     })?;
-    out.flush()
+    out.flush()?;
+    Ok(losses)
 }
 
-pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<()> {
+pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<Losses> {
+    let places = places(trace);
     let mut events = Vec::new();
-    let mut writer = Writer::new(out, &columns(&events)).map_err(io::Error::other)?;
-    for_each(trace, |event| {
+    let mut writer = Writer::new(out, &columns(&events, &places)).map_err(io::Error::other)?;
+    let losses = for_each(trace, |event| {
         events.push(event);
         if events.len() == GROUP {
-            writer.add(&columns(&events)).map_err(io::Error::other)?;
+            writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
             events.clear();
         }
         Ok(())
     })?;
-    writer.add(&columns(&events)).map_err(io::Error::other)?;
-    writer.finish().map_err(io::Error::other)?.flush()
+    writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
+    writer.finish().map_err(io::Error::other)?.flush()?;
+    Ok(losses)
+}
+
+/// Who allocated, by the number of the stack.
+fn places(trace: &Trace) -> Vec<String> {
+    let profile = Profile {
+        stacks: trace.facts.stacks.clone(),
+        mappings: trace.facts.mappings.clone(),
+        known: trace.facts.known.clone(),
+        ..Profile::default()
+    };
+    name_stacks(&profile)
+        .stacks
+        .iter()
+        .map(|frames| place(frames))
+        .collect()
+}
+
+/// Nothing where it is not known: the trace has no stacks, or objects are freed.
+fn place_of<'a>(event: &Event, places: &'a [String]) -> &'a str {
+    match event.stack {
+        0 => "",
+        number => places.get(number as usize).map_or("", String::as_str),
+    }
 }
 
 /// The first failure is that of the whole.
-fn for_each(trace: &Trace, mut write: impl FnMut(Event) -> io::Result<()>) -> io::Result<()> {
+fn for_each(trace: &Trace, mut write: impl FnMut(Event) -> io::Result<()>) -> io::Result<Losses> {
     let mut progress = Progress::new("writing events");
     let mut written = Ok(());
     let take = |event| {
@@ -46,11 +81,11 @@ fn for_each(trace: &Trace, mut write: impl FnMut(Event) -> io::Result<()>) -> io
             written = write(event);
         }
     };
-    trace.for_each(take, |part| progress.at(part))?;
-    written
+    let losses = trace.for_each(take, |part| progress.at(part))?;
+    written.map(|()| losses)
 }
 
-fn columns(events: &[Event]) -> Rows {
+fn columns(events: &[Event], places: &[String]) -> Rows {
     let numbers = |of: fn(&Event) -> u64| Column::Unsigned(events.iter().map(of).collect());
     vec![
         ("nanoseconds", numbers(|event| event.time)),
@@ -62,5 +97,9 @@ fn columns(events: &[Event]) -> Rows {
         ("address", numbers(|event| event.address)),
         ("size", numbers(|event| event.size)),
         ("number", numbers(|event| event.number.into())),
+        (
+            "where",
+            Column::Text(events.iter().map(|event| place_of(event, places).to_string()).collect()),
+        ),
     ]
 }

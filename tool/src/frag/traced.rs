@@ -78,6 +78,14 @@ pub struct Traced {
 
 /// `at`: seconds from the beginning of the trace; None: its end.
 pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut dyn FnMut(f64)) -> Result<Traced> {
+    let length = trace.duration_ns as f64 / 1e9;
+    if let Some(at) = at.filter(|at| !(0.0..=length).contains(at)) {
+        return Err(ToolError::new(
+            format!("cannot look at second {at} of {}", trace.path().display()),
+            format!("the trace is {length} seconds long"),
+            "give --at seconds from its beginning, or leave it out: its end is looked at",
+        ));
+    }
     let until = at.map_or(u64::MAX, |seconds| (seconds * 1e9) as u64);
     let mut live = Live {
         objects: FxHashMap::default(),
