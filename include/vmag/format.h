@@ -187,7 +187,7 @@ struct vmag_box {
 	uint32_t pid, unused;
 	char library_version[16], program[64];
 	// Offsets and sizes; constant.
-	uint32_t maps, maps_bytes;         // two texts as of /proc/PID/maps, of what is executed in, each of at most maps_bytes
+	uint32_t maps, maps_bytes;         // two texts as of /proc/PID/maps, of what is executed in, each of at most maps_bytes, with build ids as in trace_format.h
 	uint32_t names, name_bytes, names_most; // by thread
 	uint32_t tallies, tallies_most;    // by number − 1
 	uint32_t stacks;

@@ -97,7 +97,7 @@ int own_prof_reset(struct control_call *call)
 	if (failure == 0 && call->newp != NULL)
 		failure = control_take(call, &lg_sample, sizeof lg_sample);
 	if (failure == 0)
-		profile_reset(lg_sample < PROFILE_LG_MOST ? (unsigned)lg_sample : PROFILE_LG_MOST);
+		sampling_reset(lg_sample < PROFILE_LG_MOST ? (unsigned)lg_sample : PROFILE_LG_MOST);
 	return failure;
 }
 

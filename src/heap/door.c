@@ -126,7 +126,7 @@ void door_freeing(struct front *front, void *object, size_t size)
 		memset(object, JUNK_FREED, size);
 }
 
-void door_resized(struct front *front, void *object, size_t old_size, size_t size)
+void door_resized(struct front *front, void *object, size_t old_size, size_t size, bool is_moved)
 {
 	if (front->words->door & DOOR_COUNT) {
 		front->freed += old_size;
@@ -135,7 +135,7 @@ void door_resized(struct front *front, void *object, size_t old_size, size_t siz
 	if (front->words->door & DOOR_PEAK)
 		note_peak(front);
 	if (front->words->door & DOOR_TRACE)
-		trace_resized(&front->tracer, object, size);
+		(is_moved ? trace_allocated : trace_resized)(&front->tracer, object, size);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, old_size, size);
 }

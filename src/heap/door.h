@@ -69,10 +69,10 @@ static inline void door_kept(struct front *front, size_t size)
 }
 
 // What happens at each operation of a thread whose door is closed: after an object was allocated, before it is freed, and
-// after it was resized in place. `size`, `old_size`: bytes that the program may use.
+// after it was resized, in place or with its pages (`is_moved`: its old place was told as freed). `size`, `old_size`: bytes that the program may use.
 void door_allocated(struct front *front, void *object, size_t size);
 void door_freeing(struct front *front, void *object, size_t size);
-void door_resized(struct front *front, void *object, size_t old_size, size_t size);
+void door_resized(struct front *front, void *object, size_t old_size, size_t size, bool is_moved);
 
 // The front that this thread's operations go through; NULL: straight to the slabs.
 static inline struct front *door_front(void)

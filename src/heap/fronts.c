@@ -332,6 +332,14 @@ COLD void fronts_watch_sizes(void)
 	mutex_unlock(&fronts.lock);
 }
 
+void fronts_draw_points(void)
+{
+	mutex_lock(&fronts.lock);
+	for (struct front *front = fronts.first; front != NULL; front = front->next)
+		profile_redraw(&front->profile, front->words->until);
+	mutex_unlock(&fronts.lock);
+}
+
 uint8_t fronts_door(void)
 {
 	return fronts.door;

@@ -61,6 +61,9 @@ uint8_t fronts_door(void); // what the doors of all threads are closed for
 // The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/front.h).
 void fronts_watch_sizes(void);
 
+// All threads' next points drawn anew, each when its thread comes to it.
+void fronts_draw_points(void);
+
 // Opens front_short_most whenever the sizes are open.
 void fronts_serve_short(void);
 

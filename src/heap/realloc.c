@@ -82,7 +82,7 @@ void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new
 	if (left != NULL)
 		large_leave(left);
 	if (moved != NULL && UNLIKELY(words.door != 0))
-		door_resized(words.front, moved, old_size, new_size);
+		door_resized(words.front, moved, old_size, new_size, moved != object);
 	if (moved != NULL && new_size < old_size) // perhaps it does nothing more that looks
 		reclaim_look(arena_of_word(page_map_word(moved)), os_clock_ms());
 	return moved;

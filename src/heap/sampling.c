@@ -199,12 +199,25 @@ static bool trace_as_asked(const struct vmag_request *asked)
 	return tracing_start();
 }
 
+void sampling_reset(unsigned lg_sample)
+{
+	profile_reset(lg_sample);
+	fronts_draw_points();
+}
+
+// From now on: a point that was drawn by a coarser rate may be an hour away.
+static void change_rate(unsigned lg_sample)
+{
+	if (atomic_exchange(&profile_settings.lg_sample, (uint8_t)lg_sample) != lg_sample)
+		fronts_draw_points();
+}
+
 static int obey(const struct vmag_request *asked)
 {
 	switch (asked->what) {
 	case VMAG_ASK_PROFILE_ON:
 		if (asked->value > 0)
-			atomic_store(&profile_settings.lg_sample, (uint8_t)min_size(lg_floor(asked->value), PROFILE_LG_MOST));
+			change_rate((unsigned)min_size(lg_floor(asked->value), PROFILE_LG_MOST));
 		sampling_set(true);
 		return 0;
 	case VMAG_ASK_PROFILE_OFF:

@@ -26,6 +26,9 @@ void sampling_let_read(void);
 // For all threads; returns what it was. Takes the lock of the fronts.
 bool sampling_set(bool active);
 
+// Forgets all samples, and samples at that rate from now on (profile_reset). Takes the lock of the fronts.
+void sampling_reset(unsigned lg_sample);
+
 // This thread's settings: whether it is sampled while sampling is on, and its name in dumps (at most 31 bytes).
 bool sampling_thread_set(bool active);
 bool sampling_thread_is_on(void);

@@ -21,6 +21,7 @@ struct os_area {
 	uint64_t offset, inode; // in a file, which has that number; 0: in none
 	enum os_area_kind kind;
 	bool writable; // and readable
+	bool is_code;  // of a file
 	size_t resident, proportional, swapped; // bytes
 };
 
@@ -33,8 +34,12 @@ struct os_areas {
 	uintptr_t last_end;   // of the area before,
 	bool last_is_program; // which is of a program's file,
 	bool last_is_guard;   // or small and inaccessible
+	struct {
+		uintptr_t start, end;
+		uint64_t inode;
+	} image; // the last one that is a file's beginning
 	char program[256];
-	char bytes[4096];
+	char bytes[2048];
 };
 
 bool os_areas_begin(struct os_areas *areas);
@@ -42,7 +47,8 @@ bool os_areas_begin_places(struct os_areas *areas); // without kinds and sizes, 
 bool os_areas_next(struct os_areas *areas, struct os_area *area);
 void os_areas_end(struct os_areas *areas);
 
-// The lines of /proc/self/maps that tell where code of files lies, whole ones, as far as there is room; returns their bytes, 0 also when the kernel does not tell.
+// The lines of /proc/self/maps that tell where code of files lies, each with a line of its build behind it (os/build_id.h), whole ones, as far as there is room; returns
+// their bytes, 0 also when the kernel does not tell.
 size_t os_areas_copy_code(char *text, size_t most);
 
 // States of the pages from `start` on, read from a file opened by os_residency_open. False: the kernel does not tell.

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "os/build_id.h"
 #include "os/file.h"
 #include "os/pages.h"
 #include "util/bits.h"
@@ -18,6 +19,7 @@ static bool begin(struct os_areas *areas, const char *path, bool kinds)
 	areas->at = areas->length = 0;
 	areas->last_end = 0;
 	areas->last_is_program = areas->last_is_guard = false;
+	areas->image.inode = 0;
 	areas->has_kinds = kinds;
 	areas->file = os_file_open(path);
 	return areas->file >= 0;
@@ -131,7 +133,7 @@ static void find_kind(struct os_areas *areas, struct os_area *area, const char *
 // "start-end rwxp offset device inode   path"
 static bool parse_head(struct os_areas *areas, const char *line, struct os_area *area)
 {
-	bool inaccessible;
+	bool inaccessible, is_executable;
 
 	area->start = number_take(&line, 16);
 	if (*line++ != '-')
@@ -139,10 +141,17 @@ static bool parse_head(struct os_areas *areas, const char *line, struct os_area 
 	area->end = number_take(&line, 16);
 	inaccessible = starts_with(line, " ---");
 	area->writable = starts_with(line, " rw");
+	is_executable = strlen(line) > 3 && line[3] == 'x';
 	line = behind_blank(behind_blank(line));
 	area->offset = number_take(&line, 16);
 	line = behind_blank(behind_blank(line));
 	area->inode = number_take(&line, 10);
+	area->is_code = is_executable && area->inode != 0;
+	if (area->offset == 0 && area->inode != 0) {
+		areas->image.start = area->start;
+		areas->image.end = area->end;
+		areas->image.inode = area->inode;
+	}
 	while (*line == ' ')
 		line++;
 	if (areas->has_kinds)
@@ -174,16 +183,26 @@ static bool is_code(const char *line)
 size_t os_areas_copy_code(char *text, size_t most)
 {
 	struct os_areas areas;
+	struct os_area area;
+	char build[OS_BUILD_LINE];
 	size_t used = 0;
 	ssize_t length;
 
 	if (!os_areas_begin_places(&areas))
 		return 0;
-	while (used < most && (length = next_line(&areas, text + used, most - used)) >= 0)
-		if ((size_t)length < most - used && is_code(text + used)) {
-			used += (size_t)length + 1;
-			text[used - 1] = '\n';
+	while (used < most && (length = next_line(&areas, text + used, most - used)) >= 0) {
+		bool whole = (size_t)length < most - used && parse_head(&areas, text + used, &area);
+
+		if (!whole || !is_code(text + used))
+			continue;
+		used += (size_t)length + 1;
+		text[used - 1] = '\n';
+		length = (ssize_t)os_build_line(&areas, &area, build);
+		if ((size_t)length < most - used) {
+			memcpy(text + used, build, (size_t)length);
+			used += (size_t)length;
 		}
+	}
 	os_areas_end(&areas);
 	return used;
 }

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "cache/table.h"
+#include "os/areas.h"
 #include "os/backing.h"
+#include "os/build_id.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
@@ -173,6 +175,20 @@ static void write_maps(struct writer *out)
 		os_file_close(fd);
 }
 
+static void write_builds(struct writer *out)
+{
+	struct os_areas areas;
+	struct os_area area;
+	char build[OS_BUILD_LINE];
+
+	if (!os_areas_begin_places(&areas))
+		return;
+	while (os_areas_next(&areas, &area))
+		if (os_build_line(&areas, &area, build) > 0)
+			text_add(line(out), "%s", build);
+	os_areas_end(&areas);
+}
+
 // Of which there are samples; white space in a name becomes '_'.
 static void write_cache(struct writer *out, unsigned id)
 {
@@ -243,6 +259,7 @@ static void write_profile(struct writer *out)
 		write_stack(out, stack, &sum);
 	}
 	write_maps(out);
+	write_builds(out);
 	write_samples(out, newest, dumps);
 	flush(out);
 }

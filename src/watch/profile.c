@@ -17,6 +17,7 @@
 #include "watch/sampled_threads.h"
 
 enum { LG_LATEST = 6 }; // tallies that a thread knows
+#define REDRAW (INT64_MIN / 2) // steps to a point: it is to be drawn anew
 
 struct profile_settings profile_settings = {
 	.lg_sample = 19, .lg_interval = -1, .thread_active = true, .prefix = "vmag",
@@ -59,7 +60,7 @@ static double draw_distance(struct profile_thread *self)
 
 // Steps to the next point; 0: the next allocation is hit, as all are with lg_sample 0. The thread's next allocation waits for them, and the logarithm takes
 // longer than all else: so the distance is the one that was drawn last time, and the one for the next time may be ready when it likes.
-static int64_t draw(struct profile_thread *self, unsigned line)
+static inline __attribute__((always_inline)) int64_t draw(struct profile_thread *self, unsigned line)
 {
 	double bytes = self->lg_sample == 0 ? 0 : self->ahead * (double)(int64_t)(1ul << self->lg_sample);
 
@@ -70,6 +71,7 @@ static int64_t draw(struct profile_thread *self, unsigned line)
 // At any time, for how far it is to a point does not depend on how far it was.
 static void draw_all(struct profile_thread *self, int64_t *until)
 {
+	atomic_store(&self->drawn, true); // first: who changes the rate takes it back
 	self->lg_sample = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
 	for (unsigned line = 0; line < PROFILE_LINES; line++)
 		until[line] = draw(self, line);
@@ -95,21 +97,37 @@ void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LI
 	self->silent = !active;
 }
 
+// No points were drawn yet, or they are to be drawn anew. Whether one falls into the allocation, an old one or a new one.
+static __attribute__((noinline)) bool draw_anew(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
+{
+	bool is_hit = self->random != 0 && until[line] >= REDRAW / 2;
+
+	self->drawn_with = self->lg_sample;
+	if (self->random == 0)
+		begin(self, until);
+	else
+		draw_all(self, until);
+	if (is_hit)
+		return true;
+	until[line] = profile_steps_left(until[line], line, bytes);
+	if (until[line] >= 0)
+		return false;
+	self->drawn_with = self->lg_sample;
+	until[line] = draw(self, line);
+	return true;
+}
+
 bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
 {
-	if (self->random == 0) {
-		begin(self, until);
-		until[line] = profile_steps_left(until[line], line, bytes);
-		if (until[line] >= 0)
+	if (UNLIKELY(!atomic_load_explicit(&self->drawn, memory_order_relaxed))) {
+		if (!draw_anew(self, until, line, bytes))
 			return false;
+	} else {
+		self->drawn_with = self->lg_sample;
+		until[line] = draw(self, line);
 	}
 	if (profile_settings.lg_interval >= 0)
-		atomic_fetch_add_explicit(&profile.bytes, sample_weight(bytes, self->lg_sample), memory_order_relaxed);
-	self->drawn_with = self->lg_sample;
-	if (self->lg_sample != atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed))
-		draw_all(self, until);
-	else
-		until[line] = draw(self, line);
+		atomic_fetch_add_explicit(&profile.bytes, sample_weight(bytes, self->drawn_with), memory_order_relaxed);
 	return !self->silent && !self->busy && atomic_load_explicit(&profile_settings.active, memory_order_relaxed);
 }
 
@@ -223,6 +241,14 @@ uint32_t profile_record(struct profile_thread *self, size_t bytes, unsigned aren
 uint64_t profile_lost(void)
 {
 	return atomic_load_explicit(&profile.lost, memory_order_relaxed);
+}
+
+void profile_redraw(struct profile_thread *self, int64_t until[PROFILE_LINES])
+{
+	atomic_store(&self->drawn, false); // before, lest what is written be taken for a point, and after, for the thread may just have drawn
+	for (unsigned line = 0; line < PROFILE_LINES; line++)
+		__atomic_store_n(&until[line], REDRAW, __ATOMIC_RELEASE);
+	atomic_store(&self->drawn, false);
 }
 
 void profile_reset(unsigned lg_sample)

@@ -25,7 +25,7 @@ enum { PROFILE_PREFIX_BYTES = 256, PROFILE_LG_MOST = 57 /* and 36.8 times as far
 // Read by anyone, changed by the functions below or before a second thread exists.
 struct profile_settings {
 	_Atomic bool active;
-	_Atomic uint8_t lg_sample;
+	_Atomic uint8_t lg_sample;   // who changes it tells all threads (profile_redraw)
 	_Atomic bool gdump;          // a dump at each new peak of mapped memory, seen at samples
 	int lg_interval;             // a dump each 2^lg_interval allocated bytes; −1: none
 	bool thread_active;          // whether new threads are sampled
@@ -38,7 +38,7 @@ struct profile_settings {
 };
 extern struct profile_settings profile_settings;
 
-// Of one thread, which alone touches it; all zero at first.
+// Of one thread, which alone touches it, but for `drawn`; all zero at first.
 struct profile_thread {
 	uint64_t random;
 	double ahead;     // how far it is to the next point, drawn ahead, in means
@@ -46,6 +46,7 @@ struct profile_thread {
 	uint8_t lg_sample; // with which the next points were drawn, and
 	uint8_t drawn_with; // the point that was hit last
 	struct profile_known *known; // stacks and tallies of its latest samples; NULL before the first
+	_Atomic bool drawn; // the next points were, and by the rate that holds
 	bool silent;      // thread.prof.active is false
 	bool busy;        // in the profiler: what it allocates itself is not sampled
 };
@@ -80,7 +81,11 @@ void profile_look(struct profile_thread *self, size_t mapped);
 // Whether this thread is sampled (thread.prof.active).
 void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LINES], bool active);
 
-// Forgets all samples; objects that live are not known any more. A new rate holds for each thread from its next point on.
+// By another thread: the points are to be drawn anew at the next allocation, by the rate that holds then. A line that is counted on at this very moment may
+// keep its point; what falls into that is still weighted by the rate that it was drawn with.
+void profile_redraw(struct profile_thread *self, int64_t until[PROFILE_LINES]);
+
+// Forgets all samples; objects that live are not known any more. With a new rate, for points that are drawn from now on.
 void profile_reset(unsigned lg_sample);
 
 // The thread ends.

@@ -161,6 +161,7 @@ def check_unreachable(setting):
             target.do("small", 500)
             target.do("lose", 500)
             target.do("large", 3)
+            target.do("chain", 500)
             sites = setting.json("leaks", "--json", "--unreachable", target.pid)
             assert sites["kind"] == "unreachable", sites
             assert setting.json("leaks", "--json", "--looks", "1", target.pid)["kind"] == "alive now"

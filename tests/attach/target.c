@@ -60,6 +60,17 @@ __attribute__((noinline)) static void site_lost(size_t count)
 	}
 }
 
+// Each holds the one before.
+__attribute__((noinline)) static void site_chain(void **first, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		void **object = malloc(SMALL_BYTES);
+
+		*object = *first;
+		*first = object;
+	}
+}
+
 // Overwrites what calls left on the stack.
 __attribute__((noinline)) static void wipe_stack(void)
 {
@@ -168,6 +179,7 @@ static void obey(const char *word, size_t count, uint32_t value)
 int main(void)
 {
 	char line[128], word[32];
+	void *chain = NULL; // on the stack alone
 
 	while (fgets(line, sizeof line, stdin) != NULL) {
 		size_t count = 0;
@@ -175,6 +187,8 @@ int main(void)
 
 		if (sscanf(line, "%31s %zu %u", word, &count, &value) < 1)
 			continue;
+		if (strcmp(word, "chain") == 0)
+			site_chain(&chain, count);
 		obey(word, count, value);
 		wipe_stack();
 		puts("ok");

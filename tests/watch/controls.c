@@ -171,6 +171,22 @@ static void reset_frees_samples(void **kept) {
     CHECK(dumped() < 0.02);
 }
 
+// The points of the rate before may be far.
+static void rates_change_at_once(void **kept) {
+    size_t coarse = 40, rate = 14;
+
+    CHECK_EQ(mallctl("prof.reset", NULL, NULL, &coarse, sizeof coarse), 0);
+    set("prof.active", true);
+    allocate(kept);
+    CHECK(dumped() < 0.02);
+    release(kept);
+    CHECK_EQ(mallctl("prof.reset", NULL, NULL, &rate, sizeof rate), 0);
+    allocate(kept);
+    CHECK_SAY(dumped() > 0.9 && dumped() < 1.1, "%f", dumped());
+    release(kept);
+    set("prof.active", false);
+}
+
 int main(void) {
     char folder[] = "/tmp/vmag-controls-XXXXXX";
     static void *first[OBJECTS], *second[OBJECTS];
@@ -187,6 +203,7 @@ int main(void) {
     CHECK_EQ(mallctl("prof.lg_sample", &rate, &size, NULL, 0), 0);
     CHECK_EQ(rate, 14); // the estimates are off by 1.5 %, so chance never fails this test
 
+    rates_change_at_once(second);
     set("prof.active", true);
     CHECK(get("prof.active"));
     CHECK(dumped() < 0.02); // what was there before is not known

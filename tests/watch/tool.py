@@ -200,6 +200,30 @@ def check_distance(tool, sites):
         assert json.loads(tool.run("heap", "--json", path))["lg_sample"] == lg, (conf, words)
 
 
+# Of a program that was built anew no name is taken: what was bundled before has names, and all else no verdict.
+def check_built_anew(tool, sites):
+    program, bundle = os.path.join(tool.folder, "program"), os.path.join(tool.folder, "small.bundle")
+    shutil.copy(sites, program)
+    path, trace = tool.profile("anew.heap", program, "small"), os.path.join(tool.folder, "anew.trace")
+    tool.run("run", "--quiet", "--lib", tool.library, f"--trace={trace}", "--trace-stacks", "--callers=frames", "--", program, "resized")
+    copy = os.path.join(tool.folder, "copy.heap")
+    tool.run("export", path, copy)
+    tool.run("export", "--bundle", path, bundle)
+    assert "site_small" in tool.sites(path) and "site_small" in tool.sites(copy) and "site_resized" in tool.sites(trace)
+    os.remove(program)
+    shutil.copy(tool.vmag, program)  # any other
+    for recording in (path, copy, trace):
+        assert set(tool.sites(recording)) == {None}
+        assert "in program (another build by now)" in tool.run("heap", recording), recording
+    assert "site_small" in tool.sites(bundle)
+    for words in (["--baseline", path, bundle], ["--baseline", bundle, path]):
+        done = subprocess.run([tool.vmag, "check", *words], capture_output=True, text=True)
+        assert done.returncode == 125 and "program was built anew since it was recorded" in done.stderr, done
+    assert tool.run("check", "--baseline", bundle, bundle).startswith("passed")
+    done = subprocess.run([tool.vmag, "diff", path, bundle], capture_output=True, text=True, check=True)
+    assert "program was built anew" in done.stderr, done
+
+
 def main(vmag, library, sites):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
@@ -215,6 +239,7 @@ def main(vmag, library, sites):
         check_gate(tool, sites, path)
         check_refusals(tool, path)
         check_distance(tool, sites)
+        check_built_anew(tool, sites)
 
 
 main(*sys.argv[1:])

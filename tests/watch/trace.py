@@ -60,6 +60,24 @@ def check_counts(vmag, library, sites, folder):
     assert summary["threads"] == 5, summary["threads"]
 
 
+# A realloc that moves an object is an allocation and a free; one that does not names an object that is there.
+def check_moves(vmag, library, sites, folder):
+    path = os.path.join(folder, "resized.trace")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--", sites, "resized"], check=True,
+                   stdout=subprocess.DEVNULL)
+    summary, live, moves = summary_of(vmag, path), {}, 0
+    rows = subprocess.run([vmag, "trace", "--events", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    for _, _, event, address, size, *_ in (row.split(",") for row in rows[1:]):
+        if event == "resize":
+            assert address in live, address
+        if event == "free":
+            moves += int(live.pop(address)) > 1 << 20
+        else:
+            live[address] = size
+    assert moves > 0
+    assert summary["allocations"] - summary["frees"] == summary["live_objects_at_end"] == len(live), summary
+
+
 # Forks, threads' ends and dlopen while a trace overwrites itself.
 def check_ring(vmag, library, everything, folder):
     prefix = os.path.join(folder, "ring")
@@ -261,6 +279,7 @@ def main(vmag, library, sites, everything, traced):
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         check_counts(vmag, library, sites, folder)
+        check_moves(vmag, library, sites, folder)
         check_limit(vmag, library, sites, folder)
         check_file_size(vmag, library, sites, folder)
         check_ring(vmag, library, everything, folder)

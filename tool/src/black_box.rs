@@ -8,7 +8,7 @@ use crate::attach::{ClassCounters, Counters};
 use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::output::in_line;
-use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mapping, possible_count};
+use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mappings, possible_count};
 use crate::source::{spoken, what_else_it_is};
 use std::collections::HashMap;
 use std::fs;
@@ -174,7 +174,7 @@ impl Head {
             lost: self.lost,
             pid: Some(u32_in(bytes, 32).into()),
             time: Some(time as i64),
-            mappings: self.maps(bytes).lines().filter_map(mapping).collect(),
+            mappings: mappings(&self.maps(bytes)),
             threads: names(bytes, &self.threads),
             caches: names(bytes, &self.caches),
             ..Profile::default()

@@ -8,7 +8,7 @@
 use crate::black_box::{self, BlackBox};
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
-use crate::image::ObjectFile;
+use crate::image::{self, ObjectFile};
 use crate::output::in_line;
 use crate::progress::Progress;
 use crate::source::spoken;
@@ -16,6 +16,7 @@ use crate::trace::Trace;
 use crate::trace_view;
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct Mapping {
     pub end: u64,
     pub offset: u64,
     pub path: String,
+    /// Of the file that was mapped, where the recording tells it.
+    pub build_id: Option<String>,
 }
 
 /// Objects and bytes that samples stand for, and how sure that is.
@@ -245,7 +248,7 @@ impl Profile {
             None => (tail, None),
         };
         let mut profile = Profile {
-            mappings: maps.lines().filter_map(mapping).collect(),
+            mappings: mappings(maps),
             ..Profile::default()
         };
         profile.read_records(records, period, samples.is_none())?;
@@ -425,8 +428,42 @@ impl Profile {
 
     /// What is known of a file that was mapped.
     pub fn object_file(&self, path: &str) -> Option<ObjectFile> {
-        let bundled = self.known.as_ref().and_then(|known| known.files.get(path));
-        bundled.cloned().or_else(|| ObjectFile::read(Path::new(path)))
+        if self.is_replaced(path) {
+            let build_id = self.build_id(path).map(str::to_string);
+            return Some(ObjectFile {
+                build_id,
+                ..ObjectFile::default()
+            });
+        }
+        self.bundled(path)
+            .cloned()
+            .or_else(|| ObjectFile::read(Path::new(path)))
+    }
+
+    fn bundled(&self, path: &str) -> Option<&ObjectFile> {
+        self.known.as_ref().and_then(|known| known.files.get(path))
+    }
+
+    /// Of what was mapped.
+    fn build_id(&self, path: &str) -> Option<&str> {
+        let mut mapped = self.mappings.iter().filter(|map| map.path == path);
+        let recorded = mapped.find_map(|map| map.build_id.as_deref());
+        recorded.or_else(|| self.bundled(path)?.build_id.as_deref())
+    }
+
+    /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none.
+    pub fn is_replaced(&self, path: &str) -> bool {
+        let file = Path::new(path);
+        if let Some(id) = self.build_id(path) {
+            return file.exists() && image::build_id(file).as_deref() != Some(id);
+        }
+        if self.bundled(path).is_some() {
+            return image::build_id(file).is_some();
+        }
+        let changed = fs::metadata(file).map(|about| about.mtime());
+        self.time
+            .zip(changed.ok())
+            .is_some_and(|(time, changed)| changed > time)
     }
 
     /// For who asks for many addresses.
@@ -455,7 +492,7 @@ fn hexadecimal(word: &str) -> Option<u64> {
 
 /// A line of /proc/PID/maps; None for memory without a file, and for what nothing is executed in. "(deleted)" stays behind a name: the file that
 /// has it now is another.
-pub fn mapping(line: &str) -> Option<Mapping> {
+fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let access = words.next()?;
@@ -469,7 +506,22 @@ pub fn mapping(line: &str) -> Option<Mapping> {
         end: hexadecimal(end)?,
         offset: hexadecimal(offset)?,
         path: path.to_string(),
+        build_id: None,
     })
+}
+
+/// What the library writes of mappings: the lines of /proc/PID/maps, and "build START ID" of code that is of a file with a build id.
+pub fn mappings(text: &str) -> Vec<Mapping> {
+    let build = |line: &str| {
+        let (start, id) = line.strip_prefix("build ")?.split_once(' ')?;
+        Some((hexadecimal(start)?, id.to_string()))
+    };
+    let builds: HashMap<u64, String> = text.lines().filter_map(build).collect();
+    let with_build = |map: Mapping| Mapping {
+        build_id: builds.get(&map.start).cloned(),
+        ..map
+    };
+    text.lines().filter_map(mapping).map(with_build).collect()
 }
 
 #[cfg(test)]
@@ -494,6 +546,7 @@ mod tests {
             end: (number << 16) + 0x1000,
             offset: number,
             path: format!("/lib/{number}.so"),
+            build_id: None,
         };
         let profile = Profile {
             mappings: (1..200_000).rev().map(map).collect(),

@@ -69,6 +69,16 @@ pub struct Named {
     /// Frames that no symbol was found for, and the files they are in.
     pub nameless: usize,
     pub nameless_in: Vec<String>,
+    /// Those of these files that are other builds now than were recorded.
+    pub replaced: Vec<String>,
+}
+
+impl Named {
+    /// In words; None: no file was.
+    pub fn replaced_told(&self) -> Option<String> {
+        let files = self.replaced.join(", ");
+        (!files.is_empty()).then(|| format!("{files} was built anew since it was recorded, and has no names here"))
+    }
 }
 
 pub fn name_stacks(profile: &Profile) -> Named {
@@ -121,8 +131,32 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
     for module in modules.iter_mut().filter(|module| *module == "?") {
         *module = "memory without a file".to_string();
     }
+    named.replaced = replaced(profile, &modules);
+    for module in modules.iter_mut().filter(|module| named.replaced.contains(module)) {
+        module.push_str(" (another build by now)");
+    }
     named.nameless_in = modules;
     named
+}
+
+fn replaced(profile: &Profile, modules: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = profile
+        .mappings
+        .iter()
+        .map(|map| (module_of(&map.path), map))
+        .filter(|(module, map)| modules.contains(module) && profile.is_replaced(&map.path))
+        .map(|(module, _)| module)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The name of a file that was mapped, without its folder.
+fn module_of(path: &str) -> String {
+    let path = own_path(path);
+    let name = Path::new(&path).file_name();
+    name.map_or(path.clone(), |name| name.to_string_lossy().into())
 }
 
 /// Names alone, the innermost first.
@@ -202,10 +236,7 @@ pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64
 
 /// Frames of each offset of a file. What it does not tell itself may be told by debug information of its own.
 fn name_offsets(profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
-    let own_path = own_path(path);
-    let module = Path::new(&own_path)
-        .file_name()
-        .map_or(path.into(), |name| name.to_string_lossy());
+    let module = module_of(path);
     let found = match is_at_hand(profile, path) {
         true => symbolize(Path::new(path), &module, Input::FileOffset(offsets)),
         false => Vec::new(),
@@ -284,10 +315,9 @@ fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// Whether the file is there, and is the one that a bundle tells of.
+/// Whether the file is the one that was mapped; that it is there is seen when it is read.
 fn is_at_hand(profile: &Profile, path: &str) -> bool {
-    let bundled = profile.known.as_ref().and_then(|known| known.files.get(path));
-    path.starts_with('/') && bundled.is_none_or(|file| file.build_id == image::build_id(Path::new(path)))
+    path.starts_with('/') && !profile.is_replaced(path)
 }
 
 /// Debug information that lies apart: installed, where the file says, or of a server that may be asked.
@@ -458,6 +488,7 @@ mod tests {
             end: 0x2000,
             offset: 0,
             path: path.to_str().unwrap().to_string(),
+            build_id: None,
         };
         let profile = Profile {
             stacks: vec![vec![0x1010]],

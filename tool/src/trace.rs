@@ -7,7 +7,7 @@ use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::output::figures::counted;
 use crate::output::in_line;
-use crate::profile::{MOST_DEPTH, Mapping, mapping};
+use crate::profile::{MOST_DEPTH, Mapping, mappings};
 use crate::source::{spoken, what_else_it_is};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -499,7 +499,7 @@ impl Facts {
                     self.stacks[number] = frames;
                     before = number;
                 }
-                2 => self.mappings = from.text()?.lines().filter_map(mapping).collect(),
+                2 => self.mappings = mappings(&from.text()?),
                 3 | 4 => {
                     let (number, bytes) = (from.varint()? as u32, from.varint()?);
                     let named = Named {

@@ -25,23 +25,37 @@ static size_t sample(unsigned line, size_t bytes, size_t count) {
     return hits;
 }
 
+static void set_rate(unsigned lg_sample) {
+    profile_settings.lg_sample = (uint8_t)lg_sample;
+    profile_redraw(&self, until);
+}
+
 static void points_fall_as_they_should(void) {
     for (unsigned line = 1; line < PROFILE_LINES; line++)
         line_bytes[line] = 48 * line;
     profile_settings.line_bytes = line_bytes;
-    profile_settings.lg_sample = 12;
+    set_rate(12);
     sample(0, 8, 4000000);
     sample(0, 64, 1000000);
     sample(0, 5000, 100000);
     sample(0, 1 << 20, 1000);
     sample(1, 48, 1000000);
     sample(21, 48 * 21, 1000000);
-    profile_settings.lg_sample = 19;
-    profile_is_hit(&self, until, 0, 1 << 30); // the rate holds from the next point on, for all lines
+    set_rate(19);
     sample(0, 1 << 20, 100000);
     sample(21, 48 * 21, 4000000);
-    profile_settings.lg_sample = 0;
-    profile_is_hit(&self, until, 0, 1ul << 40);
+    for (int i = 0; i < 10000; i++) { // to draw anew is no hit, and makes none
+        set_rate(40);
+        CHECK_SAY(!profile_is_hit(&self, until, i % 2 == 0 ? 0 : 3, 1), "hit at the %dth time", i);
+    }
+    set_rate(19);
+    sample(5, 48 * 5, 100000);
+    self.lg_sample = 30; // a point of the rate before, that was not told in time
+    self.drawn = false;
+    until[2] = 0;
+    CHECK(profile_is_hit(&self, until, 2, 96));
+    CHECK_EQ(self.drawn_with, 30);
+    set_rate(0);
     CHECK_EQ(sample(0, 8, 1000), 1000);
     CHECK_EQ(sample(1, 48, 1000), 1000);
 }

@@ -222,6 +222,7 @@ fn mappings(pid: i32) -> Vec<Mapping> {
                 None if is_elsewhere && area.path.starts_with('/') => format!("/proc/{pid}/root{}", area.path),
                 None => area.path,
             },
+            build_id: None,
         })
         .collect()
 }

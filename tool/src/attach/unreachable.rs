@@ -125,10 +125,27 @@ impl Process {
         let mut at = start;
         while at < end {
             let next = (at + PIECE_BYTES).min(end);
-            let bytes = self.memory.bytes(at, (next - at) as usize).unwrap_or_default();
+            let bytes = self.piece(at, next);
             work.extend(bytes.chunks_exact(8).filter_map(|word| heap.reach(u64_in(word, 0))));
             at = next;
         }
+    }
+
+    /// Page by page where not all of it can be read: what cannot leads nowhere.
+    fn piece(&self, start: u64, end: u64) -> Vec<u8> {
+        if let Some(bytes) = self.memory.bytes(start, (end - start) as usize) {
+            return bytes;
+        }
+        let page_bytes = crate::system::page_bytes();
+        let mut bytes = Vec::new();
+        let mut at = start;
+        while at < end {
+            let next = ((at / page_bytes + 1) * page_bytes).min(end);
+            let length = (next - at) as usize;
+            bytes.extend(self.memory.bytes(at, length).unwrap_or(vec![0; length]));
+            at = next;
+        }
+        bytes
     }
 
     /// The library's own memory, in address order.
@@ -375,14 +392,19 @@ fn joined<'a>(areas: impl Iterator<Item = &'a Area>) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// The parts of a range whose pages are there.
-fn there(pagemap: &File, start: u64, end: u64) -> Vec<(u64, u64)> {
+/// The parts of a range whose pages are there. It may begin and end amid a page.
+fn there(pagemap: &impl FileExt, start: u64, end: u64) -> Vec<(u64, u64)> {
+    let parts = pages_there(pagemap, start, end).into_iter();
+    parts.map(|(from, to)| (from.max(start), to.min(end))).collect()
+}
+
+fn pages_there(pagemap: &impl FileExt, start: u64, end: u64) -> Vec<(u64, u64)> {
     const ENTRIES: u64 = 1 << 14;
     let page_bytes = crate::system::page_bytes();
     let mut parts: Vec<(u64, u64)> = Vec::new();
-    let mut at = start;
+    let mut at = start / page_bytes * page_bytes;
     while at < end {
-        let count = ((end - at) / page_bytes).clamp(1, ENTRIES);
+        let count = (end - at).div_ceil(page_bytes).min(ENTRIES);
         let mut bytes = vec![0; count as usize * 8];
         if pagemap.read_exact_at(&mut bytes, at / page_bytes * 8).is_err() {
             return parts;
@@ -495,6 +517,21 @@ mod tests {
         assert_eq!(heap.reach(base + 2050), Some((base + 2048, base + 3072)));
         assert_eq!(heap.reach(base + 3072), Some((base + 3072, base + 4096)));
         assert!(heap.lost().is_empty());
+    }
+
+    #[test]
+    fn a_range_may_begin_amid_a_page() {
+        let page = crate::system::page_bytes();
+        let mut pagemap = tempfile::tempfile().unwrap();
+        for entry in [1u64 << 63, 1 << 63, 0, 1 << 63, 0] {
+            io::Write::write_all(&mut pagemap, &entry.to_ne_bytes()).unwrap();
+        }
+        assert_eq!(
+            there(&pagemap, page / 2, 4 * page - 8),
+            [(page / 2, 2 * page), (3 * page, 4 * page - 8)]
+        );
+        assert_eq!(there(&pagemap, page + 8, page + 16), [(page + 8, page + 16)]);
+        assert_eq!(there(&pagemap, 2 * page + 8, 3 * page), []);
     }
 
     #[test]

@@ -22,7 +22,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmag run --profile=now.heap -- ./tests && vmag check --baseline good.heap now.heap
+  vmag run --profile=good.bundle --bundle -- ./tests
+      keeps a good run's profile with the names of its functions, for ./tests will be built anew
+  vmag run --profile=now.heap -- ./tests && vmag check --baseline good.bundle now.heap
       fails when a call site holds more at the end than in the profile that was kept
   vmag check --most-live 50M now.heap
       fails when more than that many bytes are alive
@@ -110,6 +112,8 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
         if let Some(missing) = &baseline.profile.missing {
             return Err(not_whole(&Source::File(path.clone()), missing.clone()));
         }
+        check_named(&Source::File(path.clone()), &baseline)?;
+        check_named(&arguments.profile, &view)?;
         grown = heap_diff::compare(&baseline, &view, MEASURE).grown(arguments.tolerance / 100.0);
     }
     Ok(Verdict {
@@ -158,6 +162,19 @@ fn not_whole(source: &Source, missing: String) -> ToolError {
         missing,
         "record it from its beginning to its end, with a larger --trace-bytes where the file was full; of a forked child a profile tells all",
     )
+}
+
+/// Sites are told by names.
+fn check_named(source: &Source, view: &HeapView) -> Result<()> {
+    let replaced = &view.named.replaced;
+    if replaced.is_empty() {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        format!("{} has no names to compare", source.spoken()),
+        format!("{} was built anew since it was recorded", replaced.join(", ")),
+        "keep a bundle, made before that: `vmag run --profile=FILE --bundle`, or `vmag export --bundle PROFILE FILE`",
+    ))
 }
 
 struct Peak {

@@ -63,10 +63,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let after = HeapView::new(profiles.pop().unwrap_or_default());
     let before = HeapView::new(profiles.pop().unwrap_or_default());
     for (source, view) in [(Some(&arguments.before), &before), (arguments.after.as_ref(), &after)] {
-        warn_missing(
-            &source.unwrap_or(&arguments.before).name(),
-            view.profile.missing.as_deref(),
-        );
+        let name = source.unwrap_or(&arguments.before).name();
+        warn_missing(&name, view.profile.missing.as_deref());
+        warn_missing(&name, view.named.replaced_told().as_deref());
     }
     let measure = arguments.measure;
     let difference = heap_diff::compare(&before, &after, measure);

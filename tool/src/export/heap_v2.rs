@@ -37,6 +37,11 @@ pub fn write(profile: &Profile) -> String {
             own_path(&map.path)
         );
     }
+    for map in &profile.mappings {
+        if let Some(id) = profile.object_file(&map.path).and_then(|file| file.build_id) {
+            let _ = writeln!(out, "build {:x} {id}", map.start);
+        }
+    }
     let places = by_stack
         .keys()
         .enumerate()
