@@ -148,13 +148,13 @@ void life_begin(void)
 }
 
 // What a report shows beside the trace.
-static void tell_ledger(void)
+static COLD __attribute__((noinline)) void tell_ledger(void)
 {
 	char fields[TRACE_LEDGER_BYTES];
 	struct text text = text_into(fields, sizeof fields);
 	struct vmag_ledger ledger;
 
-	if (!trace_is_on() || !ledger_take(&ledger))
+	if (!ledger_take(&ledger))
 		return;
 	ledger_json(&text, &ledger);
 	trace_file_ledger(fields, (size_t)(text.at - fields));
@@ -165,7 +165,8 @@ void life_end(void)
 {
 	bool leaks;
 
-	tell_ledger();
+	if (UNLIKELY(trace_is_on()))
+		tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)
 		guard_verify("exit", true);

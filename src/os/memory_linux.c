@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/system_call.h"
 #include "os/thread.h"
 
 bool os_memory_peek(void *to, const void *from, size_t size)
@@ -25,6 +27,6 @@ void os_memory_let_read(void)
 {
 	int saved = errno;
 
-	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	os_system_call(SYS_prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	errno = saved;
 }

@@ -7,6 +7,10 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "os/sandbox.h"
+
+_Atomic bool os_is_sandboxed;
+
 enum { LAST_ERROR = 4095 }; // the kernel answers an error's negative
 
 // What the caller did not give is whatever lies there; the kernel does not look at it.

@@ -177,7 +177,7 @@ void os_thread_name(char *name, size_t size)
 {
 	char own[16] = "";
 
-	prctl(PR_GET_NAME, own);
+	os_system_call(SYS_prctl, PR_GET_NAME, own);
 	strncpy(name, own, size - 1);
 	name[size - 1] = '\0';
 }

@@ -132,6 +132,8 @@ vmag_test(life.reset_sampled quick 90 life_reset_sampled)
 set_tests_properties(life.reset_sampled PROPERTIES ENVIRONMENT "VMAG_CONF=prof:true,lg_prof_sample:8,prof_final:false")
 vmag_test_program(life_sandbox life/sandbox.c LIBRARIES vmag)
 vmag_test(life.sandbox quick 60 life_sandbox ${CMAKE_CURRENT_BINARY_DIR}/sandbox)
+vmag_test_program(life_shut_in life/shut_in.c LIBRARIES vmag)
+vmag_test(life.shut_in quick 60 life_shut_in)
 vmag_test_program(life_sandbox_flags life/sandbox_flags.c LIBRARIES vmag)
 vmag_test(life.sandbox.flags quick 60 life_sandbox_flags)
 

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,7 +135,7 @@ static void users_are(long user, long group) {
     closedir(tasks);
 }
 
-enum change { SETUID, SETGID, SETEUID, SETEGID, SETREUID, SETREGID, SETRESUID, SETRESGID, SETGROUPS, INITGROUPS, UNSHARE, CHANGES };
+enum change { SETUID, SETGID, SETEUID, SETEGID, SETREUID, SETREGID, SETRESUID, SETRESGID, SETGROUPS, INITGROUPS, AMBIENT, UNSHARE, CHANGES };
 
 static int make(enum change change, uid_t user, gid_t group) {
     switch (change) {
@@ -148,6 +149,7 @@ static int make(enum change change, uid_t user, gid_t group) {
     case SETRESGID: return setresgid(group, group, group);
     case SETGROUPS: return setgroups(0, NULL);
     case INITGROUPS: return initgroups("root", group);
+    case AMBIENT: return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     default: return unshare(0);
     }
 }

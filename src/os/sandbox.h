@@ -1,0 +1,11 @@
+// A process that is shut in, or about to be: filters of system calls end it for one that their author did not expect.
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "util/bits.h"
+
+// Inherited by children. From then on nothing is asked of the system that can be done without: no file is looked into, no thread begun.
+extern _Atomic bool os_is_sandboxed HIDDEN;
