@@ -198,7 +198,7 @@ size_t os_areas_copy_code(char *text, size_t most)
 		used += (size_t)length + 1;
 		text[used - 1] = '\n';
 		length = (ssize_t)os_build_line(&areas, &area, build);
-		if ((size_t)length < most - used) {
+		if ((size_t)length <= most - used) {
 			memcpy(text + used, build, (size_t)length);
 			used += (size_t)length;
 		}
