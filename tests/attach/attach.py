@@ -190,6 +190,12 @@ def check_switch(setting):
         assert not setting.json("attach", "--json", target.pid)["profile_active"]
         assert setting.site(target.pid, "site_small")[0] == objects
         assert setting.run("attach", "--profile", "1M", target.pid).stdout.strip().endswith("1.0 MiB on average")
+        prefix = os.path.join(setting.folder, "s")
+        for words, key, value in ((["--profile", "64k"], "profile", {"active": True, "sample_bytes": 65536}), (["--profile", "off"], "profile", {"active": False}),
+                                  (["--trace", prefix], "trace", {"active": True, "files": f"{prefix}.{target.pid}.*.trace"}),
+                                  (["--trace", "off"], "trace", {"active": False})):
+            told = setting.json("attach", "--json", *words, target.pid)
+            assert told["format"] == "vmag-switched-1" and told["pid"] == target.pid and told[key] == value, told
 
 
 def check_trace(setting):

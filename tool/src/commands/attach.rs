@@ -10,7 +10,7 @@ use crate::recorded::parse_trace_bytes;
 use crate::source::{Source, spoken};
 use crate::system::Status;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     wait: u64,
 
-    /// Give the counters as JSON
+    /// Give the counters, or what is switched now, as JSON
     #[arg(long)]
     json: bool,
 
@@ -93,8 +93,16 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         Source::File(path) if asks.is_empty() => Subject::of_box(BlackBox::read(path)?),
         Source::Process(pid) => {
             let process = Process::attach(*pid)?;
+            let mut switched = json!({"format": "vmag-switched-1", "pid": process.pid, "program": process.program});
             for ask in &asks {
-                switch(&process, ask, Duration::from_secs(arguments.wait))?;
+                let (key, value, line) = switch(&process, ask, Duration::from_secs(arguments.wait))?;
+                switched[key] = value;
+                if !arguments.json {
+                    deliver(format!("process {}: {line}\n", process.pid).as_bytes(), None)?;
+                }
+            }
+            if arguments.json {
+                deliver(format!("{switched:#}\n").as_bytes(), None)?;
             }
             return Ok(Status::Exited(0));
         }
@@ -175,7 +183,7 @@ impl Subject {
         }
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         json!({
             "format": "vmag-attach-1",
             "pid": self.pid, "program": self.program, "library_version": self.library_version,
@@ -204,24 +212,28 @@ impl Subject {
     }
 }
 
-fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<()> {
+/// What is switched now: its key, its value, and both as a line.
+fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<(&'static str, Value, String)> {
     if let Ask::TraceOn { prefix, .. } = ask {
         check_folder(process, prefix)?;
     }
     if process.ask(ask, patience)? == Answer::Waiting {
         return Err(not_seen(process.pid));
     }
-    let done = match (ask, process.sampling()) {
-        (Ask::TraceOn { prefix, .. }, _) => format!(
-            "trace on, into {}{prefix}.{}.*.trace",
-            process.root_of_names(),
-            process.own_number()
-        ),
-        (Ask::TraceOff, _) => "trace off".to_string(),
-        (_, Some((true, bytes))) => format!("profile on: a sample every {} on average", figures::bytes(bytes)),
-        _ => "profile off".to_string(),
-    };
-    deliver(format!("process {}: {done}\n", process.pid).as_bytes(), None)
+    let off = || json!({"active": false});
+    Ok(match (ask, process.sampling()) {
+        (Ask::TraceOn { prefix, .. }, _) => {
+            let files = format!("{}{prefix}.{}.*.trace", process.root_of_names(), process.own_number());
+            let line = format!("trace on, into {files}");
+            ("trace", json!({"active": true, "files": files}), line)
+        }
+        (Ask::TraceOff, _) => ("trace", off(), "trace off".to_string()),
+        (_, Some((true, bytes))) => {
+            let line = format!("profile on: a sample every {} on average", figures::bytes(bytes));
+            ("profile", json!({"active": true, "sample_bytes": bytes}), line)
+        }
+        _ => ("profile", off(), "profile off".to_string()),
+    })
 }
 
 /// The process makes its file when it has filled the first piece of it, and would say only there that it cannot.
