@@ -8,6 +8,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::image::{DebugInfo, ObjectFile};
+use crate::output::figures::counted;
 use crate::output::plain;
 use crate::profile::{Mapping, Profile};
 use crate::recorded::check_replaceable;
@@ -81,8 +82,8 @@ impl fmt::Display for Told {
         let named = self.addresses - self.nameless;
         write!(
             out,
-            "vmag: bundled with the names of {named} of {} addresses",
-            self.addresses
+            "vmag: bundled with the names of {named} of {}",
+            counted(self.addresses as u64, "address")
         )?;
         if self.nameless > 0 && !self.stripped.is_empty() {
             write!(out, "; without symbols: {}", plain(&self.stripped.join(", ")))?;

@@ -103,8 +103,8 @@ fn as_text(summary: &Summary, top: usize) -> String {
     if summary.unknown_frees > 0 {
         let _ = writeln!(
             out,
-            "{} frees of objects from before the trace",
-            count(summary.unknown_frees)
+            "{} of objects from before the trace",
+            counted(summary.unknown_frees, "free")
         );
     }
     if let Some(missing) = &summary.missing {

@@ -94,7 +94,7 @@ fn amount(value: f64, measure: Measure) -> String {
     if measure.is_bytes() {
         figures::bytes(value as u64)
     } else {
-        format!("{} objects", figures::count(value as u64))
+        figures::counted(value as u64, "object")
     }
 }
 

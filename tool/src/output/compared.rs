@@ -35,7 +35,7 @@ pub fn text(subject: &Subject, comparison: &Comparison) -> String {
     let _ = writeln!(
         out,
         "vmag: {words}, {} by turns{}",
-        rounds(comparison.rounds),
+        counted(comparison.rounds.into(), "round"),
         place(subject)
     );
     for figure in shown() {
@@ -93,18 +93,14 @@ fn cells(interval: Option<Interval>, number: impl Fn(f64) -> String) -> (String,
     }
 }
 
-fn rounds(count: u32) -> String {
-    format!("{count} {}", if count == 1 { "round" } else { "rounds" })
-}
-
 /// Whether the ratios are known as well as was asked for.
 pub fn verdict(comparison: &Comparison) -> String {
     let (width, widest) = &comparison.widest;
     let (asked, title) = (100.0 * comparison.rules.precision, comparison.figure.title);
     if comparison.rounds < LEAST_ROUNDS {
         return format!(
-            "{} say little: intervals are worth something from {LEAST_ROUNDS} rounds on",
-            rounds(comparison.rounds)
+            "little can be said after {}: intervals are worth something from {LEAST_ROUNDS} rounds on",
+            counted(comparison.rounds.into(), "round")
         );
     }
     let known = format!(
@@ -134,8 +130,9 @@ fn proof(side: &Side) -> String {
     if allocator.library.is_some() {
         let _ = write!(
             out,
-            ", mapped in {} of {} runs looked at",
-            evidence.seen, evidence.looked
+            ", mapped in {} of {} looked at",
+            evidence.seen,
+            counted(evidence.looked.into(), "run")
         );
     }
     if evidence.processes_elsewhere > 0 {

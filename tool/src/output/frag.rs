@@ -1,7 +1,7 @@
 //! Nearly empty slabs: tables for people, "vmag-frag-1" for programs.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{bytes, count};
+use super::figures::{bytes, count, counted};
 use super::heap::{full_stack_of, place, places};
 use super::json::frames;
 use crate::frag::traced::{OwnerKept, Traced};
@@ -12,10 +12,10 @@ use std::fmt::Write;
 
 pub fn text(frag: &Frag, most: usize, full: bool) -> String {
     let mut out = format!(
-        "{} (process {}): {} slabs, {} resident for {} of live objects\n",
+        "{} (process {}): {}, {} resident for {} of live objects\n",
         frag.program,
         frag.pid,
-        count(frag.sum(|class| class.slabs)),
+        counted(frag.sum(|class| class.slabs), "slab"),
         bytes(frag.sum(|class| class.resident_bytes)),
         bytes(frag.sum(|class| class.live_bytes)),
     );
@@ -78,7 +78,8 @@ fn classes(out: &mut String, frag: &Frag, most: usize) {
         );
     }
     if classes.len() > most {
-        let _ = writeln!(out, "and {} further size classes (--top N)", classes.len() - most);
+        let more = counted((classes.len() - most) as u64, "further size class");
+        let _ = writeln!(out, "and {more} (--top N)");
     }
 }
 
@@ -114,7 +115,8 @@ fn sites(out: &mut String, frag: &Frag, most: usize, full: bool) {
         }
     }
     if frag.sites.len() > most {
-        let _ = writeln!(out, "and {} further sites (--top N)", frag.sites.len() - most);
+        let more = counted((frag.sites.len() - most) as u64, "further site");
+        let _ = writeln!(out, "and {more} (--top N)");
     }
     if frag.unexplained_bytes >= 1.0 {
         let _ = writeln!(
@@ -148,11 +150,11 @@ pub fn json(frag: &Frag) -> Value {
 
 pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
     let mut out = format!(
-        "process {}, {:.3} s after the beginning of the trace: {} pages with small objects, {} live on them\n\
+        "process {}, {:.3} s after the beginning of the trace: {} with small objects, {} live on them\n\
          {} pages are less than {} % full; {} are free on them\n",
         traced.pid,
         traced.seconds,
-        count(traced.pages),
+        counted(traced.pages, "page"),
         bytes(traced.live_bytes),
         count(traced.nearly_empty),
         traced.below_percent,

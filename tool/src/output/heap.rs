@@ -34,18 +34,18 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
         None => "sampled".to_string(),
     };
     let mut out = format!(
-        "{}{of}: {} ± {} in {} objects ± {}; {rate}, ± is one standard error\n",
+        "{}{of}: {} ± {} in {} ± {}; {rate}, ± is one standard error\n",
         measure.title(),
         bytes(sum.bytes.round() as u64),
         bytes(sum.bytes_error().round() as u64),
-        count(sum.objects.round() as u64),
+        counted(sum.objects.round() as u64, "object"),
         count(sum.objects_error().round() as u64),
     );
     if profile.lost > 0 {
         let _ = writeln!(
             out,
-            "warning: {} samples are missing, there was no memory for them",
-            profile.lost
+            "warning: {} missing, for want of memory",
+            counted(profile.lost, "sample")
         );
     }
     if profile.samples.is_empty() && profile.lg_sample != Some(0) {

@@ -3,7 +3,7 @@
 
 use super::watch::{Reading, Watch};
 use crate::heap_view::Measure;
-use crate::output::figures::{bytes, count};
+use crate::output::figures::{bytes, count, counted};
 use crate::output::heap::place;
 use crate::profile::{Estimate, variance_of_change};
 use crate::symbols::Frame;
@@ -226,11 +226,11 @@ fn classes(reading: &Reading) -> HeldByName {
         let full = match class.slab_bytes {
             0 => "no slabs: each object has pages of its own".to_string(),
             whole => format!(
-                "{} slabs of {}, {} % of them in use, {} free buffers",
-                count(class.slabs),
+                "{} of {}, {} % of that in use, {}",
+                counted(class.slabs, "slab"),
                 bytes(whole),
                 class.live * class.size * 100 / whole,
-                count(class.free_buffers)
+                counted(class.free_buffers, "free buffer")
             ),
         };
         let moved = format!(
@@ -253,8 +253,8 @@ fn classes(reading: &Reading) -> HeldByName {
 fn arenas(reading: &Reading) -> HeldByName {
     let arenas = reading.counters.arenas.iter().map(|arena| {
         let detail = format!(
-            "{} threads; {} active, {} dirty, {} in magazines, {} mapped",
-            arena.threads,
+            "{}; {} active, {} dirty, {} in magazines, {} mapped",
+            counted(arena.threads.into(), "thread"),
             bytes(arena.active),
             bytes(arena.dirty),
             bytes(arena.cached),
@@ -278,10 +278,10 @@ fn caches(reading: &Reading) -> HeldByName {
         held.bytes += (cache.out * cache.buffer_bytes) as f64;
         held.objects += cache.out as f64;
         held.detail.push(format!(
-            "objects of {} in buffers of {}; {} slabs of {}, {} free in the depot",
+            "objects of {} in buffers of {}; {} of {}, {} free in the depot",
             bytes(cache.object_bytes),
             bytes(cache.buffer_bytes),
-            count(cache.slabs),
+            counted(cache.slabs, "slab"),
             bytes(cache.slab_bytes),
             count(cache.cached)
         ));

@@ -97,6 +97,15 @@ fn rounds_go_on_until_the_ratio_is_known_or_no_more_are_allowed() {
 }
 
 #[test]
+fn one_round_is_not_several() {
+    let text = stderr(&compare(&["--rounds", "1"], ":"));
+    assert!(
+        text.contains("1 round by turns") && text.contains("after 1 round:"),
+        "{text}"
+    );
+}
+
+#[test]
 fn allocators_take_turns_at_going_first() {
     let script = "case $LD_PRELOAD in *bump*) echo bump;; *) echo own;; esac";
     let output = compare(&["--rounds", "8", "--show-output", "--quiet"], script);

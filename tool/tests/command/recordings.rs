@@ -58,6 +58,17 @@ fn objects_of_no_bytes_have_a_share() {
 }
 
 #[test]
+fn one_object_is_not_several() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    fs::write(&path, PROFILE).unwrap();
+    for command in ["heap", "leaks"] {
+        let output = bare_vmag().arg(command).arg(&path).output().unwrap();
+        assert!(stdout(&output).contains("in 1 object ±"), "{}", stdout(&output));
+    }
+}
+
+#[test]
 fn a_report_knows_what_its_files_are() {
     let folder = tempfile::tempdir().unwrap();
     let (path, page) = (folder.path().join("p.heap"), folder.path().join("r.html"));
