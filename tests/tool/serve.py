@@ -122,7 +122,7 @@ def check_rules(server, holder, folder):
     go = os.path.join(folder, "go")
     os.mkdir(go)
     validate = build_validator(go)
-    for path in ("heap?", "allocs?", "allocs?seconds=1&"):
+    for path in ("heap?", "heap?seconds=1&", "allocs?", "allocs?seconds=1&"):
         proto = os.path.join(folder, "rules.pb.gz")
         with open(proto, "wb") as file:
             file.write(server.get(f"/debug/pprof/{path}pid={holder.pid}")[1])

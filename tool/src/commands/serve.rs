@@ -24,7 +24,7 @@ Examples:
   Prometheus:  scrape_configs: [{job_name: vmag, static_configs: [{targets: ['localhost:9470']}]}]
 
 Pages: / (an index), /metrics (OpenMetrics), /debug/pprof/heap (what is alive), /debug/pprof/allocs (what was allocated since the \
-beginning, or with ?seconds=N in that time). With several processes, profiles need ?pid=PID. docs/fleet.md shows Parca and \
+beginning); both with ?seconds=N: what was allocated in that time. With several processes, profiles need ?pid=PID. docs/fleet.md shows Parca and \
 Pyroscope.
 
 The processes are only read, through /proc, when somebody asks. There is neither a password nor encryption: leave it on \
