@@ -3,6 +3,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::measure::Asked;
+use crate::output::destination::named;
 use crate::output::figures::parse_bytes;
 use crate::process;
 use clap::ValueEnum;
@@ -95,6 +96,13 @@ impl Wanted {
 
     /// In the folder of the file, for traces are large and are to be moved, not copied.
     fn beside(file: &Path, what: &'static str) -> Result<Wanted> {
+        if named(file).is_none() {
+            return Err(ToolError::new(
+                format!("cannot write the {what} to standard output"),
+                "what the program writes is there",
+                format!("name a file with --{what}=FILE; one that is called - is ./-"),
+            ));
+        }
         check_replaceable(file).map_err(|error| cannot_write(what, file, error))?;
         let beside = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = tempfile::Builder::new()

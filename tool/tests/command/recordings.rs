@@ -164,6 +164,23 @@ fn a_limit_that_the_library_refuses_is_refused_before_the_program_runs() {
 }
 
 #[test]
+fn a_recording_does_not_go_where_the_program_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    for option in ["--profile=-", "--trace=-"] {
+        let mut run = vmag_run();
+        let output = run
+            .arg(option)
+            .args(["--", "touch", "ran"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(stderr(&output).contains("to standard output"), "{}", stderr(&output));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn two_recordings_in_one_place_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (mark, both) = (folder.path().join("ran"), folder.path().join("x"));
