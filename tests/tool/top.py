@@ -129,6 +129,12 @@ def check_live(vmag, holder):
     assert terminal.wait_for_end() == 0
 
 
+def check_refusal(vmag, holder):
+    """What is of one table does nothing in the view."""
+    terminal = Terminal(vmag, "top", "--top=3", holder.pid)
+    assert terminal.wait_for_end() == 125 and "cannot show so many rows" in terminal.text(), terminal.text()
+
+
 def check_signals(vmag, holder):
     """Who ends it finds the terminal as it was."""
     master, slave = os.openpty()
@@ -184,6 +190,7 @@ def main(vmag, library, program):
         check_narrow(vmag, holder)
         check_dumb(vmag, holder)
         check_live(vmag, holder)
+        check_refusal(vmag, holder)
         check_signals(vmag, holder)
     check_without_profile(vmag, library, program)
 

@@ -9,7 +9,7 @@ use crate::output::figures::{self, parse_bytes};
 use crate::recorded::parse_trace_bytes;
 use crate::source::{Source, spoken};
 use crate::system::Status;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -36,13 +36,14 @@ not in it.";
 /// Look into a running process, or switch its profile or its trace.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group(ArgGroup::new("switch").multiple(true)))]
 pub struct Arguments {
     /// Switch the profile: mean bytes between two samples (512k, 1M), or off
-    #[arg(long, value_name = "BYTES|off", value_parser = parse_profile)]
+    #[arg(long, value_name = "BYTES|off", group = "switch", value_parser = parse_profile)]
     profile: Option<Ask>,
 
     /// Switch the event trace: what the names of its files begin with, or off
-    #[arg(long, value_name = "PREFIX|off")]
+    #[arg(long, value_name = "PREFIX|off", group = "switch")]
     trace: Option<String>,
 
     /// With --trace: record the stack of each event, too
@@ -57,8 +58,8 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", requires = "trace", value_parser = parse_trace_bytes)]
     trace_bytes: Option<u64>,
 
-    /// How long to wait until the process did what was asked
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    /// With --profile or --trace: how long to wait until the process did what was asked
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "switch")]
     wait: u64,
 
     /// Give the counters, or what is switched now, as JSON

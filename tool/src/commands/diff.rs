@@ -39,7 +39,7 @@ pub struct Arguments {
     top: usize,
 
     /// Give the changes as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "top")]
     json: bool,
 
     /// How long to wait before the second look at a process

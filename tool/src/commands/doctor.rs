@@ -43,11 +43,11 @@ pub struct Arguments {
     json: bool,
 
     /// With a command: preload nothing
-    #[arg(long, requires = "words")]
+    #[arg(long, conflicts_with = "pid")]
     as_is: bool,
 
     /// With a command: the library to preload
-    #[arg(long, value_name = "PATH", requires = "words", conflicts_with = "as_is")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "as_is"])]
     lib: Option<PathBuf>,
 
     /// A command to run and to look at when it ends

@@ -50,7 +50,7 @@ pub struct Arguments {
     json: Option<Option<PathBuf>>,
 
     /// With a command: the library to preload
-    #[arg(long, value_name = "PATH", requires = "words")]
+    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     lib: Option<PathBuf>,
 
     /// A command to run and to explain at its peak

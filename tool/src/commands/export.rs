@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         return export_bundle(arguments);
     }
     check_apart(Some(&arguments.output), arguments.profile.path())?;
-    if arguments.output.to_string_lossy().ends_with(".perfetto.json") {
+    if arguments.format.is_none() && arguments.output.to_string_lossy().ends_with(".perfetto.json") {
         return export_lines(arguments);
     }
     let format = match arguments.format.or_else(|| format_of(&arguments.output)) {

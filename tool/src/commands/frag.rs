@@ -45,7 +45,7 @@ pub struct Arguments {
     full: bool,
 
     /// Give it as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["top", "full"])]
     json: bool,
 
     /// With a trace: seconds from its beginning; its end without it

@@ -66,9 +66,9 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// How many sites to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    /// With text: how many sites to show [default: 20]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     /// With text: all callers of each site
     #[arg(long)]
@@ -85,8 +85,15 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
     check_apart(arguments.output.as_deref(), arguments.profile.path())?;
-    let view = HeapView::new(arguments.profile.profile()?);
     let format = if arguments.json { Format::Json } else { arguments.format };
+    if format != Format::Text && (arguments.full || arguments.top.is_some()) {
+        return Err(ToolError::new(
+            "cannot show less or more of it",
+            "--top and --full are of text; the other formats have all sites and all callers",
+            "leave them out, or --format and --json",
+        ));
+    }
+    let view = HeapView::new(arguments.profile.profile()?);
     let title = arguments.profile.name();
     let output = arguments.output.as_deref();
     match format {
@@ -149,10 +156,11 @@ fn as_text(arguments: &Arguments, view: &HeapView) -> String {
     if view.profile.samples.is_empty() && view.profile.lg_sample != Some(0) {
         return out; // that nothing was sampled
     }
-    out.push_str(&text::table(view, arguments.measure, arguments.top));
+    let top = arguments.top.unwrap_or(20);
+    out.push_str(&text::table(view, arguments.measure, top));
     out.push_str(&text::caches(view, arguments.measure));
     if arguments.full {
-        for site in view.sites(arguments.measure).iter().take(arguments.top) {
+        for site in view.sites(arguments.measure).iter().take(top) {
             let value = text::amount(arguments.measure.of(&site.estimate), arguments.measure);
             out.push_str(&format!("\n{value:>11}\n{}", text::full_stack(site)));
         }

@@ -46,7 +46,7 @@ pub struct Arguments {
     top: usize,
 
     /// Give the sites as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "top")]
     json: bool,
 
     /// Sites that hold less are not shown

@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PID", value_parser = crate::source::pid_parser())]
     pid: Option<i32>,
     /// Also those that are only accepted because jemalloc has them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "names")]
     all: bool,
     /// Give the rows as JSON
     #[arg(long)]

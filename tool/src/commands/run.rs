@@ -40,6 +40,7 @@ held is its own account at the exit of the command's process.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(ArgGroup::new("recorded").multiple(true)))]
+#[command(group(ArgGroup::new("stacks").multiple(true)))]
 pub struct Arguments {
     /// The library to preload
     #[arg(long, value_name = "PATH")]
@@ -54,7 +55,7 @@ pub struct Arguments {
     quiet: bool,
 
     /// Leave a heap profile in FILE, for `vmag heap`; those of its children beside it
-    #[arg(long, value_name = "FILE", group = "recorded")]
+    #[arg(long, value_name = "FILE", groups = ["recorded", "stacks"])]
     profile: Option<PathBuf>,
 
     /// With --profile: mean bytes between two samples, a power of two; 1: every allocation [default: what the option
@@ -71,7 +72,7 @@ pub struct Arguments {
     trace_bytes: u64,
 
     /// With --trace: record the stack of each event, too, so that pictures tell who
-    #[arg(long, requires = "trace")]
+    #[arg(long, requires = "trace", group = "stacks")]
     trace_stacks: bool,
 
     /// With --trace: end it after so many seconds
@@ -97,8 +98,8 @@ pub struct Arguments {
     #[arg(long)]
     stats: bool,
 
-    /// How callers are found
-    #[arg(long, value_enum, default_value = "tables")]
+    /// With --profile or --trace-stacks: how callers are found
+    #[arg(long, value_enum, default_value = "tables", requires = "stacks")]
     callers: Callers,
 
     /// The program and its arguments

@@ -71,13 +71,21 @@ fn parse_seconds(word: &str) -> std::result::Result<f64, String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    let draws = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
+    let is_live = draws && !arguments.once && !arguments.json;
+    if is_live && arguments.top.is_some() {
+        return Err(ToolError::new(
+            "cannot show so many rows",
+            "--top is of one table; the view has as many as there is room for, and scrolls",
+            "leave it out, or add --once",
+        ));
+    }
     let mut watch = Watch::start(match arguments.pid {
         Some(pid) => pid,
         None => only_process()?,
     })?;
     let interval = Duration::from_secs_f64(arguments.interval);
-    let draws = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
-    if arguments.once || arguments.json || !draws {
+    if !is_live {
         std::thread::sleep(interval);
         watch.look()?;
         let grouping = grouping(arguments, &watch);

@@ -34,11 +34,11 @@ A trace of a process that was killed is read up to its last whole chunks.";
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Give the figures as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "top")]
     json: bool,
 
     /// Write all events: as comma-separated values, or as Parquet to a file of that ending; with who allocated, where the trace has stacks
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "top"])]
     events: bool,
 
     /// How many sizes, caches and arenas to show

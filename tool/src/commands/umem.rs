@@ -110,16 +110,16 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
 
-    /// Show the reports of all processes that the command started, not only of its own; as JSON they are an array
-    #[arg(long)]
+    /// With a command: show the reports of all processes that it started, not only of its own; as JSON they are an array
+    #[arg(long, conflicts_with = "pid")]
     all: bool,
 
-    /// The library to preload
-    #[arg(long, value_name = "PATH")]
+    /// With a command: the library to preload
+    #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     lib: Option<PathBuf>,
 
     /// With a process: how long to wait until it wrote the report
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, conflicts_with = "words")]
     wait: u64,
 
     /// A process that runs

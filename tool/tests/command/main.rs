@@ -4,6 +4,7 @@
 mod compare;
 mod explain;
 mod recordings;
+mod refusals;
 mod run;
 mod signals;
 mod support;

@@ -13,6 +13,22 @@ const PROFILE: &str = "heap_v2/1\n  t*: 1: 4000 [1: 4000]\n@ 0x1000\n  t*: 1: 40
     VMAG_PROFILE:\nlg_sample=0 lost=0 pid=7 time=11\n1 1 0 4000 0 1 1\n";
 
 #[test]
+fn a_format_that_is_named_is_the_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, page) = (folder.path().join("p.heap"), folder.path().join("p.perfetto.json"));
+    fs::write(&path, PROFILE).unwrap();
+    let mut export = bare_vmag();
+    let output = export
+        .args(["export", "--format=heap"])
+        .arg(&path)
+        .arg(&page)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read_to_string(&page).unwrap().starts_with("heap_v2/"));
+}
+
+#[test]
 fn a_pipe_is_read_like_a_file() {
     for word in ["-", "/dev/stdin"] {
         let mut command = bare_vmag();
