@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -240,7 +240,7 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
         false => stacks_of_profile(Profile::read(recording)?),
     };
     let addresses: HashSet<u64> = stacks.into_iter().flatten().collect();
-    let known = gather(&addresses, mappings);
+    let (known, gone) = gather(&addresses, mappings);
     let nameless = addresses.len() - known.frames.len();
     let manifest = Manifest {
         format: FORMAT.to_string(),
@@ -265,11 +265,12 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
     let stripped = manifest
         .files
         .iter()
-        .filter(|(_, file)| file.debug < DebugInfo::Symbols);
+        .filter(|(_, file)| file.debug < DebugInfo::Symbols)
+        .map(|(path, _)| path.clone());
     Ok(Told {
         addresses: addresses.len(),
         nameless,
-        stripped: stripped.map(|(path, _)| path.clone()).collect(),
+        stripped: gone.into_iter().chain(stripped).collect(),
     })
 }
 
@@ -282,7 +283,8 @@ fn stacks_of_trace(path: &Path) -> Result<(Vec<Vec<u64>>, Vec<Mapping>)> {
     Ok((facts.stacks, facts.mappings))
 }
 
-fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> Known {
+/// And the files that are not there any more, or are other builds now.
+fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> (Known, Vec<String>) {
     let profile = Profile {
         mappings,
         ..Profile::default()
@@ -290,16 +292,19 @@ fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> Known {
     let mut frames = symbols::name_addresses(&profile, addresses.clone());
     frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
     let places = profile.places();
-    let used = addresses
+    let used: BTreeSet<&str> = addresses
         .iter()
-        .filter_map(|address| places.locate(address.saturating_sub(1)));
-    let mut files = HashMap::new();
-    for (map, _) in used {
-        if let (false, Some(file)) = (files.contains_key(&map.path), ObjectFile::read(Path::new(&map.path))) {
-            files.insert(map.path.clone(), file);
+        .filter_map(|address| places.locate(address.saturating_sub(1)))
+        .map(|(map, _)| map.path.as_str())
+        .collect();
+    let (mut files, mut gone) = (HashMap::new(), Vec::new());
+    for path in used {
+        match ObjectFile::read(Path::new(path)).filter(|_| !profile.is_replaced(path)) {
+            Some(file) => drop(files.insert(path.to_string(), file)),
+            None => gone.push(path.to_string()),
         }
     }
-    Known { frames, files }
+    (Known { frames, files }, gone)
 }
 
 fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64, Vec<Frame>>) -> io::Result<()> {
@@ -372,6 +377,7 @@ mod tests {
         assert_eq!(kind(&recording), None);
         let told = make(&recording, &bundle).unwrap();
         assert_eq!((told.addresses, told.nameless), (2, 1));
+        assert!(!told.to_string().contains("without symbols"), "{told}");
         assert_eq!(kind(&bundle), Some(false));
         let mut profile = Profile::read(&bundle).unwrap();
         // Elsewhere the program's file is not there.
@@ -383,6 +389,21 @@ mod tests {
         make(&recording, &recording).unwrap();
         assert_eq!(kind(&recording), Some(false));
         assert_eq!(fs::metadata(&recording).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn files_that_are_gone_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        let program = std::env::current_exe().unwrap();
+        let text = fs::read_to_string(&recording).unwrap();
+        fs::write(&recording, text.replace(program.to_str().unwrap(), "/nowhere/program")).unwrap();
+        let told = make(&recording, &folder.path().join("p.bundle")).unwrap();
+        assert_eq!((told.addresses, told.nameless), (2, 2));
+        assert!(
+            told.to_string().ends_with("; without symbols: /nowhere/program"),
+            "{told}"
+        );
     }
 
     /// A bundle whose recording is what `add` puts in.
