@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,12 @@ def check_installed(prefix):
             assert os.path.exists(os.path.join(path, name)), f"{path}/{name} leads nowhere"
 
 
+def check_flags(libraries, program):
+    flags = shlex.split(run("pkg-config", "--cflags", "--libs", "vmag", PKG_CONFIG_PATH=os.path.join(libraries, "pkgconfig")))
+    run("cc", "-fno-builtin", "-Wl,--as-needed", os.path.join(HERE, "package/program.c"), "-o", program, *flags)
+    check_is_served(program, LD_LIBRARY_PATH=libraries)
+
+
 def main(root):
     with tempfile.TemporaryDirectory(prefix="vmag-package-") as folder:
         source, prefix = os.path.join(folder, "a project"), os.path.join(folder, "installed")
@@ -63,10 +70,10 @@ def main(root):
         check_installed(prefix)
         build(os.path.join(folder, "finds"), os.path.join(folder, "finds", "build"), f"-DCMAKE_PREFIX_PATH={prefix}")
         if shutil.which("pkg-config"):
-            flags = run("pkg-config", "--cflags", "--libs", "vmag", PKG_CONFIG_PATH=os.path.join(os.path.dirname(library), "pkgconfig")).split()
-            program = os.path.join(folder, "program")
-            run("cc", "-fno-builtin", "-Wl,--as-needed", os.path.join(HERE, "package/program.c"), "-o", program, *flags)
-            check_is_served(program, LD_LIBRARY_PATH=os.path.dirname(library))
+            check_flags(os.path.dirname(library), os.path.join(folder, "program"))
+            blank = os.path.join(folder, "installed elsewhere")
+            run("cmake", "--install", os.path.join(source, "build"), "--prefix", blank)
+            check_flags(os.path.dirname(library).replace(prefix, blank), os.path.join(folder, "blank"))
 
 
 main(sys.argv[1])
