@@ -63,7 +63,8 @@ def main(root):
             copy = shutil.copytree if os.path.isdir(os.path.join(root, part)) else shutil.copy
             os.makedirs(os.path.join(source, "vmag"), exist_ok=True)
             copy(os.path.join(root, part), os.path.join(source, "vmag", part))
-        told = build(source, os.path.join(source, "build"), "-DVMAG_INSTALL=ON", "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON")
+        told = build(source, os.path.join(source, "build"), "-DVMAG_INSTALL=ON", "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON",
+                     "-DCMAKE_UNITY_BUILD=ON")
         run("cmake", "--install", os.path.join(source, "build"), "--prefix", prefix)
         library = run("find", prefix, "-name", "libvmag.so").strip()
         check_library(library, told)
