@@ -22,6 +22,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" // a function and a struct have one name
 #endif
 
 struct vmag_vmem; // an arena of <vmag/vmem.h>
@@ -136,6 +138,7 @@ int vmag_cache_walk(vmag_cache_t *cache, void (*function)(void *argument, void *
 void vmag_cache_each(void (*function)(void *argument, vmag_cache_t *cache), void *argument);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -174,10 +174,13 @@ struct vmag_box_tally {
 	uint64_t live, total; // counts of samples
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic" // C++ has no such array
 struct vmag_box_stack {
 	uint64_t depth;
-	__extension__ uint64_t frames[]; // return addresses, innermost first
+	uint64_t frames[]; // return addresses, innermost first
 };
+#pragma GCC diagnostic pop
 
 struct vmag_box {
 	char magic[8]; // written last

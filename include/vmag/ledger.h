@@ -10,6 +10,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" // a function and a struct have one name
 #endif
 
 // Bytes. Newer versions append fields.
@@ -51,5 +53,6 @@ int vmag_ledger(struct vmag_ledger *ledger, size_t size);
 int vmag_ledger_write(int as_json, void (*write)(void *argument, const char *text, size_t length), void *argument);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif

@@ -21,6 +21,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" // a function and a struct have one name
 #endif
 
 typedef struct vmag_vmem vmag_vmem_t;
@@ -50,7 +52,7 @@ enum {
 	VMAG_VMEM_FREE = 0x2,
 	VMAG_VMEM_SPAN = 0x10,            // walk: whole spans; size: all of them
 	VMAG_VMEM_MAXFREE = 0x100,        // size: the largest free segment
-	VMAG_VMEM_REENTRANT = (int)0x80000000u // walk: accepted; every walk is
+	VMAG_VMEM_REENTRANT = -0x7fffffff - 1 // 0x80000000; walk: accepted; every walk is
 };
 
 // All arenas may be used at any time, also before main and in the child of a fork. VMAG_VM_SLEEP sleeps until another thread
@@ -138,6 +140,7 @@ void vmag_vmem_each(void (*function)(void *argument, vmag_vmem_t *arena), void *
 vmag_vmem_t *vmag_vmem_heap_arena(vmag_vmem_alloc_t **import, vmag_vmem_free_t **release);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

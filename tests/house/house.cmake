@@ -1,4 +1,4 @@
-# house.*: rules of the house that are tests: exported symbols, first lines, floors, links, code in documents, and the golden fast path.
+# house.*: rules of the house that are tests: exported symbols, first lines, floors, public headers, links, code in documents, and the golden fast path.
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(HOUSE ${CMAKE_CURRENT_SOURCE_DIR}/house)
@@ -6,6 +6,7 @@ vmag_test(house.symbols quick 30 ${PYTHON} ${HOUSE}/symbols.py $<TARGET_FILE:vma
           $<$<BOOL:${CMAKE_OBJCOPY}>:$<TARGET_FILE:vmag_static>>)
 vmag_test(house.first_lines quick 30 ${PYTHON} ${HOUSE}/first_lines.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.floors quick 30 ${PYTHON} ${HOUSE}/floors.py ${CMAKE_SOURCE_DIR})
+vmag_test(house.headers quick 60 ${PYTHON} ${HOUSE}/headers.py ${CMAKE_SOURCE_DIR}/include)
 vmag_test(house.links quick 30 ${PYTHON} ${HOUSE}/links.py ${CMAKE_SOURCE_DIR})
 vmag_test(house.checklist quick 30 ${PYTHON} ${HOUSE}/checklist.py ${CMAKE_SOURCE_DIR}/docs/checklist-2001.md ${CMAKE_BINARY_DIR})
 vmag_test(house.manual_vmem quick 30 ${PYTHON} ${HOUSE}/manual.py ${CMAKE_SOURCE_DIR}/include/vmag/vmem.h ${CMAKE_SOURCE_DIR}/man/vmem.3)
