@@ -524,7 +524,7 @@ mod tests {
         let page = crate::system::page_bytes();
         let mut pagemap = tempfile::tempfile().unwrap();
         for entry in [1u64 << 63, 1 << 63, 0, 1 << 63, 0] {
-            io::Write::write_all(&mut pagemap, &entry.to_ne_bytes()).unwrap();
+            std::io::Write::write_all(&mut pagemap, &entry.to_ne_bytes()).unwrap();
         }
         assert_eq!(
             there(&pagemap, page / 2, 4 * page - 8),

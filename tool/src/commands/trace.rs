@@ -23,7 +23,7 @@ Examples:
   vmag run --trace=t.trace -- ./program    make a trace
   vmag trace t.trace                       what happened, by size
   vmag trace --json t.trace                the same for a script
-  vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size, who allocated
+  vmag trace --events -o t.csv t.trace     every event: time, thread, kind, address, size, who
   vmag trace --events -o t.parquet t.trace  the same for DuckDB, pandas and their kin
   vmag map t.trace -o t.png                address by time, as a picture
 

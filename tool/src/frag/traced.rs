@@ -5,6 +5,8 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
+use crate::output::figures::short_time;
+use crate::output::warn_missing;
 use crate::profile::Profile;
 use crate::symbols::{Frame, name_stacks};
 use crate::trace::{Event, Kind, Trace};
@@ -78,13 +80,17 @@ pub struct Traced {
 
 /// `at`: seconds from the beginning of the trace; None: its end.
 pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut dyn FnMut(f64)) -> Result<Traced> {
-    let length = trace.duration_ns as f64 / 1e9;
-    if let Some(at) = at.filter(|at| !(0.0..=length).contains(at)) {
+    if let Some(at) = at.filter(|at| at.is_nan() || *at < 0.0) {
         return Err(ToolError::new(
             format!("cannot look at second {at} of {}", trace.path().display()),
-            format!("the trace is {length} seconds long"),
+            "it is before the trace",
             "give --at seconds from its beginning, or leave it out: its end is looked at",
         ));
+    }
+    let length = trace.duration_ns as f64 / 1e9;
+    if at.is_some_and(|at| at > length) {
+        let end = format!("it is {} long: that is looked at", short_time(length));
+        warn_missing(&trace.path().display().to_string(), Some(&end));
     }
     let until = at.map_or(u64::MAX, |seconds| (seconds * 1e9) as u64);
     let mut live = Live {
