@@ -7,5 +7,5 @@ foreach(case counters sampled_counters profile unreachable switch trace busy bla
   vmag_test(attach.${case} quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/attach/attach.py ${CMAKE_BINARY_DIR}/bin/vmag
             $<TARGET_FILE:vmag> $<TARGET_FILE:attach_target> ${case})
 endforeach()
-add_library(attach_prctl SHARED attach/let_read.c)
-vmag_test(attach.let_read quick 30 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/attach/let_read.py $<TARGET_FILE:vmag> $<TARGET_FILE:attach_prctl>)
+vmag_test_program(attach_let_read attach/let_read.c)
+vmag_test(attach.let_read quick 30 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/attach/let_read.py $<TARGET_FILE:vmag> $<TARGET_FILE:attach_let_read>)
