@@ -1,7 +1,8 @@
 // Exported: prctl. The background thread, if the C library does not know of it, is dismissed before a thread gives up what such a one would keep
 // (api/identity.c). And a process that gives up new privileges, or sets up a filter of system calls, is about to be shut in (os/sandbox.h): none comes after.
 //
-// By the system's call and nothing else, as the C library's is: programs call it between fork and exec.
+// By the system's call and nothing else, as the C library's is: programs call it between fork and exec. A library behind this one that has a prctl, too, is
+// not asked.
 // Not in the static library: there the program decides what it is.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -15,13 +16,18 @@
 #include "os/thread.h"
 #include "util/bits.h"
 
-// Before, and with no call after it: a filter may forbid that.
-static void shut_in(void)
+// Before, and with no call after it: a filter may forbid that. What the kernel refuses shuts nobody in: programs ask in this way what it can do.
+static int shut_in(int option, long a, long b, long c, long d)
 {
-	if (!os_process_is_own())
-		return;
-	atomic_store(&os_is_sandboxed, true);
-	reclaim_recall(reclaim_dismiss());
+	bool own = os_process_is_own(), before = own && atomic_exchange(&os_is_sandboxed, true);
+	int result;
+
+	if (own)
+		reclaim_recall(reclaim_dismiss());
+	result = (int)os_system_call(SYS_prctl, option, a, b, c, d);
+	if (result != 0 && own && !before)
+		atomic_store(&os_is_sandboxed, false);
+	return result;
 }
 
 // No handler is to leave it in the middle by a longjmp.
@@ -48,7 +54,7 @@ EXPORT int prctl(int option, ...)
 	d = va_arg(list, long);
 	va_end(list);
 	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
-		shut_in();
+		return shut_in(option, a, b, c, d);
 	if (option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS || option == PR_CAP_AMBIENT)
 		return give_up(option, a, b, c, d);
 	return (int)os_system_call(SYS_prctl, option, a, b, c, d);

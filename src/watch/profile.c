@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) int64_t draw(struct profile_thread 
 static void draw_all(struct profile_thread *self, int64_t *until)
 {
 	atomic_store(&self->drawn, true); // first: who changes the rate takes it back
-	self->lg_sample = atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed);
+	self->lg_sample = atomic_load(&profile_settings.lg_sample);
 	for (unsigned line = 0; line < PROFILE_LINES; line++)
 		until[line] = draw(self, line);
 }
@@ -109,6 +109,8 @@ static __attribute__((noinline)) bool draw_anew(struct profile_thread *self, int
 		draw_all(self, until);
 	if (is_hit)
 		return true;
+	if (until[line] < 0) // another redraw came amid it
+		return false;
 	until[line] = profile_steps_left(until[line], line, bytes);
 	if (until[line] >= 0)
 		return false;
@@ -119,7 +121,7 @@ static __attribute__((noinline)) bool draw_anew(struct profile_thread *self, int
 
 bool profile_draw(struct profile_thread *self, int64_t until[PROFILE_LINES], unsigned line, size_t bytes)
 {
-	if (UNLIKELY(!atomic_load_explicit(&self->drawn, memory_order_relaxed))) {
+	if (UNLIKELY(until[line] < REDRAW / 2 || !atomic_load_explicit(&self->drawn, memory_order_relaxed))) {
 		if (!draw_anew(self, until, line, bytes))
 			return false;
 	} else {
@@ -245,7 +247,7 @@ uint64_t profile_lost(void)
 
 void profile_redraw(struct profile_thread *self, int64_t until[PROFILE_LINES])
 {
-	atomic_store(&self->drawn, false); // before, lest what is written be taken for a point, and after, for the thread may just have drawn
+	atomic_store(&self->drawn, false); // and again behind them, for the thread may just have drawn
 	for (unsigned line = 0; line < PROFILE_LINES; line++)
 		__atomic_store_n(&until[line], REDRAW, __ATOMIC_RELEASE);
 	atomic_store(&self->drawn, false);

@@ -81,8 +81,8 @@ void profile_look(struct profile_thread *self, size_t mapped);
 // Whether this thread is sampled (thread.prof.active).
 void profile_thread_active(struct profile_thread *self, int64_t until[PROFILE_LINES], bool active);
 
-// By another thread: the points are to be drawn anew at the next allocation, by the rate that holds then. A line that is counted on at this very moment may
-// keep its point; what falls into that is still weighted by the rate that it was drawn with.
+// By another thread: the points are to be drawn anew at the next allocation, by the rate that holds then. Those that are counted to, or drawn, at this very
+// moment may stay until one of the thread's points is hit; what falls into them is weighted by the rate that they were drawn with.
 void profile_redraw(struct profile_thread *self, int64_t until[PROFILE_LINES]);
 
 // Forgets all samples; objects that live are not known any more. With a new rate, for points that are drawn from now on.

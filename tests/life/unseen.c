@@ -183,6 +183,26 @@ static void gone_before_changes(void) {
     CHECK(setegid((gid_t)-1) == -1 && errno == EINVAL);
 }
 
+// What is refused shuts nobody in: so programs ask whether there are filters of system calls.
+static void asks_for_filters(void) {
+    CHECK_EQ(prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0), -1);
+    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0), -1);
+    wait_for_threads(2);
+}
+
+// It is, and its children are, once it has what a filter needs.
+static void shuts_itself_in(void) {
+    wait_for_threads(2);
+    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    CHECK_EQ(threads(), 1);
+    for (int i = 0; i < 20; i++) {
+        leave_garbage(2 * MIB);
+        pause_ms(LITTLE_MS);
+    }
+    CHECK_EQ(threads(), 1);
+    CHECK_EQ(malloc_trim(0), 1);
+}
+
 // Nor is there one with what the process gave up.
 static void becomes_nobody(void) {
     wait_for_threads(2);
@@ -462,6 +482,8 @@ int main(int count, char **arguments) {
     gives_back();
     if (!is_static) {
         in_child(gone_before_changes);
+        in_child(asks_for_filters);
+        in_child(shuts_itself_in);
         if (getuid() == 0)
             in_child(becomes_nobody);
         user_namespace();

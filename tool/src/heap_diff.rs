@@ -8,7 +8,7 @@
 
 use crate::heap_view::{HeapView, Measure, Site};
 use crate::profile::variance_of_change;
-use crate::symbols::Frame;
+use crate::symbols::{Frame, module_of};
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::beta_reg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,8 +60,14 @@ struct Both<'a> {
 pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Difference {
     let is_one_process = before.profile.is_of_same_process(&after.profile);
     let views = [before, after];
+    let other_builds = other_builds(views);
+    let functions = |frames| functions(frames, &other_builds);
     let sites = views.map(|view| view.sites(measure));
-    let moved = if is_one_process { BTreeSet::new() } else { moved(&sites) };
+    let moved = if is_one_process {
+        BTreeSet::new()
+    } else {
+        moved(&sites, functions)
+    };
     let key = |frames| {
         let functions = functions(frames);
         let lines = if moved.contains(&functions) {
@@ -100,11 +106,33 @@ pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Differe
     Difference { changes }
 }
 
+/// Files of which the two have not the same build: there a place without a name is another one in each.
+fn other_builds(views: [&HeapView; 2]) -> BTreeSet<String> {
+    let [before, after] = views.map(|view| {
+        let paths: BTreeSet<&String> = view.profile.mappings.iter().map(|map| &map.path).collect();
+        let builds = paths
+            .into_iter()
+            .filter_map(|path| Some((module_of(path), view.profile.build_id(path)?)));
+        builds.collect::<BTreeMap<_, _>>()
+    });
+    let is_other = |(module, id): &(&String, &String)| after.get(*module).is_some_and(|other| other != *id);
+    before
+        .iter()
+        .filter(is_other)
+        .map(|(module, _)| module.clone())
+        .collect()
+}
+
 type Functions<'a> = Vec<&'a str>;
 type Lines<'a> = Vec<(Option<&'a str>, Option<u32>)>;
 
-fn functions(frames: &[Arc<Frame>]) -> Functions<'_> {
-    frames.iter().map(|frame| frame.function.as_str()).collect()
+/// Where there is no name, and the place says nothing, the file has to do.
+fn functions<'a>(frames: &'a [Arc<Frame>], other_builds: &BTreeSet<String>) -> Functions<'a> {
+    let name = |frame: &'a Arc<Frame>| match frame.is_nameless() && other_builds.contains(&frame.module) {
+        true => frame.module.as_str(),
+        false => frame.function.as_str(),
+    };
+    frames.iter().map(name).collect()
 }
 
 fn lines(frames: &[Arc<Frame>]) -> Lines<'_> {
@@ -112,7 +140,10 @@ fn lines(frames: &[Arc<Frame>]) -> Lines<'_> {
 }
 
 /// Those whose lines are not the same on both sides.
-fn moved<'a>(sites: &[Vec<Site<'a>>; 2]) -> BTreeSet<Functions<'a>> {
+fn moved<'a>(
+    sites: &[Vec<Site<'a>>; 2],
+    functions: impl Fn(&'a [Arc<Frame>]) -> Functions<'a>,
+) -> BTreeSet<Functions<'a>> {
     let mut places: BTreeMap<Functions, [BTreeSet<Lines>; 2]> = BTreeMap::new();
     for (side, sites) in sites.iter().enumerate() {
         for site in sites {
@@ -216,6 +247,21 @@ mod tests {
     fn what_did_not_change_is_noise() {
         let difference = compare(&view(), &view(), Measure::LiveBytes);
         assert!(difference.changes.iter().all(|change| !change.is_real));
+    }
+
+    /// Of two builds of a file what has no name is the same wherever it lies; of one build it is not.
+    #[test]
+    fn places_without_names_move_with_the_build() {
+        let at = |build: &str, place: u64| {
+            let maps = format!("1000-8000 r-xp 0 0:0 1 /nowhere/libx.so\nbuild 1000 {build}");
+            let text = format!(
+                "heap_v2/1\n@ {place:#x}\n\nMAPPED_LIBRARIES:\n{maps}\n\nVMAG_PROFILE:\nlg_sample=0\n1 1 0 64 0 5 5\n"
+            );
+            HeapView::new(crate::profile::Profile::parse(&text).unwrap())
+        };
+        let changes = |before: HeapView, after: HeapView| compare(&before, &after, Measure::LiveBytes).changes.len();
+        assert_eq!(changes(at("ab", 0x2000), at("cd", 0x3000)), 1);
+        assert_eq!(changes(at("ab", 0x2000), at("ab", 0x3000)), 2);
     }
 
     /// Of process 7 or none: bytes held by the lines of one function.

@@ -428,42 +428,43 @@ impl Profile {
 
     /// What is known of a file that was mapped.
     pub fn object_file(&self, path: &str) -> Option<ObjectFile> {
-        if self.is_replaced(path) {
-            let build_id = self.build_id(path).map(str::to_string);
-            return Some(ObjectFile {
-                build_id,
-                ..ObjectFile::default()
-            });
+        match self.bundled(path) {
+            Some(bundled) => Some(bundled.clone()),
+            None if self.is_replaced(path) => None,
+            None => ObjectFile::read(Path::new(path)),
         }
-        self.bundled(path)
-            .cloned()
-            .or_else(|| ObjectFile::read(Path::new(path)))
     }
 
-    fn bundled(&self, path: &str) -> Option<&ObjectFile> {
-        self.known.as_ref().and_then(|known| known.files.get(path))
+    /// What a bundle says of it, unless it was made of another build than the one that was mapped.
+    pub fn bundled(&self, path: &str) -> Option<&ObjectFile> {
+        let bundled = self.known.as_ref()?.files.get(path)?;
+        let recorded = self.recorded_build(path);
+        (recorded.is_none() || recorded == bundled.build_id.as_deref()).then_some(bundled)
     }
 
-    /// Of what was mapped.
-    fn build_id(&self, path: &str) -> Option<&str> {
+    fn recorded_build(&self, path: &str) -> Option<&str> {
         let mut mapped = self.mappings.iter().filter(|map| map.path == path);
-        let recorded = mapped.find_map(|map| map.build_id.as_deref());
-        recorded.or_else(|| self.bundled(path)?.build_id.as_deref())
+        mapped.find_map(|map| map.build_id.as_deref())
     }
 
-    /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none.
+    /// Of what was mapped, where it is known.
+    pub fn build_id(&self, path: &str) -> Option<String> {
+        let recorded = self.recorded_build(path).map(str::to_string);
+        recorded.or_else(|| self.object_file(path)?.build_id)
+    }
+
+    /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none. Of one that cannot be
+    /// read nothing is known.
     pub fn is_replaced(&self, path: &str) -> bool {
         let file = Path::new(path);
-        if let Some(id) = self.build_id(path) {
-            return file.exists() && image::build_id(file).as_deref() != Some(id);
+        let Some(about) = fs::metadata(file).ok().filter(fs::Metadata::is_file) else {
+            return false;
+        };
+        let bundled = self.bundled(path).map(|bundled| bundled.build_id.as_deref());
+        match self.recorded_build(path).map(Some).or(bundled) {
+            Some(id) => fs::File::open(file).is_ok() && image::build_id(file).as_deref() != id,
+            None => self.time.is_some_and(|time| about.mtime() > time),
         }
-        if self.bundled(path).is_some() {
-            return image::build_id(file).is_some();
-        }
-        let changed = fs::metadata(file).map(|about| about.mtime());
-        self.time
-            .zip(changed.ok())
-            .is_some_and(|(time, changed)| changed > time)
     }
 
     /// For who asks for many addresses.

@@ -69,7 +69,7 @@ pub struct Named {
     /// Frames that no symbol was found for, and the files they are in.
     pub nameless: usize,
     pub nameless_in: Vec<String>,
-    /// Those of these files that are other builds now than were recorded.
+    /// Those of these files that are other builds now than were recorded, and not of a bundle, which has what names there were.
     pub replaced: Vec<String>,
 }
 
@@ -144,7 +144,9 @@ fn replaced(profile: &Profile, modules: &[String]) -> Vec<String> {
         .mappings
         .iter()
         .map(|map| (module_of(&map.path), map))
-        .filter(|(module, map)| modules.contains(module) && profile.is_replaced(&map.path))
+        .filter(|(module, map)| {
+            modules.contains(module) && profile.bundled(&map.path).is_none() && profile.is_replaced(&map.path)
+        })
         .map(|(module, _)| module)
         .collect();
     found.sort();
@@ -153,7 +155,7 @@ fn replaced(profile: &Profile, modules: &[String]) -> Vec<String> {
 }
 
 /// The name of a file that was mapped, without its folder.
-fn module_of(path: &str) -> String {
+pub fn module_of(path: &str) -> String {
     let path = own_path(path);
     let name = Path::new(&path).file_name();
     name.map_or(path.clone(), |name| name.to_string_lossy().into())

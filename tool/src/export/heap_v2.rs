@@ -38,7 +38,7 @@ pub fn write(profile: &Profile) -> String {
         );
     }
     for map in &profile.mappings {
-        if let Some(id) = profile.object_file(&map.path).and_then(|file| file.build_id) {
+        if let Some(id) = profile.build_id(&map.path) {
             let _ = writeln!(out, "build {:x} {id}", map.start);
         }
     }

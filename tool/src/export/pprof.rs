@@ -98,7 +98,7 @@ impl Writer {
         message.number(1, number);
         message.number(3, u64::MAX);
         message.number(5, self.strings.number(&own_path(path)));
-        let build_id = self.file(profile, path).build_id.clone().unwrap_or_default();
+        let build_id = profile.build_id(path).unwrap_or_default();
         message.number(6, self.strings.number(&build_id));
         message.number(7, 1);
         message.number(8, 1);
