@@ -172,14 +172,6 @@ bool os_areas_next(struct os_areas *areas, struct os_area *area)
 	return true;
 }
 
-// Of the lines "start-end rwxp …  /path" those with an x and a path.
-static bool is_code(const char *line)
-{
-	const char *access = strchr(line, ' ');
-
-	return access != NULL && access[3] == 'x' && strchr(access, '/') != NULL;
-}
-
 size_t os_areas_copy_code(char *text, size_t most)
 {
 	struct os_areas areas;
@@ -191,9 +183,7 @@ size_t os_areas_copy_code(char *text, size_t most)
 	if (!os_areas_begin_places(&areas))
 		return 0;
 	while (used < most && (length = next_line(&areas, text + used, most - used)) >= 0) {
-		bool whole = (size_t)length < most - used && parse_head(&areas, text + used, &area);
-
-		if (!whole || !is_code(text + used))
+		if ((size_t)length >= most - used || !parse_head(&areas, text + used, &area) || !area.is_code)
 			continue;
 		used += (size_t)length + 1;
 		text[used - 1] = '\n';

@@ -10,7 +10,7 @@ use crate::error::{Result, ToolError};
 use crate::image::{DebugInfo, ObjectFile};
 use crate::output::figures::counted;
 use crate::output::plain;
-use crate::profile::{Mapping, Profile};
+use crate::profile::Profile;
 use crate::recorded::check_replaceable;
 use crate::source::spoken;
 use crate::symbols::{self, Frame};
@@ -235,12 +235,12 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
         ));
     }
     let is_trace = Trace::is_one(recording);
-    let (stacks, mappings) = match is_trace {
-        true => stacks_of_trace(recording)?,
-        false => stacks_of_profile(Profile::read(recording)?),
+    let profile = match is_trace {
+        true => profile_of_trace(recording)?,
+        false => Profile::read(recording)?,
     };
-    let addresses: HashSet<u64> = stacks.into_iter().flatten().collect();
-    let (known, gone) = gather(&addresses, mappings);
+    let addresses: HashSet<u64> = profile.stacks.iter().flatten().copied().collect();
+    let (known, gone) = gather(&addresses, &profile);
     let nameless = addresses.len() - known.frames.len();
     let manifest = Manifest {
         format: FORMAT.to_string(),
@@ -274,22 +274,19 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
     })
 }
 
-fn stacks_of_profile(profile: Profile) -> (Vec<Vec<u64>>, Vec<Mapping>) {
-    (profile.stacks, profile.mappings)
-}
-
-fn stacks_of_trace(path: &Path) -> Result<(Vec<Vec<u64>>, Vec<Mapping>)> {
+/// What names are found by.
+fn profile_of_trace(path: &Path) -> Result<Profile> {
     let facts = Trace::open(path)?.facts;
-    Ok((facts.stacks, facts.mappings))
+    Ok(Profile {
+        stacks: facts.stacks,
+        mappings: facts.mappings,
+        ..Profile::default()
+    })
 }
 
 /// And the files that are not there any more, or are other builds now.
-fn gather(addresses: &HashSet<u64>, mappings: Vec<Mapping>) -> (Known, Vec<String>) {
-    let profile = Profile {
-        mappings,
-        ..Profile::default()
-    };
-    let mut frames = symbols::name_addresses(&profile, addresses.clone());
+fn gather(addresses: &HashSet<u64>, profile: &Profile) -> (Known, Vec<String>) {
+    let mut frames = symbols::name_addresses(profile, addresses.clone());
     frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
     let places = profile.places();
     let used: BTreeSet<&str> = addresses
