@@ -15,14 +15,14 @@ use crate::system::Status;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   vmag run -- python3 script.py          run it on vmag, see time and memory at the end
   vmag run --json=run.json -- make       the same, and the figures as JSON in a file
   vmag run --quiet -- ./server           only make sure that it runs on vmag
-  vmag run --profile=p.heap -- ./a       leave a heap profile, then: vmag heap p.heap
+  vmag run --profile -- ./a              leave a heap profile, then: vmag heap a.heap
   vmag run --profile=p.heap --bundle -- ./a
                                          the same, to be looked at on another machine
   vmag run --trace=t.trace --trace-stacks -- ./a
@@ -54,18 +54,19 @@ pub struct Arguments {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Leave a heap profile in FILE, for `vmag heap`; those of its children beside it
-    #[arg(long, value_name = "FILE", groups = ["recorded", "stacks"])]
-    profile: Option<PathBuf>,
+    /// Leave a heap profile in FILE, PROGRAM.heap unless told, for `vmag heap`; those of its children beside it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, groups = ["recorded", "stacks"])]
+    profile: Option<Option<PathBuf>>,
 
     /// With --profile: mean bytes between two samples, a power of two; 1: every allocation [default: what the option
     /// lg_prof_sample says, 512k if nobody set it]
     #[arg(long, value_name = "BYTES", requires = "profile", value_parser = parse_distance)]
     sample_bytes: Option<u64>,
 
-    /// Leave an event trace in FILE, for `vmag trace`, `vmag map` and `vmag report`; those of its children beside it
-    #[arg(long, value_name = "FILE", group = "recorded")]
-    trace: Option<PathBuf>,
+    /// Leave an event trace in FILE, PROGRAM.trace unless told, for `vmag trace`, `vmag map` and `vmag report`; those of
+    /// its children beside it
+    #[arg(long, value_name = "FILE", num_args = 0..=1, group = "recorded")]
+    trace: Option<Option<PathBuf>>,
 
     /// With --trace: most bytes of the file
     #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_trace_bytes)]
@@ -107,13 +108,31 @@ pub struct Arguments {
     words: Vec<OsString>,
 }
 
+impl Arguments {
+    /// Where a recording goes, if one is wanted: without a name to a file of the program's own name, here.
+    fn place(&self, asked: &Option<Option<PathBuf>>, extension: &str) -> Option<PathBuf> {
+        asked.as_ref().map(|named| match named {
+            Some(named) => named.clone(),
+            None => {
+                let program = Path::new(self.words[0].as_os_str()).file_name();
+                let mut name = program.unwrap_or("program".as_ref()).to_os_string();
+                name.push(".");
+                name.push(extension);
+                PathBuf::from(name)
+            }
+        })
+    }
+}
+
 /// Runs the program; the status is the one to end with.
 pub fn run(arguments: &Arguments) -> Result<Status> {
+    let profile = arguments.place(&arguments.profile, "heap");
+    let trace = arguments.place(&arguments.trace, "trace");
     let json = arguments.json.iter().flatten();
-    let files: Vec<&PathBuf> = arguments.profile.iter().chain(&arguments.trace).chain(json).collect();
+    let files: Vec<&PathBuf> = profile.iter().chain(&trace).chain(json).collect();
     check_own_places("--profile, --trace and --json", &files)?;
     let mut subject = Subject::find(&arguments.words, arguments.lib.as_deref())?;
-    let profile = match &arguments.profile {
+    let profile = match &profile {
         Some(file) => Some(Wanted::profile(
             file,
             arguments.sample_bytes,
@@ -125,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.stats {
         subject.asked.options.push("stats_print:true".to_string());
     }
-    let trace = match &arguments.trace {
+    let trace = match &trace {
         Some(file) => Some(Wanted::trace(
             file,
             &TraceLimits {

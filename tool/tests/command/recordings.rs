@@ -382,6 +382,22 @@ fn a_process_that_runs_on_keeps_its_place() {
     assert_eq!(kept_folders(folder.path()), 1);
 }
 
+#[test]
+fn a_recording_without_a_name_has_the_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (option, name) in [("--profile", "true.heap"), ("--trace", "true.trace")] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        let mut command = vmag_run();
+        let output = command
+            .current_dir(&folder)
+            .args([option, "--", "/bin/true"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(stderr(&output).contains(name), "{}", stderr(&output));
+    }
+}
+
 fn kept_folders(folder: &std::path::Path) -> usize {
     let is_kept = |name: &OsStr| name.as_bytes().starts_with(b".vmag-profile-");
     let entries = fs::read_dir(folder).unwrap().flatten();
