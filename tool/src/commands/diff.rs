@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             text::amount(sums[1], measure),
             text::signed(sums[1] - sums[0], measure)
         );
-        head + &text::difference(&difference, measure, arguments.top)
+        head + &text::difference(&difference, measure, arguments.top) + &text::on_callers(&after, measure)
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))

@@ -225,5 +225,6 @@ fn growing(arguments: &Arguments, views: &[HeapView]) -> String {
             text::amount(change.error, MEASURE)
         );
     }
+    out.push_str(&text::on_callers(&views[views.len() - 1], MEASURE));
     out
 }

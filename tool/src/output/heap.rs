@@ -56,6 +56,13 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     if let Some(missing) = &profile.missing {
         let _ = writeln!(out, "warning: {missing}");
     }
+    out.push_str(&on_callers(view, measure));
+    out
+}
+
+/// What keeps callers from being told, and what to do; empty when nothing does.
+pub fn on_callers(view: &HeapView, measure: Measure) -> String {
+    let mut out = String::new();
     if stacks_are_short(view, measure) {
         out.push_str(
             "most stacks end after one or two functions: the program has no frame pointers; `vmag run`, or prof_unwinder:tables in VMAG_CONF, \

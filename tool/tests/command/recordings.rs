@@ -398,6 +398,28 @@ fn a_recording_without_a_name_has_the_programs() {
     }
 }
 
+#[test]
+fn what_grows_or_changes_without_names_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("1.heap"), folder.path().join("2.heap"));
+    fs::write(&before, PROFILE).unwrap();
+    fs::write(
+        &after,
+        PROFILE
+            .replace("1: 4000", "9: 36000")
+            .replace("4000 0 1 1", "4000 0 9 9"),
+    )
+    .unwrap();
+    for command in ["leaks", "diff"] {
+        let output = bare_vmag().arg(command).args([&before, &after]).output().unwrap();
+        assert!(
+            stdout(&output).contains("no symbol for 1 address"),
+            "{}",
+            stdout(&output)
+        );
+    }
+}
+
 fn kept_folders(folder: &std::path::Path) -> usize {
     let is_kept = |name: &OsStr| name.as_bytes().starts_with(b".vmag-profile-");
     let entries = fs::read_dir(folder).unwrap().flatten();
