@@ -1,10 +1,10 @@
-# builds.*: the project built in its variants (another processor, another C library, sanitizers, checks), tests and all; and as others build and
-# use it.
+# builds.*: the library built in its variants (another processor, another C library, checks and sanitizer, another compiler) and tested there; and the
+# project as others build and use it.
 # SPDX-License-Identifier: BSD-2-Clause
 
 option(VMAG_TESTS_BUILDS "Test the variants of the build; off within a variant" ON)
 if(VMAG_TESTS_BUILDS)
-  foreach(variant aarch64 musl ubsan debug clang)
+  foreach(variant aarch64 musl checked clang)
     vmag_test(builds.${variant} slow 420 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/builds/variant.py ${PROJECT_SOURCE_DIR} ${variant})
   endforeach()
   vmag_test(builds.package slow 90 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/builds/package.py ${PROJECT_SOURCE_DIR})

@@ -1,8 +1,9 @@
-# Builds the whole project once more in a variant, in a folder of its own, and runs the tests that fit there.
-# `variant.py ROOT aarch64|musl|ubsan|debug|clang`.  Skips loudly when the compiler or the emulator is missing.
+# Builds the library once more in a variant, in a folder of its own, and the tests that fit there, and runs these.  Another compiler builds all tests,
+# for it may refuse them.  `variant.py ROOT aarch64|musl|checked|clang`.  Skips loudly when the compiler or the emulator is missing.
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,21 +14,19 @@ SKIPPED = 77
 SECONDS = 1500
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones; the sanitizer's own library
-# needs libstdc++, which surface.origin would take for our fault.
+# Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones.
 VARIANTS = {
     "aarch64": (["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
                 "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.](mixed|large)[.]2"),
     "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|exit_amid_fork|fork_in_handler|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
-    "ubsan": ([], ["-DVMAG_UBSAN=ON"],
-              "^unit|^surface[.](calloc|realloc|aligned|sized_free|usable_size|errors|trim|operators)[.]shared|^stress[.](mixed|large)[.]8"),
-    "debug": ([], ["-DVMAG_DEBUG=ON"], "^unit|^surface[.].*shared|^stress[.](mixed|small)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
+    "checked": ([], ["-DVMAG_DEBUG=ON", "-DVMAG_UBSAN=ON"],
+                "^unit|^surface[.].*shared|^stress[.](mixed|small|large)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
 }
 
-# What the compiler must have been told for the heap itself, or else the option did nothing.
-PROOFS = {"ubsan": "-fsanitize=undefined", "debug": "-DVMAG_DEBUG"}
+# What the compiler must have been told for the heap itself, or else the options did nothing.
+PROOFS = {"checked": ["-fsanitize=undefined", "-DVMAG_DEBUG"]}
 
 
 def skip(reason):
@@ -50,10 +49,22 @@ def run(*command):
     return output
 
 
-def check_switched_on(folder, proof):
+def check_switched_on(folder, proofs):
     with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
         commands = [entry["command"] for entry in json.load(file) if entry["file"].endswith("src/heap/heap.c")]
-    assert commands and all(proof in command for command in commands), f"the library is not compiled with {proof}"
+    assert commands and all(proof in command for command in commands for proof in proofs), f"the library is not compiled with {proofs}"
+
+
+def targets_of(folder, tests):
+    """The libraries, and what is built of the files that the tests' commands and environments name."""
+    listed = subprocess.run(["ctest", "--test-dir", folder, "-N", "-R", tests], check=True, capture_output=True, text=True).stdout
+    chosen = set(re.findall(r"Test +#[0-9]+: (\S+)", listed))
+    with open(os.path.join(folder, "tests", "CTestTestfile.cmake"), encoding="utf-8") as file:
+        lines = [line for line in file if (named := re.search(r"\[=*\[(.*?)\]=*\]", line)) and named[1] in chosen]
+    files = re.findall(re.escape(folder) + r"/(?:tests|lib)/([^\s\"':;,]+)", "".join(lines))
+    names = {re.sub(r"^lib(.*)[.](so|a)$", r"\1", name) for name in files}
+    known = subprocess.run(["cmake", "--build", folder, "--target", "help"], check=True, capture_output=True, text=True).stdout
+    return sorted((names | {"vmag", "vmag_static"}) & set(re.findall(r"^(?:[.]{3} )?([\w-]+)(?:: phony)?$", known, re.MULTILINE)))
 
 
 def main(root, variant):
@@ -64,8 +75,9 @@ def main(root, variant):
     with tempfile.TemporaryDirectory(prefix=f"vmag-{variant}-") as folder:
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         run("cmake", "-S", root, "-B", folder, "-DVMAG_TESTS_BUILDS=OFF", *generator, *options)
-        run("cmake", "--build", folder, "-j2")
-        check_switched_on(folder, PROOFS.get(variant, ""))
+        targets = [] if variant == "clang" else ["--target", *targets_of(folder, tests)]
+        run("cmake", "--build", folder, "-j2", *targets)
+        check_switched_on(folder, PROOFS.get(variant, []))
         report = run("ctest", "--test-dir", folder, "-R", tests, "-j2", "--output-on-failure")
         assert "No tests were found" not in report, f"no test matches {tests}"
 
