@@ -154,8 +154,7 @@ static int make(enum change change, uid_t user, gid_t group) {
     }
 }
 
-static void in_child(void (*function)(void)) {
-    int status;
+static pid_t begin(void (*function)(void)) {
     pid_t child = fork();
 
     CHECK_GE(child, 0);
@@ -163,8 +162,18 @@ static void in_child(void (*function)(void)) {
         function();
         _exit(0);
     }
+    return child;
+}
+
+static void end(pid_t child) {
+    int status;
+
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(status, 0);
+}
+
+static void in_child(void (*function)(void)) {
+    end(begin(function));
 }
 
 // Whoever we are, what changes nothing is allowed, but for groups.
@@ -468,6 +477,20 @@ static void be_nobody(void) {
         CHECK(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 }
 
+static void (*const everywhere[])(void) = {aborts_elsewhere, fork_amid_fork, forks_amid_steps, calls_nothing, calls_no_hooks, gives_way, NULL};
+static void (*const dismissed[])(void) = {gone_before_changes, asks_for_filters, shuts_itself_in, gives_back_after_change, again_and_again, NULL};
+
+// Most of the time they wait.
+static void side_by_side(void (*const *functions)(void)) {
+    pid_t children[sizeof everywhere / sizeof everywhere[0]];
+    int begun = 0;
+
+    for (; functions[begun] != NULL; begun++)
+        children[begun] = begin(functions[begun]);
+    while (begun > 0)
+        end(children[--begun]);
+}
+
 int main(int count, char **arguments) {
     bool is_static = count > 1 && strcmp(arguments[1], "static") == 0;
 
@@ -480,22 +503,13 @@ int main(int count, char **arguments) {
         be_nobody();
     CHECK_EQ(threads(), 1);
     gives_back();
+    side_by_side(everywhere);
     if (!is_static) {
-        in_child(gone_before_changes);
-        in_child(asks_for_filters);
-        in_child(shuts_itself_in);
         if (getuid() == 0)
             in_child(becomes_nobody);
         user_namespace();
-        in_child(gives_back_after_change);
-        in_child(again_and_again);
+        side_by_side(dismissed);
     }
-    in_child(aborts_elsewhere);
-    in_child(fork_amid_fork);
-    in_child(forks_amid_steps);
-    in_child(calls_nothing);
-    in_child(calls_no_hooks);
-    in_child(gives_way);
     CHECK_EQ(__libc_single_threaded, 1);
     gives_back();
     return 0;
