@@ -148,9 +148,9 @@ static COLD struct front *front_create(void)
 			arena_unbind(arena);
 		return NULL;
 	}
+	words.front = front; // first: who closes doors sees by it that the words are there
 	fronts_join(front);
 	choose_magazines(front);
-	words.front = front;
 	if (!os_thread_exit_value(OS_THREAD_END_HEAP, front))
 		front_end(front);
 	return words.front;
@@ -318,7 +318,7 @@ void front_end(void *value)
 	words.ended = true;
 	words.door = 0;
 	words.way = 0;
-	words.front = NULL;
+	__atomic_store_n(&words.front, NULL, __ATOMIC_RELAXED);
 	fronts_leave(front);
 	end(front);
 	if (common != arena)

@@ -112,6 +112,12 @@ static bool is_gone(const struct front *front)
 	return front != words.front && os_thread_is_gone(front->thread);
 }
 
+// Before another thread's words are written to: a thread without an end that we hear of leaves its front behind, and its words are somebody else's memory.
+static bool has_words(const struct front *front)
+{
+	return !is_gone(front) && __atomic_load_n(&front->words->front, __ATOMIC_RELAXED) == front;
+}
+
 // In a child that was made without fork's handlers all other threads are gone, but nobody knows what they were at.
 struct front *fronts_take_gone(void)
 {
@@ -273,7 +279,7 @@ static bool change_door(struct front *front, uint8_t set, uint8_t clear)
 
 static void close_words(struct front *front, uint8_t set, uint8_t clear)
 {
-	if (!change_door(front, set, clear))
+	if (!change_door(front, set, clear) || !has_words(front))
 		return;
 	for (unsigned class = 1; class < CLASSES; class++)
 		__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
@@ -336,7 +342,8 @@ void fronts_draw_points(void)
 {
 	mutex_lock(&fronts.lock);
 	for (struct front *front = fronts.first; front != NULL; front = front->next)
-		profile_redraw(&front->profile, front->words->until);
+		if (has_words(front))
+			profile_redraw(&front->profile, front->words->until);
 	mutex_unlock(&fronts.lock);
 }
 

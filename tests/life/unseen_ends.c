@@ -1,5 +1,5 @@
 // Threads whose end no hook tells of: one that allocates for the first time in the last round of its key destructors, and one that ends by the
-// system's call alone. Their words are gone with their stacks: who reaches for all threads' words, as the event trace does, leaves those alone, and
+// system's call alone. Their words are gone with their stacks: who reaches for all threads' words, as the event trace and a profile begun anew do, leaves those alone, and
 // no arena counts these threads any more. One without thread-local memory of its own leaves its maker's as it is.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -161,6 +161,7 @@ int main(int count, char **arguments) {
 #ifdef __GLIBC__ // others would wait for it for ever
         run(end_by_system);
 #endif
+        CHECK_EQ(mallctl("prof.reset", NULL, NULL, NULL, 0), 0);
         trace(true);
         trace(false);
         use();
