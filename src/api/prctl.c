@@ -19,14 +19,16 @@
 // Before, and with no call after it: a filter may forbid that. What the kernel refuses shuts nobody in: programs ask in this way what it can do.
 static int shut_in(int option, long a, long b, long c, long d)
 {
-	bool own = os_process_is_own(), before = own && atomic_exchange(&os_is_sandboxed, true);
+	bool own = os_process_is_own();
 	int result;
 
-	if (own)
+	if (own) {
+		atomic_fetch_add(&os_is_sandboxed, 1);
 		reclaim_recall(reclaim_dismiss());
+	}
 	result = (int)os_system_call(SYS_prctl, option, a, b, c, d);
-	if (result != 0 && own && !before)
-		atomic_store(&os_is_sandboxed, false);
+	if (result != 0 && own)
+		atomic_fetch_sub(&os_is_sandboxed, 1);
 	return result;
 }
 

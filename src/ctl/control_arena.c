@@ -88,10 +88,11 @@ const char *control_dss(unsigned id)
 int change_arena_dss(struct control_call *call)
 {
 	unsigned id = call->index[0];
-	_Atomic unsigned char *kept = means_all(id) ? &dss_of_all : &dss[id];
+	_Atomic unsigned char *kept;
 
 	if (!means_all(id) && live_arena(id) == NULL)
 		return EFAULT;
+	kept = means_all(id) ? &dss_of_all : &dss[id];
 	if (call->writes) {
 		int number = dss_number(call->value.string);
 

@@ -57,9 +57,9 @@ static void add_frames(struct text *text, const uintptr_t *frames, unsigned coun
 	}
 }
 
-static void add_stamp(struct text *text, const char *what, const struct guard_stamp *stamp, const uintptr_t *frames)
+static void add_stamp(struct text *text, const char *what, uint64_t now, const struct guard_stamp *stamp, const uintptr_t *frames)
 {
-	uint64_t age = os_clock_ns() - stamp->time_ns;
+	uint64_t age = now - stamp->time_ns;
 
 	if (stamp->thread == 0)
 		return;
@@ -70,8 +70,10 @@ static void add_stamp(struct text *text, const char *what, const struct guard_st
 
 void guard_add_history(struct text *text, const struct guarded_copy *buffer)
 {
-	add_stamp(text, "allocated ", &buffer->record.allocated, buffer->frames);
-	add_stamp(text, "freed     ", &buffer->record.freed, buffer->frames + umem_options.audit_frames);
+	uint64_t now = os_clock_ns(); // names of functions take their time
+
+	add_stamp(text, "allocated ", now, &buffer->record.allocated, buffer->frames);
+	add_stamp(text, "freed     ", now, &buffer->record.freed, buffer->frames + umem_options.audit_frames);
 	if (!buffer->record.cache->audited)
 		text_add(text, "  by whom    not noted; UMEM_DEBUG=audit notes it\n");
 }

@@ -13,6 +13,7 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/probe.h"
+#include "os/thread.h"
 #include "pages/chunks.h"
 #include "vmag/format.h"
 #include "watch/dump.h"
@@ -21,19 +22,41 @@
 
 struct tracing_settings tracing_settings;
 static _Atomic bool tracing;
+static _Atomic int changed_in; // the process in which a thread begins or ends the trace; 0: none does
+
+// One thread at a time. In a child that was forked meanwhile nobody is at it.
+static bool begin_change(void)
+{
+	int own = os_process_number(), before = atomic_load(&changed_in);
+
+	return before != own && atomic_compare_exchange_strong(&changed_in, &before, own);
+}
+
+static void stop(void)
+{
+	if (!atomic_exchange(&tracing, false))
+		return;
+	doors_open(DOOR_TRACE);
+	trace_stop();
+}
 
 static bool start(bool later)
 {
 	const struct tracing_settings *settings = &tracing_settings;
 	struct trace_wish wish = { settings->prefix[0] != '\0' ? settings->prefix : "vmag", settings->bytes, settings->seconds,
 				   settings->ring, settings->stacks, later };
+	bool started;
 
-	tracing_stop();
-	if (!trace_start(&wish))
+	if (!begin_change())
 		return false;
-	atomic_store(&tracing, true);
-	doors_close(DOOR_TRACE);
-	return true;
+	stop();
+	started = trace_start(&wish);
+	if (started) {
+		atomic_store(&tracing, true);
+		doors_close(DOOR_TRACE);
+	}
+	atomic_store(&changed_in, 0);
+	return started;
 }
 
 static void tracing_init(void)
@@ -109,10 +132,10 @@ void sampling_object_moved(const void *from, const void *to)
 
 void tracing_stop(void)
 {
-	if (!atomic_exchange(&tracing, false))
+	if (!begin_change())
 		return;
-	doors_open(DOOR_TRACE);
-	trace_stop();
+	stop();
+	atomic_store(&changed_in, 0);
 }
 
 void sampling_let_read(void)

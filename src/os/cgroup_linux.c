@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "os/file.h"
+#include "os/sandbox.h"
 #include "util/bits.h"
 #include "util/number.h"
 
@@ -97,9 +98,13 @@ static unsigned least_quota(char *group)
 unsigned os_cgroup_processors(void)
 {
 	char group[GROUP_BYTES];
-	unsigned least = find_group(group) ? least_quota(group) : UINT32_MAX;
-	uint64_t quota = least == UINT32_MAX ? number_in("", "/cpu/cpu.cfs_quota_us") : 0;
+	unsigned least;
+	uint64_t quota;
 
+	if (atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0)
+		return UINT32_MAX;
+	least = find_group(group) ? least_quota(group) : UINT32_MAX;
+	quota = least == UINT32_MAX ? number_in("", "/cpu/cpu.cfs_quota_us") : 0;
 	return quota == 0 ? least : processors_for(quota, number_in("", "/cpu/cpu.cfs_period_us"));
 }
 

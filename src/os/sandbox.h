@@ -3,9 +3,9 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "util/bits.h"
 
-// Inherited by children. From then on nothing is asked of the system that can be done without: no file is looked into, no thread begun.
-extern _Atomic bool os_is_sandboxed HIDDEN;
+// How often it was, or is being. Inherited by children. From then on nothing is asked of the system that can be done without: no file is looked into, no
+// thread begun.
+extern _Atomic unsigned os_is_sandboxed HIDDEN;

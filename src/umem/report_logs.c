@@ -33,10 +33,17 @@ static void write_contents(struct out *out, const struct guard_entry *entry)
 	out_add(out, "\n");
 }
 
+// Ages are of when the report began, for writing takes its time. Meanwhile others write entries.
+struct reading {
+	struct out *out;
+	uint64_t now;
+};
+
 static void write_entry(const struct guard_entry *entry, void *argument)
 {
-	struct out *out = argument;
-	uint64_t age = os_clock_ns() - entry->time_ns;
+	const struct reading *reading = argument;
+	struct out *out = reading->out;
+	uint64_t age = reading->now - min_size(entry->time_ns, reading->now);
 
 	out_open(out, NULL, '{');
 	if (out->json) {
@@ -66,6 +73,7 @@ static void write_entry(const struct guard_entry *entry, void *argument)
 int report_log(struct out *out, const char *rest)
 {
 	struct report_word word = report_next_word(&rest);
+	struct reading reading = { out, os_clock_ns() };
 	enum guard_log log = LOG_TRANSACTION;
 	const char *digits;
 
@@ -80,7 +88,7 @@ int report_log(struct out *out, const char *rest)
 	if (out->json)
 		out_string(out, "log", guard_log_name(log));
 	out_open(out, "entries", '[');
-	guard_log_each(log, *digits == '\0' ? SIZE_MAX : number_take(&digits, 10), write_entry, out);
+	guard_log_each(log, *digits == '\0' ? SIZE_MAX : number_take(&digits, 10), write_entry, &reading);
 	out_close(out, ']');
 	return 0;
 }

@@ -228,6 +228,8 @@ static void write_samples(struct writer *out, struct stack *newest, uint32_t dum
 	text_add(line(out), "\nVMAG_PROFILE:\nlg_sample=%u lost=%zu pid=%d time=%zu",
 		 (unsigned)atomic_load(&profile_settings.lg_sample), (size_t)profile_lost(), os_process_number(),
 		 (size_t)os_clock_epoch_seconds());
+	if (!profile_settings.accumulate) // what was allocated where nothing lives any more is missing
+		text_add(line(out), " accum=0");
 	write_caches(out);
 	text_add(line(out), "\n");
 	for (struct stack *stack = newest; stack != NULL; stack = stack->older) {

@@ -14,6 +14,7 @@ struct facts {
 	struct vmag_trace_chunk head;
 	uint8_t payload[FACTS_BYTES];
 	uint8_t *at; // the end of what is there
+	uint64_t file; // its number, see watch/trace_file.c; unused while stacks are gathered
 };
 
 static inline void facts_clear(struct facts *facts)

@@ -51,7 +51,7 @@ static struct {
 	_Atomic uint32_t chunks;  // begun
 	_Atomic bool is_full;     // a chunk of events had no place left, or could not be written
 	_Atomic bool told;        // that it cannot be written, by this process or one that it is forked from
-	_Atomic bool facts_taken; // by who writes facts; what follows belongs to that one
+	_Atomic uint64_t facts_of; // the number of the file that somebody writes facts of, 0: nobody does; what follows belongs to that one
 	struct facts *facts;
 	uint32_t fact_chunks; // in ring mode, begun
 	uint16_t generation; // of modules, when mappings were told last; 0: never
@@ -246,11 +246,18 @@ static uint32_t place_of(uint32_t sequence)
 	return sequence < out.places ? sequence : UINT32_MAX;
 }
 
-// Again at its place, or at a new one.
+static uint64_t number_now(void)
+{
+	return atomic_load(&out.writers) / NEXT_FILE;
+}
+
+// Again at its place, or at a new one. False: there is none, or another file was begun while a write to this one took its time.
 static bool write_facts_chunk(int file, struct facts *facts, uint32_t *sequence)
 {
 	uint32_t place;
 
+	if (facts->file != number_now())
+		return false;
 	if (*sequence == NO_SEQUENCE)
 		*sequence = out.fact_places == 0 ? atomic_fetch_add(&out.chunks, 1) : sequence == &out.names_sequence ? 0 : ++out.fact_chunks;
 	place = place_of(*sequence);
@@ -269,7 +276,7 @@ static void write_stacks(int file, struct facts *facts)
 	uint32_t *sequence;
 
 	do
-		sequence = trace_stacks_next(facts);
+		sequence = facts->file == number_now() ? trace_stacks_next(facts) : NULL;
 	while (sequence != NULL && write_facts_chunk(file, facts, sequence));
 }
 
@@ -313,22 +320,27 @@ static bool rest_is_due(void)
 }
 
 // What is new; all when `last`. Who finds another at it leaves it to that one.
-static void write_facts(int file, bool last)
+static void write_facts(int file, uint64_t number, bool last)
 {
-	if (atomic_exchange(&out.facts_taken, true))
+	uint64_t own = number, nobody = 0;
+	struct facts *facts;
+
+	if (number != number_now() || !atomic_compare_exchange_strong(&out.facts_of, &nobody, number))
 		return;
 	if (out.facts == NULL)
 		out.facts = base_alloc_pages(sizeof *out.facts);
-	if (out.facts != NULL) {
+	facts = out.facts;
+	if (facts != NULL) {
 		bool first = out.names_sequence == NO_SEQUENCE, due = rest_is_due() || last;
 
+		facts->file = number;
 		if (first) // its place is where the file says that it is full
-			write_the_rest(file, out.facts);
-		write_stacks(file, out.facts);
+			write_the_rest(file, facts);
+		write_stacks(file, facts);
 		if (due && (last || !first))
-			write_the_rest(file, out.facts);
+			write_the_rest(file, facts);
 	}
-	atomic_store(&out.facts_taken, false);
+	atomic_compare_exchange_strong(&out.facts_of, &own, 0);
 }
 
 bool trace_file_begin(const struct trace_wish *wish)
@@ -382,9 +394,9 @@ bool trace_file_write(struct vmag_trace_chunk *head, uint64_t entered)
 	place = out.fact_places != 0 ? head->sequence % out.places : place_of(head->sequence);
 	written = file >= 0 && place != UINT32_MAX && write_at(file, head, place);
 	if (written)
-		write_facts(file, false);
+		write_facts(file, entered / NEXT_FILE, false);
 	else if (file >= 0 && is_of_file(atomic_load(&out.writers), entered) && !atomic_exchange(&out.is_full, true))
-		write_facts(file, true);
+		write_facts(file, entered / NEXT_FILE, true);
 	errno = saved;
 	return written;
 }
@@ -408,7 +420,7 @@ void trace_file_end(unsigned how)
 		return;
 	out.ended = (uint8_t)how;
 	out.has_ended = true;
-	write_facts(file, true);
+	write_facts(file, number_now(), true);
 	close_file(file);
 }
 
@@ -423,7 +435,8 @@ void trace_file_fork_child(void)
 	close_file(atomic_exchange(&out_file, NO_FILE));
 	atomic_store(&out.writers, (atomic_load(&out.writers) / NEXT_FILE + 1) * NEXT_FILE);
 	atomic_store(&out.chunks, 0);
-	atomic_store(&out.facts_taken, false);
+	if (atomic_exchange(&out.facts_of, 0) != 0)
+		out.facts = NULL; // whose thread may be at it still
 	atomic_store(&out.is_full, false);
 	out.ledger_bytes = 0;
 	out.began = VMAG_TRACE_IN_CHILD;
