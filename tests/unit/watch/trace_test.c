@@ -220,6 +220,33 @@ static void a_childs_is_whole(void) {
     tracing_settings.stacks = false;
 }
 
+static __attribute__((noinline)) void *allocate_elsewhere(void) {
+    return malloc(200);
+}
+
+// Who stops it waits five seconds, and no longer: what a writer then finds is another trace's.
+static void a_late_writer_leaves_the_next_trace_alone(void) {
+    pthread_t thread;
+    unsigned before;
+
+    tracing_settings.stacks = true;
+    begin(WAIT);
+    CHECK_EQ(pthread_create(&thread, NULL, fill_a_chunk_too, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    tracing_stop();
+    begin(NOTHING);
+    fill_chunks(1);
+    CHECK(written.maps > 0);
+    free(allocate_elsewhere()); // whose stack nobody has written yet
+    before = facts;
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(facts, before);
+    stop_soon();
+    CHECK_GT(facts, before);
+    tracing_settings.stacks = false;
+}
+
 int main(void) {
     free(malloc(1));
     CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0);
@@ -230,6 +257,7 @@ int main(void) {
     a_handler_may_jump();
     beside_a_writer_it_may_fork();
     a_childs_is_whole();
+    a_late_writer_leaves_the_next_trace_alone();
     chunks_are_written_once();
     CHECK_EQ(system("rm -r \"$PWD\""), 0);
     return 0;
