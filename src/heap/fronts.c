@@ -75,12 +75,14 @@ static COLD __attribute__((noinline)) void count_threads(void)
 COLD void fronts_join(struct front *front)
 {
 	mutex_lock(&fronts.lock);
-	front->prev = NULL;
-	front->next = fronts.first;
-	if (fronts.first != NULL)
-		fronts.first->prev = front;
-	fronts.first = front;
-	fronts.count++;
+	if (fronts.first != front) { // else a handler forked, and this is the child
+		front->prev = NULL;
+		front->next = fronts.first;
+		if (fronts.first != NULL)
+			fronts.first->prev = front;
+		fronts.first = front;
+		fronts.count++;
+	}
 	front->door_wanted = fronts.door;
 	if (fronts.count > 1)
 		count_threads();
