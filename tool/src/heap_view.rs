@@ -33,6 +33,10 @@ impl Measure {
         }
     }
 
+    pub fn is_since_the_beginning(self) -> bool {
+        self == self.since_the_beginning()
+    }
+
     /// The same of all that was ever allocated.
     pub fn since_the_beginning(self) -> Measure {
         match self.is_bytes() {
@@ -85,6 +89,14 @@ impl HeapView {
     pub fn new(profile: Profile) -> HeapView {
         let named = name_stacks(&profile);
         HeapView { profile, named }
+    }
+
+    /// What is not in it of what is counted.
+    pub fn missing_of(&self, measure: Measure) -> Option<String> {
+        let lacks = self.profile.live_only && measure.is_since_the_beginning();
+        let told =
+            "what was allocated where nothing is alive any more is missing: it was written without prof_accum:true";
+        self.profile.missing.clone().or(lacks.then(|| told.to_string()))
     }
 
     /// Sites by what they hold, the largest first; those of equal frames are one.

@@ -173,6 +173,8 @@ pub struct Profile {
     pub lost: u64,
     /// What happened and is not in it, of a trace that is not whole.
     pub missing: Option<String>,
+    /// Sites of which nothing is alive are not in it (`prof_accum` was off).
+    pub live_only: bool,
     pub pid: Option<i64>,
     /// Seconds since 1970.
     pub time: Option<i64>,
@@ -319,6 +321,7 @@ impl Profile {
         for field in lines.next().unwrap_or("").split_whitespace() {
             match field.split_once('=') {
                 Some(("lg_sample", value)) => self.lg_sample = value.parse().ok().filter(|lg| *lg < 64),
+                Some(("accum", value)) => self.live_only = value == "0",
                 Some(("lost", value)) => self.lost = value.parse().unwrap_or(0),
                 Some(("pid", value)) => self.pid = value.parse().ok(),
                 Some(("time", value)) => self.time = value.parse().ok(),

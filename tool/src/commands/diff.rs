@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let before = HeapView::new(profiles.pop().unwrap_or_default());
     for (source, view) in [(Some(&arguments.before), &before), (arguments.after.as_ref(), &after)] {
         let name = source.unwrap_or(&arguments.before).name();
-        warn_missing(&name, view.profile.missing.as_deref());
+        warn_missing(&name, view.missing_of(arguments.measure).as_deref());
         warn_missing(&name, view.named.replaced_told().as_deref());
     }
     let measure = arguments.measure;
@@ -103,7 +103,7 @@ fn as_json(difference: &Difference, measure: Measure, views: [&HeapView; 2]) -> 
         let profile = &views[number].profile;
         json!({
             "pid": profile.pid, "time": profile.time, "lg_sample": profile.lg_sample, "lost_samples": profile.lost,
-            "missing": profile.missing, "sum": measure.of(&sums[number]), "error": measure.error_of(&sums[number]),
+            "missing": views[number].missing_of(measure), "sum": measure.of(&sums[number]), "error": measure.error_of(&sums[number]),
         })
     };
     let value = json!({

@@ -113,7 +113,7 @@ pub fn deliver_as(
 ) -> Result<()> {
     let output = output.and_then(named);
     if ![Format::Text, Format::Json].contains(&format) {
-        warn_missing(title, view.profile.missing.as_deref());
+        warn_missing(title, view.missing_of(measure).as_deref());
     }
     if output.is_none() && io::stdout().is_terminal() {
         let mut bytes = Vec::new();
@@ -181,7 +181,7 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
         .collect();
     let value = json!({
         "format": "vmag-heap-1", "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
-        "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.profile.missing,
+        "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.missing_of(measure),
         "sites": sites, "caches": caches,
     });
     format!("{:#}\n", with_estimate(value, &view.sum(measure)))

@@ -90,6 +90,9 @@ fn write_samples(out: &mut String, profile: &Profile, places: &BTreeMap<usize, u
         profile.pid.unwrap_or(0),
         profile.time.unwrap_or(0)
     );
+    if profile.live_only {
+        out.push_str(" accum=0");
+    }
     for (number, name) in profile.caches.iter().collect::<BTreeMap<_, _>>() {
         let _ = write!(out, " cache.{number}={}", name.replace(char::is_whitespace, "_"));
     }

@@ -28,7 +28,7 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
     let sum = view.sum(measure);
     let of = profile.pid.map_or(String::new(), |pid| format!(" of process {pid}"));
     let rate = match profile.lg_sample {
-        Some(0) if profile.missing.is_some() => "every allocation counted that was recorded".to_string(),
+        Some(0) if view.missing_of(measure).is_some() => "every allocation counted that was recorded".to_string(),
         Some(0) => "every allocation counted".to_string(),
         Some(lg) => format!("sampled every {} on average", bytes(1 << lg)),
         None => "sampled".to_string(),
@@ -53,7 +53,7 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
             "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n",
         );
     }
-    if let Some(missing) = &profile.missing {
+    if let Some(missing) = view.missing_of(measure) {
         let _ = writeln!(out, "warning: {missing}");
     }
     out.push_str(&on_callers(view, measure));

@@ -420,6 +420,17 @@ fn what_grows_or_changes_without_names_is_told_why() {
     }
 }
 
+#[test]
+fn totals_of_what_lives_alone_are_told_to_be_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    fs::write(&path, PROFILE.replace("time=11", "time=11 accum=0")).unwrap();
+    let said = |options: &[&str]| stdout(&bare_vmag().arg("heap").args(options).arg(&path).output().unwrap());
+    assert!(said(&["--measure=all-bytes"]).contains("without prof_accum:true"));
+    assert!(said(&["--measure=all-bytes", "--json"]).contains("without prof_accum:true"));
+    assert!(!said(&[]).contains("prof_accum"));
+}
+
 fn kept_folders(folder: &std::path::Path) -> usize {
     let is_kept = |name: &OsStr| name.as_bytes().starts_with(b".vmag-profile-");
     let entries = fs::read_dir(folder).unwrap().flatten();
