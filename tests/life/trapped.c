@@ -56,10 +56,13 @@ static void trap_memory_calls(void) {
     struct sock_fprog program = {sizeof steps / sizeof steps[0], steps};
 
     CHECK_EQ(sigaction(SIGSYS, &action, NULL), 0);
-    // Not by prctl, which would tell the library, and then there is no thread.
-    CHECK_EQ(syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) {
-        say("no filters here: errno %d", errno);
+    // Not by prctl or syscall, which would tell the library, and then there is no thread.
+    long refused = let_through(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+
+    CHECK_EQ(refused, 0);
+    refused = let_through(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&program, 0, 0, 0);
+    if (refused != 0) {
+        say("no filters here: errno %ld", -refused);
         exit(SKIPPED);
     }
 }

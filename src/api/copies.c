@@ -1,0 +1,318 @@
+// Exported: clone and syscall, for programs that copy their process by the system's call. The C library tells nobody of such a copy, in which the background
+// thread that the C library does not know of (os/unseen.h) would be gone in the middle of what it is at, and the locks that it holds stay taken: so it is
+// dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/prctl.c).
+//
+// All else, and what shares the process's memory, is the C library's few instructions without a frame: a child may return on another stack.
+// Not in the static library, nor with other C libraries than glibc, where there is no such thread.
+// SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "heap/reclaim.h"
+#include "os/sandbox.h"
+#include "os/system_call.h"
+#include "os/thread.h"
+#include "util/bits.h"
+
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(SYS_clone3)
+
+enum { NUMBERS = 512, WORD = 64, CLONE3_LEAST = 64 /* bytes of its arguments in their first version */ };
+
+#define BIT(number, word) ((number) / WORD == (word) ? (uint64_t)1 << (number) % WORD : 0)
+#ifdef SYS_fork
+#define FORK_BIT(word) BIT(SYS_fork, word)
+#else
+#define FORK_BIT(word) 0
+#endif
+#define BITS(word) \
+	(FORK_BIT(word) | BIT(SYS_clone, word) | BIT(SYS_clone3, word) | BIT(SYS_exit, word) | BIT(SYS_prctl, word) | BIT(SYS_seccomp, word) | BIT(SYS_unshare, word) | \
+	 BIT(SYS_setns, word) | BIT(SYS_capset, word) | BIT(SYS_setuid, word) | BIT(SYS_setgid, word) | BIT(SYS_setreuid, word) | BIT(SYS_setregid, word) | \
+	 BIT(SYS_setresuid, word) | BIT(SYS_setresgid, word) | BIT(SYS_setgroups, word))
+
+// The calls that are looked at, a bit each.
+HIDDEN extern const uint64_t copies_looked_at[NUMBERS / WORD];
+const uint64_t copies_looked_at[NUMBERS / WORD] = { BITS(0), BITS(1), BITS(2), BITS(3), BITS(4), BITS(5), BITS(6), BITS(7) };
+
+HIDDEN long copies_failed(long error);
+HIDDEN long copies_syscall(long number, long a, long b, long c, long d, long e, long f);
+HIDDEN long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs);
+HIDDEN __attribute__((noreturn)) void copies_run(void *stack, int (*function)(void *), void *argument);
+
+#define TEXT(number) #number
+#define NUMBER(name) TEXT(name)
+
+#ifdef __x86_64__
+__asm__(".pushsection .text.copies,\"ax\",@progbits\n\t"
+	".globl syscall\n\t.type syscall, @function\n"
+	"syscall:\n\t"
+	".cfi_startproc\n\t"
+	"endbr64\n\t"
+	"cmp $511, %rdi\n\t"
+	"ja 1f\n\t"
+	"lea copies_looked_at(%rip), %rax\n\t"
+	"bt %rdi, (%rax)\n\t"
+	"jnc 1f\n\t"
+	"cmp $" NUMBER(SYS_clone) ", %rdi\n\t"
+	"jne copies_syscall\n\t"
+	"test $0x80100, %esi\n\t" // CLONE_SETTLS, CLONE_VM
+	"jnz 1f\n\t"
+	"test %rdx, %rdx\n\t" // a stack
+	"jz copies_syscall\n"
+	"1:\n\t"
+	"mov %rdi, %rax\n\t"
+	"mov %rsi, %rdi\n\t"
+	"mov %rdx, %rsi\n\t"
+	"mov %rcx, %rdx\n\t"
+	"mov %r8, %r10\n\t"
+	"mov %r9, %r8\n\t"
+	"mov 8(%rsp), %r9\n\t"
+	"syscall\n"
+	"2:\n\t"
+	"cmp $-4095, %rax\n\t"
+	"jae 3f\n\t"
+	"ret\n"
+	"3:\n\t"
+	"mov %rax, %rdi\n\t"
+	"jmp copies_failed\n\t"
+	".cfi_endproc\n\t"
+	".size syscall, . - syscall\n\t"
+	".globl clone\n\t.type clone, @function\n"
+	"clone:\n\t"
+	".cfi_startproc\n\t"
+	"endbr64\n\t"
+	"test $0x80100, %edx\n\t"
+	"jz copies_clone\n\t"
+	"mov $-22, %rax\n\t" // EINVAL
+	"test %rdi, %rdi\n\t"
+	"jz 3b\n\t"
+	"and $-16, %rsi\n\t"
+	"jz 3b\n\t"
+	"mov %rdi, -16(%rsi)\n\t"
+	"mov %rcx, -8(%rsi)\n\t"
+	"sub $16, %rsi\n\t"
+	"mov %rdx, %rdi\n\t"
+	"mov %r8, %rdx\n\t"
+	"mov %r9, %r8\n\t"
+	"mov 8(%rsp), %r10\n\t"
+	"mov $" NUMBER(SYS_clone) ", %eax\n\t"
+	".cfi_endproc\n\t"
+	"syscall\n\t"
+	"test %rax, %rax\n\t"
+	"jnz 2b\n\t"
+	"pop %rsi\n\t"
+	"pop %rdx\n\t"
+	"mov %rsp, %rdi\n"
+	"4:\n\t"
+	".cfi_startproc\n\t"
+	".cfi_undefined rip\n\t" // where a stack ends
+	"mov %rdi, %rsp\n\t"
+	"xor %ebp, %ebp\n\t"
+	"mov %rdx, %rdi\n\t"
+	"call *%rsi\n\t"
+	"mov %eax, %edi\n\t"
+	"mov $" NUMBER(SYS_exit) ", %eax\n\t"
+	"syscall\n\t"
+	".cfi_endproc\n\t"
+	".size clone, . - clone\n\t"
+	".hidden copies_run\n\t.globl copies_run\n\t.type copies_run, @function\n"
+	"copies_run:\n\t"
+	"and $-16, %rdi\n\t"
+	"jmp 4b\n\t"
+	".size copies_run, . - copies_run\n\t"
+	".popsection");
+#else
+__asm__(".pushsection .text.copies,\"ax\",@progbits\n\t"
+	".globl syscall\n\t.type syscall, %function\n"
+	"syscall:\n\t"
+	".cfi_startproc\n\t"
+	"hint #34\n\t" // bti c
+	"cmp x0, #511\n\t"
+	"b.hi 1f\n\t"
+	"adrp x9, copies_looked_at\n\t"
+	"add x9, x9, :lo12:copies_looked_at\n\t"
+	"lsr x10, x0, #6\n\t"
+	"ldr x9, [x9, x10, lsl #3]\n\t"
+	"lsr x9, x9, x0\n\t"
+	"tbz x9, #0, 1f\n\t"
+	"cmp x0, #" NUMBER(SYS_clone) "\n\t"
+	"b.ne copies_syscall\n\t"
+	"mov w9, #0x100\n\t" // CLONE_VM
+	"movk w9, #0x8, lsl #16\n\t" // CLONE_SETTLS
+	"tst w1, w9\n\t"
+	"b.ne 1f\n\t"
+	"cbz x2, copies_syscall\n" // no stack
+	"1:\n\t"
+	"mov x8, x0\n\t"
+	"mov x0, x1\n\t"
+	"mov x1, x2\n\t"
+	"mov x2, x3\n\t"
+	"mov x3, x4\n\t"
+	"mov x4, x5\n\t"
+	"mov x5, x6\n\t"
+	"svc 0\n"
+	"2:\n\t"
+	"cmn x0, #4095\n\t"
+	"b.hs copies_failed\n\t"
+	"ret\n\t"
+	".cfi_endproc\n\t"
+	".size syscall, . - syscall\n\t"
+	".globl clone\n\t.type clone, %function\n"
+	"clone:\n\t"
+	".cfi_startproc\n\t"
+	"hint #34\n\t"
+	"mov w9, #0x100\n\t"
+	"movk w9, #0x8, lsl #16\n\t"
+	"tst w2, w9\n\t"
+	"b.eq copies_clone\n\t"
+	"mov x9, x0\n\t"
+	"mov x10, x3\n\t"
+	"and x1, x1, #-16\n\t"
+	"mov x0, #-22\n\t" // EINVAL
+	"cbz x9, copies_failed\n\t"
+	"cbz x1, copies_failed\n\t"
+	"mov w0, w2\n\t"
+	"mov x2, x4\n\t"
+	"mov x3, x5\n\t"
+	"mov x4, x6\n\t"
+	"mov x8, #" NUMBER(SYS_clone) "\n\t"
+	"svc 0\n\t"
+	"cbnz x0, 2b\n\t"
+	".cfi_endproc\n\t"
+	"mov x0, sp\n\t"
+	"mov x1, x9\n\t"
+	"mov x2, x10\n"
+	"4:\n\t"
+	".cfi_startproc\n\t"
+	".cfi_undefined x30\n\t" // where a stack ends
+	"and x9, x0, #-16\n\t"
+	"mov sp, x9\n\t"
+	"mov x29, #0\n\t"
+	"mov x30, #0\n\t"
+	"mov x0, x2\n\t"
+	"blr x1\n\t"
+	"mov x8, #" NUMBER(SYS_exit) "\n\t"
+	"svc 0\n\t"
+	".cfi_endproc\n\t"
+	".size clone, . - clone\n\t"
+	".hidden copies_run\n\t.globl copies_run\n\t.type copies_run, %function\n"
+	"copies_run:\n\t"
+	"b 4b\n\t"
+	".size copies_run, . - copies_run\n\t"
+	".popsection");
+#endif
+
+long copies_failed(long error)
+{
+	errno = (int)-error;
+	return -1;
+}
+
+// Without the other thread, before and, in the parent, after; no handler is to leave it in the middle by a longjmp.
+static long alone(long number, long a, long b, long c, long d, long e)
+{
+	uint64_t before = os_signals_block();
+	bool dismissed = reclaim_dismiss();
+	long answer = os_system_call(number, a, b, c, d, e);
+
+	reclaim_recall(dismissed);
+	os_signals_restore(before);
+	return answer;
+}
+
+// The first thread ends by itself, which ends the process if no other is left.
+static void first_ends(void)
+{
+	if (reclaim_is_unseen && os_thread_number() == os_process_number())
+		reclaim_dismiss();
+}
+
+static long copy3(const struct clone_args *arguments, size_t bytes)
+{
+	bool copies = arguments != NULL && bytes >= CLONE3_LEAST && (arguments->flags & (CLONE_VM | CLONE_SETTLS)) == 0 && arguments->stack == 0;
+
+	return copies ? alone(SYS_clone3, (long)arguments, (long)bytes, 0, 0, 0) : os_system_call(SYS_clone3, arguments, bytes);
+}
+
+static bool is_filter(long operation)
+{
+	return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
+}
+
+// After a filter, which may forbid it, there is no further call. One that gives a descriptor is none that was refused.
+static long set_filter(long operation, long flags, long arguments)
+{
+	bool shuts_in = is_filter(operation) && os_process_is_own();
+	long answer;
+
+	if (shuts_in) {
+		atomic_fetch_add(&os_is_sandboxed, 1);
+		reclaim_recall(reclaim_dismiss());
+	}
+	answer = os_system_call(SYS_seccomp, operation, flags, arguments);
+	if (shuts_in && answer < 0)
+		atomic_fetch_sub(&os_is_sandboxed, 1);
+	return answer;
+}
+
+long copies_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	(void)f;
+	switch (number) {
+	case SYS_clone3:
+		return copy3((const struct clone_args *)a, (size_t)b);
+	case SYS_prctl:
+		return prctl((int)a, b, c, d, e);
+	case SYS_exit:
+		first_ends();
+		return os_system_call(number, a);
+	case SYS_seccomp:
+		return set_filter(a, b, c);
+	default:
+		return alone(number, a, b, c, d, e);
+	}
+}
+
+// By the processor's order of the last two arguments.
+#ifdef __x86_64__
+#define TLS_AND_CHILDS(tls, childs) (long)(childs), (long)(tls)
+#else
+#define TLS_AND_CHILDS(tls, childs) (long)(tls), (long)(childs)
+#endif
+
+struct body {
+	int (*function)(void *);
+	void *argument;
+};
+
+static int run(void *argument)
+{
+	const struct body *body = argument;
+	int result = body->function(body->argument);
+
+	first_ends();
+	return result;
+}
+
+long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs)
+{
+	struct body body = { function, argument };
+	long answer;
+
+	if (function == NULL || stack == NULL)
+		return copies_failed(-EINVAL);
+	answer = alone(SYS_clone, (unsigned)flags, 0, (long)parents, TLS_AND_CHILDS(tls, childs));
+	if (answer == 0)
+		copies_run(stack, run, &body);
+	return answer;
+}
+
+#endif
