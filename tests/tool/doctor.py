@@ -231,13 +231,32 @@ def check_errors(doctor):
         assert done.returncode in (125, 127) and done.stderr, (words, done)
 
 
+# Its libraries lie outside of what is its root now.
+CHROOTED = "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); print('ready', flush=True); sys.stdin.read()"
+
+
+def check_chrooted(doctor):
+    if os.geteuid() != 0:
+        print("not tested, for only root may call it: a process that calls chroot")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/root")
+        with doctor.preloaded(sys.executable, "-c", CHROOTED, f"{folder}/root", VMAG_CONF="prof:true,lg_prof_sample:10") as pid:
+            found = doctor.of(pid)
+            assert found["verdict"] == "vmag" and found["vmag"]["place"] == "preloaded", found
+            assert symbol(found, "malloc")["callers"] > 0, found["symbols"]
+            assert "allocated" in doctor.run("attach", pid)
+            assert "PyObject" in doctor.run("heap", pid) or "_Py" in doctor.run("heap", pid)
+            assert "vmag" in doctor.run("explain", pid)
+
+
 def main(vmag, library, folder):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
     for check in (check_preloaded, check_without, check_linked, check_place_of_another, check_static, check_removed, check_libraries, check_order, check_limits,
-                  check_command, check_trap, check_of_another, check_errors):
+                  check_chrooted, check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 
 

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 const AT_SECURE: u64 = 23;
 
@@ -51,6 +53,41 @@ pub fn is_of_user(pid: i32, user: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.is_some_and(|users| users.split_whitespace().all(|one| one.parse() == Ok(user)))
+}
+
+/// Which file it is, whatever its name: device and inode, as maps tell them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// "fe:01" and "12"
+    pub fn parse(device: &str, inode: &str) -> Option<FileId> {
+        let (major, minor) = device.split_once(':')?;
+        let number = |word| u32::from_str_radix(word, 16).ok();
+        Some(FileId {
+            device: libc::makedev(number(major)?, number(minor)?),
+            inode: inode.parse().ok()?,
+        })
+    }
+
+    pub fn is_of(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|about| (about.dev(), about.ino()) == (self.device, self.inode))
+    }
+}
+
+/// A file by its name in maps, as it can be opened from here. Names in maps begin at the root of the process's mounts, and not at its own root, which may
+/// be a folder below (chroot): the way leads from there up. What the file system itself tells of the file may differ from maps (overlayfs, btrfs).
+pub fn file(pid: i32, name: &str, id: Option<FileId>) -> PathBuf {
+    let root = format!("/proc/{pid}/root");
+    let depth = fs::read_link(&root).map_or(0, |path| path.components().skip(1).count());
+    let candidates = [depth, 0].map(|up| PathBuf::from(format!("{root}{}{name}", "/..".repeat(up))));
+    let is_it = |path: &&PathBuf| id.is_some_and(|id| id.is_of(path));
+    let found = candidates.iter().find(is_it);
+    let found = found.or_else(|| candidates.iter().find(|path| path.exists()));
+    found.unwrap_or(&candidates[1]).clone()
 }
 
 /// When a process was made, in the kernel's ticks since it runs.

@@ -3,12 +3,13 @@
 
 use super::{Process, lives_elsewhere};
 use crate::error::{Result, ToolError};
-use crate::explain::areas;
+use crate::explain::areas::{self, Area};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::explain::root::ProfileRoot;
 use crate::output::in_line;
 use crate::profile::{Estimate, MOST_COUNT, MOST_DEPTH, Mapping, Profile, Sample, arena_or_cache};
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// More are taken for a torn or foreign structure.
@@ -205,7 +206,7 @@ fn parse(root: &ProfileRoot, bytes: &[u8]) -> Option<Tally> {
     (is_sound && byte(root.tally_retired) == 0 && (tally.live > 0 || tally.total > 0)).then_some(tally)
 }
 
-/// What the process executes from; through its own root when it lives in a container, and through the kernel where the file was removed or replaced.
+/// What the process executes from.
 fn mappings(pid: i32) -> Vec<Mapping> {
     let is_elsewhere = lives_elsewhere(pid);
     let areas = areas::read_maps(pid).unwrap_or_default();
@@ -217,14 +218,21 @@ fn mappings(pid: i32) -> Vec<Mapping> {
             start: area.start,
             end: area.end,
             offset: area.offset,
-            path: match area.kept_by_kernel(pid) {
-                Some(link) => link,
-                None if is_elsewhere && area.path.starts_with('/') => format!("/proc/{pid}/root{}", area.path),
-                None => area.path,
-            },
+            path: name_here(&area, pid, is_elsewhere),
             build_id: None,
         })
         .collect()
+}
+
+/// Its own name where that is the same file for us; a way through the kernel where it was removed or replaced, or where the process lives elsewhere.
+fn name_here(area: &Area, pid: i32, is_elsewhere: bool) -> String {
+    match area.kept_by_kernel(pid) {
+        Some(link) => link,
+        None if is_elsewhere && area.path.starts_with('/') && !area.file_id.is_of(Path::new(&area.path)) => {
+            area.file(pid).display().to_string()
+        }
+        None => area.path.clone(),
+    }
 }
 
 #[cfg(test)]

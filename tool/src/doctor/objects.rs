@@ -142,11 +142,6 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Through the process's own root, for it may live in a container.
-fn in_root(pid: i32, path: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/root{path}"))
-}
-
 fn auxiliary(pid: i32, key: u64) -> Option<u64> {
     let process = procfs::process::Process::new(pid).ok()?;
     process.auxv().ok()?.get(&key).copied().filter(|value| *value != 0)
@@ -162,7 +157,7 @@ fn object(pid: i32, areas: &[Area], path: String, place: Place) -> Object {
     let first = areas.iter().find(of_file);
     let file = match place {
         Place::Program => PathBuf::from(format!("/proc/{pid}/exe")),
-        _ => first.map_or_else(|| in_root(pid, &path), |first| first.file(pid)),
+        _ => first.map_or_else(|| process::file(pid, &path, None), |first| first.file(pid)),
     };
     let is_removed = first.is_some_and(Area::is_removed);
     let bias = first.map_or(0, |first| first.start.wrapping_sub(lowest_address(&file, first.offset)));

@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::Row;
+use crate::process::{self, FileId};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -15,6 +16,7 @@ pub struct Area {
     pub start: u64,
     pub end: u64,
     pub offset: u64,
+    pub file_id: FileId,
     /// Empty for anonymous memory.
     pub path: String,
     pub executable: bool,
@@ -48,10 +50,10 @@ impl Area {
         File::open(&mapped).is_ok().then_some(mapped)
     }
 
-    /// As it can be opened from here: through the process's own root, for it may live in a container.
+    /// As it can be opened from here, also where the process lives in a container or in a folder.
     pub fn file(&self, pid: i32) -> PathBuf {
-        let kept = self.kept_by_kernel(pid);
-        kept.unwrap_or_else(|| format!("/proc/{pid}/root{}", self.path)).into()
+        let kept = self.kept_by_kernel(pid).map(PathBuf::from);
+        kept.unwrap_or_else(|| process::file(pid, &self.path, Some(self.file_id)))
     }
 }
 
@@ -101,7 +103,8 @@ fn head(line: &str) -> Option<(Area, bool)> {
         start: u64::from_str_radix(start, 16).ok()?,
         end: u64::from_str_radix(end, 16).ok()?,
         offset: u64::from_str_radix(words.next()?, 16).ok()?,
-        path: words.nth(2).unwrap_or_default().trim_start().to_string(),
+        file_id: FileId::parse(words.next()?, words.next()?)?,
+        path: words.next().unwrap_or_default().trim_start().to_string(),
         writable: access.as_bytes().get(1) == Some(&b'w'),
         executable: access.as_bytes().get(2) == Some(&b'x'),
         row: Row::Anonymous,

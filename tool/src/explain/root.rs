@@ -618,6 +618,7 @@ pub mod tests {
             start,
             end: start + 4096,
             offset: 0,
+            file_id: Default::default(),
             path: path.to_string(),
             executable: true,
             writable: true,
