@@ -174,6 +174,38 @@ def check_without_profile(vmag, library, program):
         assert terminal.wait_for_end() == 0
 
 
+def check_switched(vmag, library, program):
+    """What came before the profile was on, or after it was off, is not in it: that is said, and there is no verdict."""
+
+    def is_told(words):
+        for command in (["heap"], ["leaks", "--looks=1"], ["leaks", "--unreachable"], ["top", "--once", "--interval=0.1", "--view=sites"]):
+            text = subprocess.run([vmag, *command, holder.pid], capture_output=True, text=True, check=True).stdout
+            assert ("warning: " + words in text) == (words != ""), (command, text)
+        diff = subprocess.run([vmag, "diff", "--seconds=1", holder.pid], capture_output=True, text=True, check=True)
+        gate = subprocess.run([vmag, "check", "--most-live=1G", holder.pid], capture_output=True, text=True)
+        assert words in diff.stderr and words in gate.stderr and gate.returncode == (125 if words else 0), (diff, gate)
+
+    with Holder(library, program, "prof:true,prof_active:false,lg_prof_sample:16") as holder:
+        holder.tell("hold", 32)
+        terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
+        terminal.wait_for("profile off")
+        terminal.press("P")
+        holder.tell("grow", 1)
+        terminal.wait_for("profile each 64.0 KiB")
+        is_told("about 32")
+        holder.tell("grow", 512)
+        is_told("")
+        terminal.press("P")
+        holder.tell("hold", 1)
+        terminal.wait_for("profile off")
+        is_told("the profile is off")
+        terminal.press("P")
+        holder.tell("hold", 1)
+        terminal.wait_for("profile each 64.0 KiB")
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+
+
 def check_errors(vmag):
     for words in (["2147483647"], ["--interval=0", "1"], ["--view=nothing", "1"], ["--sort=x", "1"]):
         done = subprocess.run([vmag, "top", *words], capture_output=True, text=True)
@@ -193,6 +225,7 @@ def main(vmag, library, program):
         check_refusal(vmag, holder)
         check_signals(vmag, holder)
     check_without_profile(vmag, library, program)
+    check_switched(vmag, library, program)
 
 
 main(*sys.argv[1:])

@@ -14,6 +14,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 pub mod counters;
+mod coverage;
 mod profile;
 mod request;
 mod unreachable;

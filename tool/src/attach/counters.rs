@@ -85,6 +85,14 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
+impl Counters {
+    /// What an object of so many bytes takes; None where there never was one of its class.
+    pub fn class_bytes(&self, size: u64) -> Option<u64> {
+        let mut sizes = self.classes.iter().map(|class| class.size);
+        sizes.find(|class| *class >= size)
+    }
+}
+
 /// What the process tells may be any number.
 fn add_to(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);

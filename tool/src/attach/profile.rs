@@ -41,7 +41,10 @@ pub struct NumberedProfile {
 impl Process {
     /// What is sampled and alive at this moment, and ever. Empty when the process was never profiled.
     pub fn profile(&self) -> Result<Profile> {
-        self.profile_with(|_, live| live)
+        let before = self.counters()?;
+        let profile = self.profile_with(|_, live| live)?;
+        let missing = self.not_in_profile(&profile, &before)?;
+        Ok(Profile { missing, ..profile })
     }
 
     /// The same; refused where the process does not sample and never did.

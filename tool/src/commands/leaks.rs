@@ -9,6 +9,7 @@ use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{counted, parse_bytes};
 use crate::output::json::{frames, with_estimate};
 use crate::output::{heap as text, warn_missing};
+use crate::profile::Profile;
 use crate::source::Source;
 use crate::symbols::functions;
 use crate::system::Status;
@@ -84,8 +85,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             ));
         };
         let process = Process::attach(pid)?;
-        process.profile_if_any()?; // else nothing would be found, whatever is lost
-        let view = HeapView::new(process.unreachable(SEARCH_PAUSE)?);
+        let missing = process.profile_if_any()?.missing; // without a profile nothing would be found, whatever is lost
+        let lost = process.unreachable(SEARCH_PAUSE)?;
+        let view = HeapView::new(Profile { missing, ..lost });
         return deliver(alive(arguments, &view, "unreachable").as_bytes(), None).map(|()| Status::Exited(0));
     }
     let profiles = match &arguments.profiles[..] {

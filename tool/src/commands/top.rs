@@ -209,7 +209,7 @@ fn as_json(watch: &Watch, grouping: Grouping, rows: &[Row]) -> String {
     let value = json!({
         "format": "vmag-top-1", "pid": watch.process.pid, "program": watch.process.program,
         "seconds": watch.seconds(), "view": grouping, "profile_active": is_profiled, "sample_bytes": sample_bytes,
-        "counters": watch.last.counters, "allocated_before": watch.first.counters.allocated, "rows": rows,
+        "missing": watch.last.view.profile.missing, "counters": watch.last.counters, "allocated_before": watch.first.counters.allocated, "rows": rows,
     });
     format!("{value:#}\n")
 }
@@ -217,7 +217,7 @@ fn as_json(watch: &Watch, grouping: Grouping, rows: &[Row]) -> String {
 fn as_text(watch: &Watch, grouping: Grouping, rows: &[Row], most: usize) -> String {
     let counters = &watch.last.counters;
     let mut out = format!(
-        "{} (process {}), {:.1} s: {} allocated ({}), {} resident; by {}\n\n{:>11} {:>12} {:>11} {:>14}  where\n",
+        "{} (process {}), {:.1} s: {} allocated ({}), {} resident; by {}\n{}\n{:>11} {:>12} {:>11} {:>14}  where\n",
         watch.process.program,
         watch.process.pid,
         watch.seconds(),
@@ -228,6 +228,10 @@ fn as_text(watch: &Watch, grouping: Grouping, rows: &[Row], most: usize) -> Stri
         },
         bytes(counters.process_resident.unwrap_or(0)),
         grouping.title(),
+        match &watch.last.view.profile.missing {
+            Some(missing) if grouping.is_sampled() => format!("warning: {missing}\n"),
+            _ => String::new(),
+        },
         "live",
         "growth",
         "±",

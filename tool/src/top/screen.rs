@@ -65,14 +65,22 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
         first.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
     }
     let second = format!(
-        "{} allocated, {} active, {} in magazines, {} dirty, {} metadata",
+        "{} allocated, {}, {} active, {} in magazines, {} dirty, {} metadata",
         bytes(counters.allocated),
+        profile_state(watch.process.sampling()),
         bytes(counters.active),
         bytes(counters.cached),
         bytes(counters.dirty),
         bytes(counters.metadata)
     );
     frame.render_widget(Paragraph::new(vec![Line::from(first), Line::raw(second)]), area);
+}
+
+fn profile_state(sampling: Option<(bool, u64)>) -> String {
+    match sampling {
+        Some((true, distance)) => format!("profile each {}", bytes(distance)),
+        _ => "profile off".to_string(),
+    }
 }
 
 /// From the least to the most that was allocated while we looked.

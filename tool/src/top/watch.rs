@@ -69,13 +69,11 @@ impl Watch {
         self.process.sampling().is_some_and(|(active, _)| active)
     }
 
-    /// Off or on; it happens when the process next comes by.
+    /// Off, or on with the distance that it had; it happens when the process next comes by.
     pub fn switch_profile(&self) -> Result<()> {
         let ask = match self.is_profiled() {
             true => Ask::ProfileOff,
-            false => Ask::ProfileOn {
-                sample_bytes: 512 << 10,
-            },
+            false => Ask::ProfileOn { sample_bytes: 0 },
         };
         self.process.ask(&ask, Duration::from_millis(50)).map(|_| ())
     }
