@@ -79,12 +79,14 @@ impl Watch {
     }
 }
 
+/// Names are found afterwards, for that may take seconds, in which the process goes on.
 fn read(process: &Process, names: &mut Names) -> Result<Reading> {
     let profile = process.profile()?;
+    let (at, counters) = (Instant::now(), process.counters()?);
     let named = names.name_stacks(&profile);
     Ok(Reading {
-        at: Instant::now(),
-        counters: process.counters()?,
+        at,
+        counters,
         view: HeapView { profile, named },
     })
 }
