@@ -74,7 +74,9 @@ impl Frag {
         let profile = process.profile()?;
         let is_profiled = !profile.samples.is_empty();
         let view = HeapView::new(profile);
-        let (sites, unexplained_bytes) = sites(&slabs, &view, below_percent);
+        let counters = process.counters()?;
+        let class_of = |size| counters.class_bytes(size);
+        let (sites, unexplained_bytes) = sites(&slabs, &view, class_of, below_percent);
         let held_by_magazines = slabs.iter().filter(|slab| slab.live == 0 && slab.cached > 0);
         Ok(Frag {
             pid,
@@ -130,15 +132,17 @@ fn classes(slabs: &[SlabSeen], below_percent: u64) -> Vec<ClassFrag> {
 type Place = (u32, u64);
 
 /// Sites with what they pin, the worst first; and the bytes of which nothing was sampled.
-fn sites(slabs: &[SlabSeen], view: &HeapView, below_percent: u64) -> (Vec<SiteFrag>, f64) {
+fn sites(
+    slabs: &[SlabSeen],
+    view: &HeapView,
+    class_of: impl Fn(u64) -> Option<u64>,
+    below_percent: u64,
+) -> (Vec<SiteFrag>, f64) {
     let mut pinned_at: HashMap<Place, f64> = HashMap::new();
     for slab in slabs.iter().filter(|slab| is_nearly_empty(slab, below_percent)) {
         *pinned_at.entry((slab.arena, slab.size)).or_default() += pinned(slab) as f64;
     }
-    let mut sizes: Vec<u64> = slabs.iter().map(|slab| slab.size).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let held = held_by_site(view, &sizes);
+    let held = held_by_site(view, class_of);
     let mut whole: HashMap<Place, Estimate> = HashMap::new();
     for (place, estimate) in held.values().flatten() {
         *whole.entry(*place).or_default() += *estimate;
@@ -153,18 +157,21 @@ fn sites(slabs: &[SlabSeen], view: &HeapView, below_percent: u64) -> (Vec<SiteFr
     (sites, pinned_at.values().sum::<f64>() - explained)
 }
 
-/// Live objects by site, arena and class.
-fn held_by_site<'a>(view: &'a HeapView, sizes: &[u64]) -> HashMap<&'a [Arc<Frame>], HashMap<Place, Estimate>> {
+/// Live objects by site, arena and class, also of classes without slabs.
+fn held_by_site(
+    view: &HeapView,
+    class_of: impl Fn(u64) -> Option<u64>,
+) -> HashMap<&[Arc<Frame>], HashMap<Place, Estimate>> {
     let mut held: HashMap<&[Arc<Frame>], HashMap<Place, Estimate>> = HashMap::new();
     for sample in view.profile.samples.iter().filter(|sample| sample.live.objects > 0.0) {
         let (Some(arena), Some(size)) = (sample.arena, sample.size) else {
             continue;
         };
-        let Some(class) = sizes.iter().find(|class| **class >= size) else {
+        let Some(class) = class_of(size) else {
             continue;
         };
         let frames: &[Arc<Frame>] = &view.named.stacks[sample.stack];
-        *held.entry(frames).or_default().entry((arena, *class)).or_default() += sample.live;
+        *held.entry(frames).or_default().entry((arena, class)).or_default() += sample.live;
     }
     held
 }
@@ -237,7 +244,8 @@ mod tests {
     #[test]
     fn what_is_pinned_goes_to_who_holds_the_class() {
         let slabs = [slab(0, 16, 10), slab(0, 4000, 1), slab(1, 16, 1)];
-        let (sites, unexplained) = sites(&slabs, &view(), 25);
+        let classes = |size: u64| [16, 4000].into_iter().find(|class| *class >= size);
+        let (sites, unexplained) = sites(&slabs, &view(), classes, 25);
         assert_eq!(sites.len(), 1);
         assert_eq!((sites[0].pinned_bytes, sites[0].pinned_error), (4096.0 - 160.0, 0.0));
         assert_eq!(
@@ -245,5 +253,13 @@ mod tests {
             ("a", &[16][..])
         );
         assert_eq!(unexplained, 4096.0 - 16.0);
+    }
+
+    /// No slab of 16 bytes is there any more, but the site's samples are.
+    #[test]
+    fn slabs_of_the_next_size_are_not_its_own() {
+        let classes = |size: u64| [16, 32, 4000].into_iter().find(|class| *class >= size);
+        let (sites, unexplained) = sites(&[slab(0, 32, 1)], &view(), classes, 25);
+        assert!(sites.is_empty() && unexplained == 4096.0 - 32.0);
     }
 }
