@@ -2,17 +2,31 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::heap_view::{HeapView, Measure};
+use crate::symbols::Frame;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Written as it is found: each stack's names in full are many times what is known of it.
 pub fn write(view: &HeapView, measure: Measure, out: &mut dyn Write) -> io::Result<()> {
     for site in view.sites(measure) {
-        for (depth, frame) in site.frames.iter().enumerate() {
-            let separator = if depth == 0 { "" } else { ";" };
-            out.write_all(separator.as_bytes())?;
-            write_name(&frame.function, out)?;
-        }
+        write_stack(site.frames, out)?;
         writeln!(out, " {:.0}", measure.of(&site.estimate))?;
+    }
+    Ok(())
+}
+
+/// For formats with a field for it.
+pub fn stack(frames: &[Arc<Frame>]) -> String {
+    let mut out = Vec::new();
+    write_stack(frames, &mut out).expect("memory can be written to");
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn write_stack(frames: &[Arc<Frame>], out: &mut dyn Write) -> io::Result<()> {
+    for (depth, frame) in frames.iter().enumerate() {
+        let separator = if depth == 0 { "" } else { ";" };
+        out.write_all(separator.as_bytes())?;
+        write_name(&frame.function, out)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Comma-separated values: a line a stack, size, thread and arena or object cache, with estimates and their standard errors.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::collapsed::stack;
 use crate::heap_view::HeapView;
 use std::fmt::Write;
 
@@ -9,10 +10,6 @@ pub fn write(view: &HeapView) -> String {
         "live_objects,live_objects_error,live_bytes,live_bytes_error,all_objects,all_bytes,size,thread,arena,cache,stack\n",
     );
     for sample in &view.profile.samples {
-        let names: Vec<&str> = view.named.stacks[sample.stack]
-            .iter()
-            .map(|frame| frame.function.as_str())
-            .collect();
         let optional = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
         let (live, total) = (&sample.live, &sample.total);
         let _ = writeln!(
@@ -30,7 +27,7 @@ pub fn write(view: &HeapView) -> String {
             view.profile
                 .cache_name(sample)
                 .map_or(String::new(), |name| quoted(&name)),
-            quoted(&names.join(";"))
+            quoted(&stack(&view.named.stacks[sample.stack]))
         );
     }
     out
@@ -53,5 +50,12 @@ mod tests {
             Some("1.0,0.0,4000,0,5.0,20000,4000,1,0,,\"main;b;c\"")
         );
         assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+
+    #[test]
+    fn names_do_not_separate() {
+        let mut view = crate::heap_view::tests::view();
+        view.named.stacks[1][0] = std::sync::Arc::new(crate::heap_view::tests::frame("x;y"));
+        assert!(write(&view).contains("\"x,y;b;c\""));
     }
 }

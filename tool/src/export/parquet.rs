@@ -1,6 +1,7 @@
 //! Parquet, for DuckDB, pandas and their kin: the samples of a profile, or the events of a trace, as columns.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::collapsed;
 use crate::heap_view::HeapView;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
@@ -95,10 +96,7 @@ pub fn write(view: &HeapView) -> Vec<u8> {
 fn samples(view: &HeapView) -> Rows {
     let samples = &view.profile.samples;
     let real = |value: &dyn Fn(&crate::profile::Sample) -> f64| Column::Real(samples.iter().map(value).collect());
-    let stack = |stack: usize| {
-        let names = view.named.stacks[stack].iter().map(|frame| frame.function.as_str());
-        names.collect::<Vec<_>>().join(";")
-    };
+    let stack = |stack: usize| collapsed::stack(&view.named.stacks[stack]);
     vec![
         ("live_objects", real(&|sample| sample.live.objects)),
         ("live_objects_error", real(&|sample| sample.live.objects_error())),
