@@ -146,11 +146,22 @@ fn restore_when_ended() {
     signals.block();
     std::thread::spawn(move || {
         if let Ok(arrival) = signals.wait() {
-            let _ = ratatui::try_restore();
-            let _ = execute!(io::stdout(), Show); // which the terminal's end does where we live on
+            give_terminal_back();
             system::die_of(arrival.signal);
         }
     });
+}
+
+fn give_terminal_back() {
+    let _ = ratatui::try_restore();
+    let _ = execute!(io::stdout(), Show); // which the terminal's end does where we live on
+}
+
+/// Until the shell lets us go on; the view is drawn anew then.
+fn stop() -> io::Result<DefaultTerminal> {
+    give_terminal_back();
+    system::suffer(libc::SIGTSTP);
+    ratatui::try_init()
 }
 
 fn no_terminal(error: io::Error) -> ToolError {
@@ -184,6 +195,7 @@ fn live(terminal: &mut DefaultTerminal, watch: &mut Watch, mut state: State) -> 
                     watch.switch_profile(),
                     "the process was asked to switch its profile",
                 ),
+                Request::Stop => *terminal = stop()?,
                 Request::None => {}
             }
         }

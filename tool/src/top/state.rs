@@ -32,9 +32,10 @@ pub enum Request {
     LookNow,
     CountAnew,
     SwitchProfile,
+    Stop,
 }
 
-pub const KEYS: [(&str, &str); 12] = [
+pub const KEYS: [(&str, &str); 13] = [
     ("1 … 5, Tab", "call sites, threads, size classes, arenas, object caches"),
     ("g l r n", "sort by growth, live bytes, rate, name"),
     (
@@ -49,6 +50,7 @@ pub const KEYS: [(&str, &str); 12] = [
     ("P", "switch the process's heap profile on or off"),
     ("u", "look now"),
     ("h, ?", "this help"),
+    ("Ctrl-Z", "stop; the shell's fg goes on"),
     ("q, Esc, Ctrl-C", "leave"),
 ];
 
@@ -71,8 +73,8 @@ impl State {
     /// `rows`: how many are shown.
     pub fn press(&mut self, key: KeyEvent, rows: usize) -> Request {
         self.message = None;
-        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Request::Quit;
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return with_control(key.code);
         }
         if self.is_searching {
             self.type_search(key.code);
@@ -180,6 +182,15 @@ impl State {
     }
 }
 
+/// What the terminal would do itself, were it not for the view; no other letter is meant then.
+fn with_control(key: KeyCode) -> Request {
+    match key {
+        KeyCode::Char('c') => Request::Quit,
+        KeyCode::Char('z') => Request::Stop,
+        _ => Request::None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +229,18 @@ mod tests {
         assert!(!state.has_help);
         assert_eq!(press(&mut state, "q"), Request::Quit);
         assert_eq!(press(&mut state, "z"), Request::CountAnew);
+    }
+
+    #[test]
+    fn letters_with_control_are_others() {
+        let mut state = state();
+        let mut press = |letter| state.press(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL), 3);
+        assert_eq!([press('c'), press('z')], [Request::Quit, Request::Stop]);
+        assert_eq!([press('q'), press('u'), press('l')], [const { Request::None }; 3]);
+        assert_eq!(state.order, Order::Growth);
+        state.is_searching = true;
+        state.press(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL), 3);
+        assert_eq!(state.search, "");
     }
 
     #[test]
