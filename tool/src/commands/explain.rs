@@ -137,7 +137,9 @@ fn resident_pages(pid: i32) -> Option<u64> {
 }
 
 fn show(arguments: &Arguments, ledger: &Ledger, out: &mut dyn Write, colours: bool) -> Result<()> {
-    let colours = colours && std::env::var_os("NO_COLOR").is_none();
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+    let colours = colours && !is_dumb && !is_set("NO_COLOR");
     if let Some(Some(path)) = &arguments.json {
         deliver(format!("{:#}\n", explained::json(ledger)).as_bytes(), Some(path))?;
     }

@@ -22,8 +22,8 @@ pub fn text(frag: &Frag, most: usize, full: bool) -> String {
     let nearly = frag.sum(|class| class.nearly_empty);
     let _ = writeln!(
         out,
-        "{} slabs are less than {} % full; beside their objects they keep {}",
-        count(nearly),
+        "{} less than {} % full; kept beside the objects there: {}",
+        those(nearly, "slab"),
         frag.below_percent,
         bytes(frag.sum(|class| class.pinned_bytes))
     );
@@ -148,15 +148,21 @@ pub fn json(frag: &Frag) -> Value {
     })
 }
 
+/// "1 slab is", "2 slabs are"
+fn those(number: u64, thing: &str) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", counted(number, thing))
+}
+
 pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
     let mut out = format!(
         "process {}, {:.3} s after the beginning of the trace: {} with small objects, {} live on them\n\
-         {} pages are less than {} % full; {} are free on them\n",
+         {} less than {} % full; free there: {}\n",
         traced.pid,
         traced.seconds,
         counted(traced.pages, "page"),
         bytes(traced.live_bytes),
-        count(traced.nearly_empty),
+        those(traced.nearly_empty, "page"),
         traced.below_percent,
         bytes(traced.kept_bytes)
     );

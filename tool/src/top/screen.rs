@@ -232,7 +232,10 @@ fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
             "{} ± {} alive, {} ± {} since the beginning",
             bytes(row.live_bytes as u64),
             bytes(row.live_error as u64),
-            signed(row.growth_bytes),
+            match signed(row.growth_bytes) {
+                nothing if nothing.is_empty() => "+0 B".to_string(),
+                growth => growth,
+            },
             bytes(row.growth_error as u64)
         )));
     }
