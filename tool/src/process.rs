@@ -103,21 +103,36 @@ fn stat(pid: &str, number: usize) -> Option<String> {
 }
 
 /// Why there is nothing to look at in a process that is there.
-fn without_memory(pid: i32) -> Option<(&'static str, &'static str)> {
+fn without_memory(pid: i32) -> Option<(&'static str, String)> {
     const KERNELS: u64 = 0x0020_0000;
-    let pid = pid.to_string();
-    let flags: u64 = stat(&pid, 6)?.parse().ok()?;
-    match stat(&pid, 0)?.as_str() {
-        _ if flags & KERNELS != 0 => Some((
+    let name = pid.to_string();
+    let flags: u64 = stat(&name, 6)?.parse().ok()?;
+    if flags & KERNELS != 0 {
+        return Some((
             "it is a thread of the kernel, which has no malloc",
-            "give the number of a program's process",
-        )),
-        "Z" | "X" => Some((
-            "it has ended: only its exit status is left, for its parent to ask for (a zombie)",
-            "start it by the same command with -- CMD in place of the number",
-        )),
-        _ => None,
+            "give the number of a program's process".to_string(),
+        ));
     }
+    has_ended(&name).then(|| match living_thread(pid) {
+        Some(thread) => (
+            "its first thread has ended (pthread_exit), and by that one's number the kernel shows nothing of the others",
+            format!("give the number of another of its threads: {thread}"),
+        ),
+        None => (
+            "it has ended: only its exit status is left, for its parent to ask for (a zombie)",
+            "look for it with `ps`; it may run anew".to_string(),
+        ),
+    })
+}
+
+fn has_ended(name: &str) -> bool {
+    stat(name, 0).is_none_or(|state| ["Z", "X"].contains(&state.as_str()))
+}
+
+fn living_thread(pid: i32) -> Option<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut names = threads.filter_map(|thread| thread.file_name().into_string().ok());
+    names.find(|name| !has_ended(name))
 }
 
 /// Was it started with more rights than its user has? The loader and the library then ignore the environment.
@@ -138,7 +153,7 @@ pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
         ),
         _ if error.raw_os_error() == Some(libc::ESRCH) => (
             format!("the process {pid} has ended"),
-            "start it by the same command with -- CMD in place of the number",
+            "look for it with `ps`; it may run anew",
         ),
         io::ErrorKind::PermissionDenied => (
             "it belongs to another user, or the kernel does not let processes look into each other".to_string(),

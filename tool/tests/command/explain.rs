@@ -133,3 +133,19 @@ fn what_has_ended_and_what_is_of_the_kernel_is_told() {
         is_told("2", "a thread of the kernel");
     }
 }
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_no_zombie() {
+    let mut child = Command::new(program("first-thread-ends")).spawn().unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z") {
+        std::thread::yield_now();
+    }
+    let explain = |number: &str| bare_vmag().args(["explain", number]).output().unwrap();
+    let told = stderr(&explain(&child.id().to_string()));
+    let other = explain(told.rsplit(' ').next().unwrap().trim());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.contains("its first thread has ended"), "{told}");
+    assert!(stdout(&other).contains("program and libraries"), "{}", stderr(&other));
+}

@@ -27,6 +27,7 @@ pub fn built() -> &'static Path {
         compile(&folder, "plain.c", "static-pie", &["-static-pie"]);
         compile(&folder, "own_malloc.c", "own-malloc", &["-rdynamic", "-fno-builtin"]);
         compile(&folder, "count_signals.c", "count-signals", &[]);
+        compile(&folder, "first_thread_ends.c", "first-thread-ends", &["-pthread"]);
         folder
     })
 }
