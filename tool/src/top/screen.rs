@@ -64,16 +64,23 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
     if state.is_paused {
         first.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
     }
-    let second = format!(
-        "{} allocated, {}, {} active, {} in magazines, {} dirty, {} metadata",
-        bytes(counters.allocated),
+    let parts = [
+        format!("{} allocated", bytes(counters.allocated)),
         profile_state(watch.process.sampling()),
-        bytes(counters.active),
-        bytes(counters.cached),
-        bytes(counters.dirty),
-        bytes(counters.metadata)
-    );
+        format!("{} active", bytes(counters.active)),
+        format!("{} in magazines", bytes(counters.cached)),
+        format!("{} dirty", bytes(counters.dirty)),
+        format!("{} metadata", bytes(counters.metadata)),
+    ];
+    let second = fitting(&parts, area.width.into());
     frame.render_widget(Paragraph::new(vec![Line::from(first), Line::raw(second)]), area);
+}
+
+/// As many as there is room for, none of them cut.
+fn fitting(parts: &[String], width: usize) -> String {
+    let lines = (1..=parts.len()).rev().map(|count| parts[..count].join(", "));
+    let mut that_fit = lines.filter(|line| line.chars().count() <= width);
+    that_fit.next().unwrap_or_else(|| parts[0].clone())
 }
 
 fn profile_state(sampling: Option<(bool, u64)>) -> String {
@@ -274,4 +281,17 @@ fn draw_help(frame: &mut Frame) {
     frame.render_widget(Clear, area);
     let help = Paragraph::new(lines).wrap(Wrap { trim: true });
     frame.render_widget(help.block(Block::bordered().title("vmag top")), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_cut() {
+        let parts = ["1 MiB allocated".to_string(), "profile off".to_string()];
+        let of_width = |width| fitting(&parts, width);
+        assert_eq!(of_width(28), "1 MiB allocated, profile off");
+        assert_eq!([of_width(27), of_width(3)], [const { "1 MiB allocated" }; 2]);
+    }
 }
