@@ -2,12 +2,11 @@
 // thread that the C library does not know of (os/unseen.h) would be gone in the middle of what it is at, and the locks that it holds stay taken: so it is
 // dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/prctl.c).
 //
-// All else, and what shares the process's memory, is the C library's few instructions without a frame: a child may return on another stack.
+// All else, what shares the process's memory, and clone3, whose arguments lie in memory that may not be there, is the C library's few instructions without a frame: a child may return on another stack.
 // Not in the static library, nor with other C libraries than glibc, where there is no such thread.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,9 +22,9 @@
 #include "os/thread.h"
 #include "util/bits.h"
 
-#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && defined(SYS_clone3)
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
 
-enum { NUMBERS = 512, WORD = 64, CLONE3_LEAST = 64 /* bytes of its arguments in their first version */ };
+enum { NUMBERS = 512, WORD = 64 };
 
 #define BIT(number, word) ((number) / WORD == (word) ? (uint64_t)1 << (number) % WORD : 0)
 #ifdef SYS_fork
@@ -34,7 +33,7 @@ enum { NUMBERS = 512, WORD = 64, CLONE3_LEAST = 64 /* bytes of its arguments in 
 #define FORK_BIT(word) 0
 #endif
 #define BITS(word) \
-	(FORK_BIT(word) | BIT(SYS_clone, word) | BIT(SYS_clone3, word) | BIT(SYS_exit, word) | BIT(SYS_prctl, word) | BIT(SYS_seccomp, word) | BIT(SYS_unshare, word) | \
+	(FORK_BIT(word) | BIT(SYS_clone, word) | BIT(SYS_exit, word) | BIT(SYS_prctl, word) | BIT(SYS_seccomp, word) | BIT(SYS_unshare, word) | \
 	 BIT(SYS_setns, word) | BIT(SYS_capset, word) | BIT(SYS_setuid, word) | BIT(SYS_setgid, word) | BIT(SYS_setreuid, word) | BIT(SYS_setregid, word) | \
 	 BIT(SYS_setresuid, word) | BIT(SYS_setresgid, word) | BIT(SYS_setgroups, word))
 
@@ -235,13 +234,6 @@ static void first_ends(void)
 		reclaim_dismiss();
 }
 
-static long copy3(const struct clone_args *arguments, size_t bytes)
-{
-	bool copies = arguments != NULL && bytes >= CLONE3_LEAST && (arguments->flags & (CLONE_VM | CLONE_SETTLS)) == 0 && arguments->stack == 0;
-
-	return copies ? alone(SYS_clone3, (long)arguments, (long)bytes, 0, 0, 0) : os_system_call(SYS_clone3, arguments, bytes);
-}
-
 static bool is_filter(long operation)
 {
 	return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
@@ -263,14 +255,17 @@ static long set_filter(long operation, long flags, long arguments)
 	return answer;
 }
 
+static bool is_seen(long option)
+{
+	return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS || option == PR_CAP_AMBIENT;
+}
+
 long copies_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	(void)f;
 	switch (number) {
-	case SYS_clone3:
-		return copy3((const struct clone_args *)a, (size_t)b);
-	case SYS_prctl:
-		return prctl((int)a, b, c, d, e);
+	case SYS_prctl: // whose answers may be wider than the function's
+		return is_seen(a) ? prctl((int)a, b, c, d, e) : os_system_call(number, a, b, c, d, e);
 	case SYS_exit:
 		first_ends();
 		return os_system_call(number, a);
