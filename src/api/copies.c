@@ -2,7 +2,8 @@
 // thread that the C library does not know of (os/unseen.h) would be gone in the middle of what it is at, and the locks that it holds stay taken: so it is
 // dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/prctl.c).
 //
-// All else, what shares the process's memory, and clone3, whose arguments lie in memory that may not be there, is the C library's few instructions without a frame: a child may return on another stack.
+// All else, what shares the process's memory, and clone3, whose arguments lie in memory that may not be there, is the C library's few
+// instructions without a frame: a child may return on another stack.
 // Not in the static library, nor with other C libraries than glibc, where there is no such thread.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
