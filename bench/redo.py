@@ -179,7 +179,10 @@ class Measuring:
         else:
             with concurrent.futures.ThreadPoolExecutor(len(sides)) as pool:
                 try:
-                    found = list(pool.map(lambda side: self.attempt(side, point), sides))
+                    attempts = [pool.submit(self.attempt, side, point) for side in sides]
+                    while concurrent.futures.wait(attempts, timeout=1).not_done:
+                        pass  # a signal that comes just before the main thread begins to wait is seen to when it has waited
+                    found = [attempt.result() for attempt in attempts]
                 except BaseException:
                     end_children_from_now_on()  # for which the threads of the pool wait
                     raise

@@ -189,7 +189,8 @@ import redo
 class Asleep:
     parallel = True
     def measure(self, bench, side, point):
-        print("asleep", flush=True)
+        sys.stdout.write("asleep\\n")  # print() writes the end of the line apart
+        sys.stdout.flush()
         subprocess.run(["sleep", "60"], check=True)
 
 redo.end_by_signals()
