@@ -132,7 +132,6 @@ static void check_large_alignment(void) {
 static void check_large_zero(void) {
     enum { ALLOCATED, ALLOCATED_APART, MOVED, GROWN, HOWS };
     size_t large = (size_t)128 << 20, small = (size_t)1 << 20;
-    long before = anonymous_bytes();
 
     for (int how = 0; how < HOWS; how++) {
         unsigned char *object = memset(mallocx(large, 0), 0x5b, large);
@@ -150,7 +149,7 @@ static void check_large_zero(void) {
         if (how == GROWN)
             CHECK_EQ(xallocx(object, large, 0, MALLOCX_ZERO), large);
         CHECK(object != NULL);
-        CHECK_SAY(anonymous_bytes() - before < (long)large / 4, "%d: %ld KiB", how, (anonymous_bytes() - before) / 1024);
+        CHECK_SAY(resident_bytes_of(object, large) < large / 4, "%d: %zu KiB", how, resident_bytes_of(object, large) / 1024);
         check_zero(object, how < MOVED ? 0 : small, sallocx(object, 0));
         if (how >= MOVED)
             CHECK_EQ(object[small - 1], 0x5b);

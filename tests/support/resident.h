@@ -6,6 +6,7 @@
 #include "../check.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 // Where the kernel backs everything with huge pages, it is the kernel that decides what is resident: not so in the tests that measure.
@@ -46,6 +47,18 @@ static inline long resident_bytes(void) {
 static inline long anonymous_bytes(void) {
     long bytes = proc_kilobytes("/proc/self/smaps_rollup", "\nAnonymous:");
     return bytes >= 0 ? bytes : resident_bytes();
+}
+
+// Of these bytes alone, whole pages: what else the process holds, or is just giving back in another thread, does not count.
+static inline size_t resident_bytes_of(const void *start, size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), resident = 0;
+    unsigned char in_memory;
+    CHECK((uintptr_t)start % page == 0);
+    for (size_t at = 0; at < size; at += page) {
+        CHECK(mincore((char *)start + at, page, &in_memory) == 0);
+        resident += in_memory & 1 ? page : 0;
+    }
+    return resident;
 }
 
 static inline long mapped_bytes(void) {
