@@ -81,7 +81,9 @@ def check_narrow(vmag, holder):
     terminal.wait_for(["filled (", "growth"], patience=30)
     terminal.press("h")
     terminal.wait_for(["explains.", "estimates"])  # the ends of a long line
-    terminal.press("hq")
+    terminal.press("h/site_hold")
+    terminal.wait_for("/site_hold_")
+    terminal.press("\rq")
     assert terminal.wait_for_end() == 0
 
 

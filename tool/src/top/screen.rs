@@ -50,20 +50,22 @@ fn dim() -> Style {
 fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: Option<&str>) {
     let counters = &watch.last.counters;
     let title = format!("{} (process {})", watch.process.program, watch.process.pid);
-    let mut first = vec![Span::styled(title, bold())];
-    match end {
-        Some(end) => first.push(Span::styled(format!("  {end}"), Style::new().fg(Color::Red))),
-        None => first.push(Span::raw(format!(
-            "  {} resident, {}, watched for {:.0} s, every {:.1} s",
-            bytes(counters.process_resident.unwrap_or(0)),
-            counted(u64::from(counters.threads), "thread"),
-            watch.seconds(),
-            state.interval.as_secs_f64()
-        ))),
-    }
-    if state.is_paused {
-        first.push(Span::styled("  paused", Style::new().fg(Color::Yellow)));
-    }
+    let paused = if state.is_paused { "  paused" } else { "" };
+    let room = usize::from(area.width).saturating_sub(title.chars().count() + paused.len() + 2);
+    let parts = [
+        format!("{} resident", bytes(counters.process_resident.unwrap_or(0))),
+        counted(u64::from(counters.threads), "thread"),
+        format!("watched for {:.0} s", watch.seconds()),
+        format!("every {:.1} s", state.interval.as_secs_f64()),
+    ];
+    let first = vec![
+        Span::styled(title, bold()),
+        match end {
+            Some(end) => Span::styled(format!("  {end}"), Style::new().fg(Color::Red)),
+            None => Span::raw(format!("  {}", fitting(&parts, room))),
+        },
+        Span::styled(paused, Style::new().fg(Color::Yellow)),
+    ];
     let parts = [
         format!("{} allocated", bytes(counters.allocated)),
         profile_state(watch.process.sampling()),
@@ -113,10 +115,6 @@ fn draw_tabs(frame: &mut Frame, area: Rect, state: &State) {
             dim()
         };
         spans.push(Span::styled(format!(" {} {} ", number + 1, grouping.title()), style));
-    }
-    if state.is_searching || !state.search.is_empty() {
-        let cursor = if state.is_searching { "_" } else { "" };
-        spans.push(Span::raw(format!("   /{}{cursor}", state.search)));
     }
     frame.render_widget(Line::from(spans), area);
 }
@@ -252,11 +250,16 @@ fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
 }
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let text = match &state.message {
-        Some(message) => message.as_str(),
-        None => "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew",
+    let line = match &state.message {
+        _ if state.is_searching => Line::raw(format!("/{}_", state.search)),
+        Some(message) => Line::styled(message.as_str(), dim()),
+        None if !state.search.is_empty() => Line::raw(format!("/{}   Esc forgets it", state.search)),
+        None => Line::styled(
+            "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew",
+            dim(),
+        ),
     };
-    frame.render_widget(Line::styled(text, dim()), area);
+    frame.render_widget(line, area);
 }
 
 const HELP_WIDTH: u16 = 92;
