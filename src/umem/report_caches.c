@@ -216,11 +216,21 @@ static void write_aids(struct out *out, const struct guard_cache *cache)
 	out_close(out, '}');
 }
 
+static void find_one(void *found, vmag_cache_t *cache)
+{
+	*(bool *)found = cache != NULL;
+}
+
 int report_caches(struct out *out, const char *rest)
 {
+	bool found = guard_caches() != NULL;
+
 	(void)rest;
 	if (!heap_ready())
 		return ENOMEM;
+	vmag_cache_each(find_one, &found);
+	if (!out->json && !found)
+		out_add(out, "there are no object caches\n");
 	out_open(out, "caches", '[');
 	vmag_cache_each(write_cache, out);
 	out_close(out, ']');

@@ -6,6 +6,7 @@
 #include "../check.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
