@@ -9,16 +9,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "api/alone.h"
 #include "heap/reclaim.h"
-#include "os/sandbox.h"
 #include "os/system_call.h"
 #include "os/thread.h"
 #include "util/bits.h"
@@ -45,7 +42,8 @@ const uint64_t copies_looked_at[NUMBERS / WORD] = { BITS(0), BITS(1), BITS(2), B
 HIDDEN long copies_failed(long error);
 HIDDEN long copies_syscall(long number, long a, long b, long c, long d, long e, long f);
 HIDDEN long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs);
-HIDDEN __attribute__((noreturn)) void copies_run(void *stack, int (*function)(void *), void *argument);
+// Calls `run` on that stack with these arguments, of which it knows the first three itself.
+HIDDEN __attribute__((noreturn)) void copies_run(void *stack, int (*run)(void *, void *, void *, int (*)(void *)), void *argument, int (*function)(void *));
 
 #define TEXT(number) #number
 #define NUMBER(name) TEXT(name)
@@ -216,18 +214,6 @@ long copies_failed(long error)
 	return -1;
 }
 
-// Without the other thread, before and, in the parent, after; no handler is to leave it in the middle by a longjmp.
-static long alone(long number, long a, long b, long c, long d, long e)
-{
-	uint64_t before = os_signals_block();
-	bool dismissed = reclaim_dismiss();
-	long answer = os_system_call(number, a, b, c, d, e);
-
-	reclaim_recall(dismissed);
-	os_signals_restore(before);
-	return answer;
-}
-
 // The first thread ends by itself, which ends the process if no other is left.
 static void first_ends(void)
 {
@@ -240,40 +226,19 @@ static bool is_filter(long operation)
 	return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
 }
 
-// After a filter, which may forbid it, there is no further call. One that gives a descriptor is none that was refused.
-static long set_filter(long operation, long flags, long arguments)
-{
-	bool shuts_in = is_filter(operation) && os_process_is_own();
-	long answer;
-
-	if (shuts_in) {
-		atomic_fetch_add(&os_is_sandboxed, 1);
-		reclaim_recall(reclaim_dismiss());
-	}
-	answer = os_system_call(SYS_seccomp, operation, flags, arguments);
-	if (shuts_in && answer < 0)
-		atomic_fetch_sub(&os_is_sandboxed, 1);
-	return answer;
-}
-
-static bool is_seen(long option)
-{
-	return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP || option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS || option == PR_CAP_AMBIENT;
-}
-
 long copies_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	(void)f;
 	switch (number) {
-	case SYS_prctl: // whose answers may be wider than the function's
-		return is_seen(a) ? prctl((int)a, b, c, d, e) : os_system_call(number, a, b, c, d, e);
+	case SYS_prctl:
+		return prctl_wide((int)a, b, c, d, e);
 	case SYS_exit:
 		first_ends();
 		return os_system_call(number, a);
 	case SYS_seccomp:
-		return set_filter(a, b, c);
+		return is_filter(a) ? call_shut_in(number, a, b, c, d, e) : os_system_call(number, a, b, c, d, e);
 	default:
-		return alone(number, a, b, c, d, e);
+		return call_alone(number, a, b, c, d, e);
 	}
 }
 
@@ -284,30 +249,26 @@ long copies_syscall(long number, long a, long b, long c, long d, long e, long f)
 #define TLS_AND_CHILDS(tls, childs) (long)(tls), (long)(childs)
 #endif
 
-struct body {
-	int (*function)(void *);
-	void *argument;
-};
-
-static int run(void *argument)
+// By the child's registers: what lies on the old stack may be below the new one.
+static int run(void *argument, void *self, void *again, int (*function)(void *))
 {
-	const struct body *body = argument;
-	int result = body->function(body->argument);
+	int result = function(argument);
 
+	(void)self;
+	(void)again;
 	first_ends();
 	return result;
 }
 
 long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs)
 {
-	struct body body = { function, argument };
 	long answer;
 
 	if (function == NULL || stack == NULL)
 		return copies_failed(-EINVAL);
-	answer = alone(SYS_clone, (unsigned)flags, 0, (long)parents, TLS_AND_CHILDS(tls, childs));
+	answer = call_alone(SYS_clone, (unsigned)flags, 0, (long)parents, TLS_AND_CHILDS(tls, childs));
 	if (answer == 0)
-		copies_run(stack, run, &body);
+		copies_run(stack, run, argument, function);
 	return answer;
 }
 

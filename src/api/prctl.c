@@ -10,38 +10,23 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "heap/reclaim.h"
-#include "os/sandbox.h"
+#include "api/alone.h"
 #include "os/system_call.h"
-#include "os/thread.h"
 #include "util/bits.h"
 
-// Before, and with no call after it: a filter may forbid that. What the kernel refuses shuts nobody in: programs ask in this way what it can do.
-static int shut_in(int option, long a, long b, long c, long d)
+long prctl_wide(int option, long a, long b, long c, long d)
 {
-	bool own = os_process_is_own();
-	int result;
-
-	if (own) {
-		atomic_fetch_add(&os_is_sandboxed, 1);
-		reclaim_recall(reclaim_dismiss());
+	switch (option) {
+	case PR_SET_NO_NEW_PRIVS:
+	case PR_SET_SECCOMP:
+		return call_shut_in(SYS_prctl, option, a, b, c, d);
+	case PR_CAPBSET_DROP:
+	case PR_SET_SECUREBITS:
+	case PR_CAP_AMBIENT:
+		return call_alone(SYS_prctl, option, a, b, c, d);
+	default:
+		return os_system_call(SYS_prctl, option, a, b, c, d);
 	}
-	result = (int)os_system_call(SYS_prctl, option, a, b, c, d);
-	if (result != 0 && own)
-		atomic_fetch_sub(&os_is_sandboxed, 1);
-	return result;
-}
-
-// No handler is to leave it in the middle by a longjmp.
-static int give_up(int option, long a, long b, long c, long d)
-{
-	uint64_t before = os_signals_block();
-	bool dismissed = reclaim_dismiss();
-	int result = (int)os_system_call(SYS_prctl, option, a, b, c, d);
-
-	reclaim_recall(dismissed);
-	os_signals_restore(before);
-	return result;
 }
 
 EXPORT int prctl(int option, ...)
@@ -55,9 +40,5 @@ EXPORT int prctl(int option, ...)
 	c = va_arg(list, long);
 	d = va_arg(list, long);
 	va_end(list);
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
-		return shut_in(option, a, b, c, d);
-	if (option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS || option == PR_CAP_AMBIENT)
-		return give_up(option, a, b, c, d);
-	return (int)os_system_call(SYS_prctl, option, a, b, c, d);
+	return (int)prctl_wide(option, a, b, c, d);
 }
