@@ -18,8 +18,12 @@ EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, 
 {
 	struct vmag_vmem *arena = resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
 
-	if (arena == NULL || arena->qcache_max == 0 || (heap_ready() && quantum_create(arena)))
+	if (arena == NULL || arena->qcache_max == 0)
 		return arena;
+	if (heap_ready()) {
+		quantum_create(arena);
+		return arena;
+	}
 	resource_destroy(arena);
 	errno = ENOMEM;
 	return NULL;

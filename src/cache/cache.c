@@ -10,6 +10,7 @@
 #include "cache/objects.h"
 #include "cache/slabs.h"
 #include "cache/table.h"
+#include "guard/report.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -141,6 +142,8 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	if (cache == NULL)
 		return;
 	cache_expect_live(cache, call);
+	if (atomic_load(&cache->reclaimer) == &cache_words) // it would wait for itself
+		guard_report_in(call, cache, cache->name, "destroyed within its reclaim callback, or that was left by longjmp", 0);
 	id = cache->id;
 	empty(cache);
 	caches_leave(cache);
@@ -167,9 +170,11 @@ void cache_reap(struct vmag_cache *cache)
 
 void cache_reclaim(struct vmag_cache *cache)
 {
-	if (cache->reclaim != NULL && !atomic_exchange(&cache->reclaiming, true)) {
+	void *nobody = NULL;
+
+	if (cache->reclaim != NULL && atomic_compare_exchange_strong(&cache->reclaimer, &nobody, &cache_words)) {
 		cache->reclaim(cache->argument);
-		atomic_store(&cache->reclaiming, false);
+		atomic_store(&cache->reclaimer, NULL);
 	}
 	cache_reap(cache);
 }

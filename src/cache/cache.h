@@ -73,7 +73,7 @@ struct vmag_cache {
 	_Atomic uint32_t pins;      // who may use the cache although it is about to be destroyed
 	_Atomic uint32_t freed;     // changes when a buffer comes back; sleepers wait on it
 	_Atomic uint32_t sleepers;
-	_Atomic bool reclaiming;    // somebody is in the reclaim callback
+	void *_Atomic reclaimer;    // words of the thread that is in the reclaim callback
 	_Atomic bool moving;        // somebody consolidates
 	uint32_t pass;              // of who does: its number
 	bool leaving;               // under the table's lock: it is being destroyed, nobody pins it any more

@@ -287,7 +287,7 @@ static void alone_in_child(struct vmag_cache *cache)
 {
 	atomic_store(&cache->pins, 0);
 	atomic_store(&cache->sleepers, 0);
-	atomic_store(&cache->reclaiming, false);
+	atomic_store(&cache->reclaimer, NULL);
 	atomic_store(&cache->moving, false);
 	atomic_store(&cache->carriers, 0);
 	atomic_store(&cache->lost_rounds, true);

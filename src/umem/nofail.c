@@ -25,7 +25,7 @@ EXPORT void umem_nofail_callback(umem_nofail_callback_t *function)
 static _Noreturn void exit_once(int status)
 {
 	if (exits_here)
-		guard_report("umem_alloc", NULL, "no memory for a handler of exit that says UMEM_NOFAIL", 0);
+		guard_report("umem_alloc", NULL, "no memory for a handler of exit that says UMEM_NOFAIL, and the callback says EXIT again", 0);
 	if (atomic_exchange(&exiting, os_process_number()) != os_process_number()) {
 		exits_here = true;
 		exit(status);
@@ -41,8 +41,6 @@ bool nofail_retry(int flags)
 
 	if (!(flags & UMEM_NOFAIL))
 		return false;
-	if (exits_here)
-		exit_once(0);
 	answer = function != NULL ? function() : UMEM_CALLBACK_EXIT(NO_CALLBACK_STATUS);
 	if (answer != UMEM_CALLBACK_RETRY)
 		exit_once((answer & ~0xff) == 0x100 ? answer & 0xff : NO_CALLBACK_STATUS);

@@ -5,8 +5,8 @@
 
 #include "util/bits.h"
 
-// Flags that mean something outside a kernel.
-enum { FLAGS = VM_NOSLEEP | VM_PANIC | VM_BESTFIT | VM_FIRSTFIT | VM_NEXTFIT };
+// Flags that mean something outside a kernel, and those that an import function is handed.
+enum { FLAGS = VM_KMFLAGS | VM_BESTFIT | VM_FIRSTFIT | VM_NEXTFIT };
 
 static vmag_vmem_t *ours(vmem_t *arena)
 {

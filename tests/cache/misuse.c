@@ -12,6 +12,13 @@ static void destruct(void *object, void *argument) {
     (void)object, (void)argument;
 }
 
+static vmag_cache_t *own;
+
+static void destroy_own(void *unused) {
+    (void)unused;
+    vmag_cache_destroy(hidden(own));
+}
+
 int main(int count, char **arguments) {
     const char *crime = count > 1 ? arguments[1] : "";
     vmag_cache_t *cache = create("objects", NULL), *costly = create("costly", destruct), *other = create("other", NULL);
@@ -69,6 +76,11 @@ int main(int count, char **arguments) {
         vmag_cache_destroy(other);
         announce("vmag_cache_destroy", other);
         vmag_cache_destroy(hidden(other));
+    }
+    if (strcmp(crime, "destroyed_by_reclaim") == 0) { // it would wait for itself
+        own = vmag_cache_create("own", 48, 0, NULL, NULL, destroy_own, NULL, NULL, 0);
+        announce("vmag_cache_destroy", own);
+        vmag_cache_reap(own);
     }
     return unnoticed();
 }

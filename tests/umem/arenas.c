@@ -5,10 +5,11 @@
 
 #include "../check.h"
 
-static int imports, releases;
+static int imports, releases, import_flags;
 
 static void *import(vmem_t *source, size_t size, int flags) {
     imports++;
+    import_flags = flags;
     return vmem_alloc(source, size, flags);
 }
 
@@ -65,6 +66,9 @@ static void test_import(void) {
     CHECK(vmem_size(source, VMEM_ALLOC) >= 4096);
     vmem_free(arena, piece, 100);
     vmem_free(arena, small, 3);
+    CHECK_EQ(import_flags & VM_PUSHPAGE, 0);
+    vmem_free(arena, vmem_alloc(arena, 1 << 16, VM_NOSLEEP | VM_PUSHPAGE), 1 << 16);
+    CHECK_EQ(import_flags & VM_PUSHPAGE, VM_PUSHPAGE);
     vmem_destroy(arena);
     CHECK(imports == releases);
     CHECK_EQ(vmem_size(source, VMEM_ALLOC), 0);

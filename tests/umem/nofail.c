@@ -145,6 +145,17 @@ static void allocates_at_exit(void) {
     umem_alloc(impossible, UMEM_NOFAIL);
 }
 
+static int says_seven_then_retries(void) {
+    return calls++ == 0 ? UMEM_CALLBACK_EXIT(7) : calls == 4 ? (_exit(8), 0) : UMEM_CALLBACK_RETRY;
+}
+
+// The callback is asked for a handler of exit as well.
+static void handler_retries(void) {
+    umem_nofail_callback(says_seven_then_retries);
+    atexit(allocates_at_exit);
+    umem_alloc(impossible, UMEM_NOFAIL);
+}
+
 static void handler_of_exit(void) {
     CHECK_EQ(freopen("/dev/null", "w", stderr) == NULL, 0);
     atexit(allocates_at_exit);
@@ -161,6 +172,8 @@ int main(void) {
     expect_exit(thread_ends, 4);
     for (int i = 0; i < 5; i++) expect_exit(many_threads, 7);
     expect_exit(constructor_fails, 6);
+    status = status_of(handler_retries, &exits);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 8 && exits == 0);
     status = status_of(handler_of_exit, &exits);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     return 0;

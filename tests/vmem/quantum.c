@@ -215,12 +215,49 @@ static void misuse(int which) {
               "%d said: %s", which, said);
 }
 
+static size_t qcache_max_of(vmag_vmem_t *arena) {
+    struct vmag_vmem_stats stats;
+
+    vmag_vmem_stats(arena, &stats, sizeof stats);
+    return stats.qcache_max;
+}
+
+static void serves(vmag_vmem_t *arena, size_t quantum) {
+    void *one = vmag_vmem_alloc(arena, quantum, VMAG_VM_NOSLEEP), *two = vmag_vmem_alloc(arena, 2 * quantum, VMAG_VM_NOSLEEP);
+
+    CHECK(one != NULL && two != NULL && one != two);
+    vmag_vmem_free(arena, one, quantum);
+    vmag_vmem_free(arena, two, 2 * quantum);
+}
+
+// An arena has no quantum caches, and serves all the same, when the process has no number left for them, or no slab is so large.
+static void without_caches(void) {
+    enum { ARENAS = 1100, CACHES = 16 };
+    static vmag_vmem_t *arenas[ARENAS];
+    size_t huge = (size_t)1 << 52;
+    vmag_vmem_t *wide = vmag_vmem_create("wide", AT(huge), 64 * huge, huge, NULL, NULL, NULL, SIZE_MAX, VMAG_VM_NOSLEEP);
+
+    CHECK(wide != NULL && qcache_max_of(wide) == 0);
+    serves(wide, huge);
+    vmag_vmem_destroy(wide);
+    errno = 0;
+    for (int i = 0; i < ARENAS; i++) {
+        arenas[i] = vmag_vmem_create("one of many", AT(1), 1000, 1, NULL, NULL, NULL, CACHES, VMAG_VM_SLEEP);
+        CHECK(arenas[i] != NULL && errno == 0);
+    }
+    CHECK(qcache_max_of(arenas[0]) == CACHES && qcache_max_of(arenas[ARENAS - 1]) == 0);
+    serves(arenas[ARENAS - 1], 1);
+    for (int i = 0; i < ARENAS; i++)
+        vmag_vmem_destroy(arenas[i]);
+}
+
 int main(void) {
     the_papers_example();
     slab_sizes();
     nothing_is_refused();
     crowd();
     sleeper_is_served();
+    without_caches();
     misuse(0);
     misuse(1);
     return 0;

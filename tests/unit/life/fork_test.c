@@ -37,7 +37,7 @@ static void mark(struct arena *arena, vmag_cache_t *cache, vmag_vmem_t *ids, boo
     atomic_store(&magazine_pages()->decaying, there);
     atomic_fetch_add(&reclaim_dismissed, there ? 1 : -1);
     atomic_store(&cache->moving, there);
-    atomic_store(&cache->reclaiming, there);
+    atomic_store(&cache->reclaimer, there ? cache : NULL);
     atomic_store(&cache->pins, there);
     atomic_store(&cache->carriers, there);
     atomic_store(&cache->sleepers, there);
@@ -48,7 +48,7 @@ static void check_nobody(const struct arena *arena, const vmag_cache_t *cache, c
     CHECK(!atomic_load(&arena->pages.decaying) && atomic_load(&arena->visitors) == 0);
     CHECK(!atomic_load(&cache_pages.decaying) && !atomic_load(&magazine_pages()->decaying));
     CHECK_EQ(atomic_load(&reclaim_dismissed), 0);
-    CHECK(!atomic_load(&cache->moving) && !atomic_load(&cache->reclaiming));
+    CHECK(!atomic_load(&cache->moving) && atomic_load(&cache->reclaimer) == NULL);
     CHECK(atomic_load(&cache->pins) == 0 && atomic_load(&cache->carriers) == 0 && atomic_load(&cache->sleepers) == 0);
     CHECK_EQ(atomic_load(&ids->waiters), 0);
 }
