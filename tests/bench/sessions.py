@@ -169,15 +169,17 @@ def test_damaged(place):
         aside.unlink()
 
 
+PATIENCE = 300  # of a busy machine; what is to end at once would sleep for longer
 SLEEPER = """
-import subprocess, sys, tempfile
+import subprocess, sys, tempfile, time
 sys.path.insert(0, sys.argv[1])
 from kit.process import die_with_parent, end_by_signals
 end_by_signals()
 with tempfile.TemporaryDirectory() as folder:
-    child = subprocess.Popen(["sleep", "60"], preexec_fn=die_with_parent)
+    child = subprocess.Popen(["sleep", "900"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
     print(folder, child.pid, flush=True)
-    child.wait()
+    while child.poll() is None:
+        time.sleep(0.1)  # a signal that comes just before is seen to behind it
 """
 
 
@@ -191,7 +193,7 @@ class Asleep:
     def measure(self, bench, side, point):
         sys.stdout.write("asleep\\n")  # print() writes the end of the line apart
         sys.stdout.flush()
-        subprocess.run(["sleep", "60"], check=True)
+        subprocess.run(["sleep", "900"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 redo.end_by_signals()
 measuring = object.__new__(redo.Measuring)
@@ -201,7 +203,9 @@ measuring.measure(1, 1, ["vmag", "glibc"])
 
 
 def gone(pid):
-    for _ in range(100):
+    """Before it would end by itself."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         try:
             if ") Z" in pathlib.Path(f"/proc/{pid}/stat").read_text():
                 return True
@@ -216,13 +220,13 @@ def test_signals(place):
         runner = subprocess.Popen([sys.executable, "-c", SLEEPER, TOP / "bench"], stdout=subprocess.PIPE, text=True)
         folder, pid = runner.stdout.readline().split()
         runner.send_signal(number)
-        assert runner.wait() == 128 + number and not os.path.exists(folder) and gone(pid)
+        assert runner.wait(PATIENCE) == 128 + number and not os.path.exists(folder) and gone(pid)
         runner.stdout.close()
     # All sides at once: the runner does not wait for what they run.
     runner = subprocess.Popen([sys.executable, "-c", PARALLEL, TOP / "bench"], stdout=subprocess.PIPE, text=True)
     assert [runner.stdout.readline() for _ in range(2)] == ["asleep\n"] * 2
     runner.send_signal(signal.SIGTERM)
-    assert runner.wait(20) == 128 + signal.SIGTERM
+    assert runner.wait(PATIENCE) == 128 + signal.SIGTERM
     runner.stdout.close()
 
 
