@@ -177,9 +177,9 @@ static bool is_full_after_rest(struct arena *arena, unsigned class, size_t round
     return arena_depot_is_full(arena, class, rounds, false);
 }
 
-// Rounds that lie together: half a MiB, and as much as comes within two milliseconds.
+// Rounds that lie together: half a MiB, and as much as comes within two milliseconds, unless another program had the processor then.
 static void what_passes(void) {
-    enum { MIB = 1 << 20, PASS_MS = 100 };
+    enum { MIB = 1 << 20, PATIENCE_MS = 60000 };
     struct arena *arena = arena_of(3);
     unsigned class = size_class(640);
     size_t rounds = MIB / 640, share;
@@ -189,9 +189,8 @@ static void what_passes(void) {
     CHECK(!arena_depot_is_full(arena, class, MIB / 4 / 640, false));
     CHECK(is_full_after_rest(arena, class, rounds));
     CHECK(!arena_depot_is_full(arena, class, rounds, true)); // scattered: 13 KiB of slots
-    for (uint64_t begin = os_clock_ms(); os_clock_ms() - begin < PASS_MS;)
-        arena_depot_is_full(arena, class, rounds, false);
-    CHECK(!arena_depot_is_full(arena, class, rounds, false));
+    for (uint64_t begin = os_clock_ms(); arena_depot_is_full(arena, class, rounds, false);)
+        CHECK_LT(os_clock_ms() - begin, PATIENCE_MS);
     CHECK(arena_depot_is_full(arena, class, share / 640 + 1, false)); // the option is the most
     CHECK(is_full_after_rest(arena, class, rounds));
     options.depot_bytes = 0;
