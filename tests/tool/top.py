@@ -78,7 +78,7 @@ def check_once(vmag, holder):
 
 def check_narrow(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid, columns=40)
-    terminal.wait_for(["filled (", "growth"], patience=30)
+    terminal.wait_for(["filled (", "growth"])
     terminal.press("h")
     terminal.wait_for(["explains.", "estimates"])  # the ends of a long line
     terminal.press("h/site_hold")
@@ -160,7 +160,7 @@ def check_without_profile(vmag, library, program):
         assert "the heap profile is off" in run(vmag, "--once", "--interval=0.1", "--view=sites", holder.pid)
         # Told at once, not after the wait.
         for words in (["leaks", "--seconds=1000"], ["diff", "--seconds=1000"], ["report", "-o", "/nowhere/r.html"], ["check", "--most-live=1M"]):
-            done = subprocess.run([vmag, *words, holder.pid], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([vmag, *words, holder.pid], capture_output=True, text=True, timeout=600)
             assert done.returncode == 125 and "its profiler is off" in done.stderr, (words, done)
         terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
         terminal.wait_for("P switches it on")
@@ -174,6 +174,14 @@ def check_without_profile(vmag, library, program):
         terminal.wait_for("ended")
         terminal.press("q")
         assert terminal.wait_for_end() == 0
+
+
+def switch(terminal):
+    """Until the process was asked: what it allocates before, it does not see the question by."""
+    terminal.press("z")
+    terminal.wait_for("growth is counted from now on")  # in the place of what was said of the last time
+    terminal.press("P")
+    terminal.wait_for("was asked to switch its profile")
 
 
 def check_switched(vmag, library, program):
@@ -191,17 +199,17 @@ def check_switched(vmag, library, program):
         holder.tell("hold", 32)
         terminal = Terminal(vmag, "top", "--interval=0.2", "--view=sites", holder.pid)
         terminal.wait_for("profile off")
-        terminal.press("P")
+        switch(terminal)
         holder.tell("grow", 1)
         terminal.wait_for("profile each 64.0 KiB")
         is_told("about 32")
         holder.tell("grow", 512)
         is_told("")
-        terminal.press("P")
+        switch(terminal)
         holder.tell("hold", 1)
         terminal.wait_for("profile off")
         is_told("the profile is off")
-        terminal.press("P")
+        switch(terminal)
         holder.tell("hold", 1)
         terminal.wait_for("profile each 64.0 KiB")
         terminal.press("q")
