@@ -7,7 +7,7 @@
 #include "../check.h"
 #include "../support/child.h"
 
-enum { OBJECTS = 4000, KEPT_EVERY = 8, SIZE = 512, HANG_SECONDS = 30 };
+enum { OBJECTS = 4000, KEPT_EVERY = 8, SIZE = 512, HANG_SECONDS = 300 };
 
 struct object {
     struct object **home; // NULL: not in use

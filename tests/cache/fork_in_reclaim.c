@@ -5,7 +5,7 @@
 
 #include <vmag/cache.h>
 
-enum { HANG_SECONDS = 30 };
+enum { HANG_SECONDS = 300 };
 
 static pid_t child = -1;
 

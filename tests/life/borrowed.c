@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { BLOCKS = 2000, SIZE = 4000, MILLISECONDS = 60000 };
+enum { BLOCKS = 2000, SIZE = 4000, MILLISECONDS = 300000 };
 
 static long threads(void) {
     struct stat status;

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OBJECTS = 12000, COPIES = 400, HANG_SECONDS = 60, STACK = 256 * 1024, MIB = 1 << 20, ANSWER = 7 };
+enum { OBJECTS = 12000, COPIES = 400, HANG_SECONDS = 300, STACK = 256 * 1024, MIB = 1 << 20, ANSWER = 7 };
 
 static void *objects[OBJECTS];
 static char *stack;

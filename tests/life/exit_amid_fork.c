@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 // Many arenas have many locks, so that it is the library's handlers that forks take their time for.
-enum { ROUNDS = 120, ARENAS = 100, OBJECTS = 2000, HANG_SECONDS = 60 };
+enum { ROUNDS = 120, ARENAS = 100, OBJECTS = 2000, HANG_SECONDS = 300 };
 
 static void *fork_on(void *unused) {
     for (;;) {

@@ -11,7 +11,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { OBJECTS = 400, HANG_SECONDS = 20 };
+enum { OBJECTS = 400, HANG_SECONDS = 300 };
 
 const char *malloc_conf = "background_thread:false"; // of a fork there, nothing goes on in the child
 

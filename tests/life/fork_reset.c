@@ -9,7 +9,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { FORKS = 100, OBJECTS = 300, LARGEST = 60000, STEPS = 200, HANG_SECONDS = 60 };
+enum { FORKS = 100, OBJECTS = 300, LARGEST = 60000, STEPS = 200, HANG_SECONDS = 300 };
 
 static unsigned arena, cache;
 static char reset_name[40], destroy_name[40];

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { ROUNDS = 3, STEP_MICROSECONDS = 50000, HANG_SECONDS = 60, BLOCKS = 2000 };
+enum { ROUNDS = 3, STEP_MICROSECONDS = 50000, HANG_SECONDS = 300, BLOCKS = 2000 };
 
 static _Atomic int in_child;
 

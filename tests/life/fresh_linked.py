@@ -12,7 +12,7 @@ LIMIT_KIB = 256  # three windows of 64 KiB, and what the loader reads and writes
 
 def resident(program):
     """KiB of the program's file."""
-    smaps = subprocess.run([program], stdout=subprocess.PIPE, check=True, timeout=60, text=True).stdout
+    smaps = subprocess.run([program], stdout=subprocess.PIPE, check=True, timeout=600, text=True).stdout
     total, ours = 0, False
     for line in smaps.splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):

@@ -10,7 +10,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { THREADS = 3, HANG_SECONDS = 30 };
+enum { THREADS = 3, HANG_SECONDS = 300 };
 
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
 

@@ -12,7 +12,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { ROUNDS = 100, OBJECTS = 2000, LARGEST = 12000, DELAYS = 50, STEPS = 20, HANG_SECONDS = 60 };
+enum { ROUNDS = 100, OBJECTS = 2000, LARGEST = 12000, DELAYS = 50, STEPS = 20, HANG_SECONDS = 300 };
 
 static unsigned arenas[2];
 static char reset_name[2][40];

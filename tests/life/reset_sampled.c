@@ -11,7 +11,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { FORKS = 60, HANG_SECONDS = 60 };
+enum { FORKS = 60, HANG_SECONDS = 300 };
 
 static int flags;
 static _Atomic int over;

@@ -9,7 +9,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { THREADS = 40, STACK_BYTES = 8 << 20, LOOKS = 400 }; // more than the C library keeps
+enum { THREADS = 40, STACK_BYTES = 8 << 20, LOOKS = 6000 }; // more than the C library keeps
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);

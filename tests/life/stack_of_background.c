@@ -9,7 +9,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { OBJECTS = 3000, RUNS = 10, MILLISECONDS = 30000 };
+enum { OBJECTS = 3000, RUNS = 10, MILLISECONDS = 300000 };
 
 _Thread_local volatile char memory[MEMORY_BYTES];
 

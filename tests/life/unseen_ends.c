@@ -19,7 +19,7 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { ROUNDS = 8, STACK = 256 * 1024, MILLISECONDS = 20000 };
+enum { ROUNDS = 8, STACK = 256 * 1024, MILLISECONDS = 300000 };
 
 static pthread_key_t key;
 static _Thread_local long calls;

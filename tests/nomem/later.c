@@ -166,7 +166,7 @@ int main(int count, char **arguments) {
     CHECK(count >= 2);
     size_t given = strtoul(arguments[1], NULL, 10) * MEBIBYTE, least = given / 2;
     struct rlimit limit;
-    alarm(100);
+    alarm(300);
     free(malloc(1));
     CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     if (address_space() < (size_t)300 * MEBIBYTE)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <umem.h>
 
-enum { HANG_SECONDS = 30 };
+enum { HANG_SECONDS = 300 };
 
 const char *_umem_debug_init(void);
 
