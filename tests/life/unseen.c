@@ -335,7 +335,15 @@ static void has_one_again(void) {
 }
 
 // In a process of one thread glibc's fork takes no lock, and may be interrupted by another.
-static volatile sig_atomic_t forks;
+static volatile sig_atomic_t amid, forks; // those in handlers amid a fork
+
+// Some time after the last one is over: where a fork takes longer than from one to the next the program would not come on.
+static void alarm_soon(void) {
+    static volatile unsigned alarms;
+    struct itimerval soon = {{0, 0}, {0, 50 + alarms++ * 37 % 500}};
+
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
 
 static void fork_in_handler(int number) {
     int saved = errno;
@@ -345,23 +353,26 @@ static void fork_in_handler(int number) {
     if (child == 0)
         _exit(0);
     CHECK(child > 0 && waitpid(child, NULL, 0) == child);
-    forks++;
+    forks += amid;
+    alarm_soon();
     errno = saved;
 }
 
 static void fork_amid_fork(void) {
-    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    struct itimerval never = {{0, 0}, {0, 0}};
 
     wait_for_threads(2);
     signal(SIGALRM, fork_in_handler);
-    setitimer(ITIMER_REAL, &often, NULL);
+    alarm_soon();
     for (int i = 0; i < 2000 || forks < 200; i++) {
         pid_t child;
 
         leave_garbage(70000);
+        amid = 1;
         child = fork();
         if (child == 0)
             _exit(0);
+        amid = 0;
         while (child > 0 && waitpid(child, NULL, 0) != child)
             CHECK_EQ(errno, EINTR);
     }
