@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -190,10 +191,10 @@ def check_switched(vmag, library, program):
     def is_told(words):
         for command in (["heap"], ["leaks", "--looks=1"], ["leaks", "--unreachable"], ["top", "--once", "--interval=0.1", "--view=sites"]):
             text = subprocess.run([vmag, *command, holder.pid], capture_output=True, text=True, check=True).stdout
-            assert ("warning: " + words in text) == (words != ""), (command, text)
+            assert (re.search("warning: " + words, text) is not None) == (words != ""), (command, text)
         diff = subprocess.run([vmag, "diff", "--seconds=1", holder.pid], capture_output=True, text=True, check=True)
         gate = subprocess.run([vmag, "check", "--most-live=1G", holder.pid], capture_output=True, text=True)
-        assert words in diff.stderr and words in gate.stderr and gate.returncode == (125 if words else 0), (diff, gate)
+        assert re.search(words, diff.stderr) and re.search(words, gate.stderr) and gate.returncode == (125 if words else 0), (diff, gate)
 
     with Holder(library, program, "prof:true,prof_active:false,lg_prof_sample:16") as holder:
         holder.tell("hold", 32)
@@ -202,7 +203,7 @@ def check_switched(vmag, library, program):
         switch(terminal)
         holder.tell("grow", 1)
         terminal.wait_for("profile each 64.0 KiB")
-        is_told("about 32")
+        is_told(r"about 3[0-3](\.\d)? MiB of the 33")  # less what is known of the last one, by samples: within six of its standard errors
         holder.tell("grow", 512)
         is_told("")
         switch(terminal)
