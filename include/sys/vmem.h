@@ -14,7 +14,7 @@ extern "C" {
 
 /*
  * Of each allocation: what to do when there is nothing (SLEEP: wait; NOSLEEP: NULL; PANIC: abort), and the policy. The others are accepted and change
- * nothing; PUSHPAGE and those of 0xff without a name are handed to the import function.
+ * nothing; but those of KMFLAGS are handed to the import function with what is asked for past the quantum caches.
  */
 #define VM_SLEEP 0x00000000
 #define VM_NOSLEEP 0x00000001

@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-// It comes back when it is wanted again, in a child that the call makes not. No handler is to leave it in the middle by a longjmp.
+// It comes back when it is wanted again, in a child that the call makes not. Signals are blocked meanwhile: no handler leaves it by a longjmp.
 long call_alone(long number, long a, long b, long c, long d, long e);
 
 // Of what shuts the process in (os/sandbox.h): none comes after it, and no other call, for a filter may forbid that. What the kernel refuses shuts nobody in:
 // programs ask in this way what it can do.
 long call_shut_in(long number, long a, long b, long c, long d, long e);
-
-// prctl, with answers as wide as the system's.
-long prctl_wide(int option, long a, long b, long c, long d);

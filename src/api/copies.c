@@ -1,6 +1,6 @@
 // Exported: clone and syscall, for programs that copy their process by the system's call. The C library tells nobody of such a copy, in which the background
 // thread that the C library does not know of (os/unseen.h) would be gone in the middle of what it is at, and the locks that it holds stay taken: so it is
-// dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/prctl.c).
+// dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/alone.h).
 //
 // All else, what shares the process's memory, and clone3, whose arguments lie in memory that may not be there, is the C library's few
 // instructions without a frame: a child may return on another stack.
@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "api/alone.h"
+#include "api/prctl.h"
 #include "heap/reclaim.h"
 #include "os/system_call.h"
 #include "os/thread.h"
@@ -42,7 +43,7 @@ const uint64_t copies_looked_at[NUMBERS / WORD] = { BITS(0), BITS(1), BITS(2), B
 HIDDEN long copies_failed(long error);
 HIDDEN long copies_syscall(long number, long a, long b, long c, long d, long e, long f);
 HIDDEN long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs);
-// Calls `run` on that stack with these arguments, of which it knows the first three itself.
+// Calls run(argument, run, argument, function) on that stack: what lies in the registers of the first four arguments by then.
 HIDDEN __attribute__((noreturn)) void copies_run(void *stack, int (*run)(void *, void *, void *, int (*)(void *)), void *argument, int (*function)(void *));
 
 #define TEXT(number) #number
@@ -252,10 +253,11 @@ long copies_syscall(long number, long a, long b, long c, long d, long e, long f)
 // By the child's registers: what lies on the old stack may be below the new one.
 static int run(void *argument, void *self, void *again, int (*function)(void *))
 {
-	int result = function(argument);
+	int result;
 
 	(void)self;
 	(void)again;
+	result = function(argument);
 	first_ends();
 	return result;
 }

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "api/alone.h"
+#include "api/prctl.h"
 #include "os/system_call.h"
 #include "util/bits.h"
 

@@ -18,15 +18,15 @@ EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, 
 {
 	struct vmag_vmem *arena = resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
 
-	if (arena == NULL || arena->qcache_max == 0)
-		return arena;
-	if (heap_ready()) {
-		quantum_create(arena);
-		return arena;
-	}
-	resource_destroy(arena);
-	errno = ENOMEM;
-	return NULL;
+	int saved = errno;
+
+	if (arena == NULL)
+		return NULL;
+	if (arena->qcache_max != 0 && !(heap_ready() && quantum_create(arena)))
+		arena->qcache_max = arena->short_free_max = 0;
+	resource_publish(arena);
+	errno = saved;
+	return arena;
 }
 
 EXPORT void vmag_vmem_destroy(vmag_vmem_t *arena)

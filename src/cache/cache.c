@@ -142,8 +142,8 @@ void cache_destroy(struct vmag_cache *cache, const char *call)
 	if (cache == NULL)
 		return;
 	cache_expect_live(cache, call);
-	if (atomic_load(&cache->reclaimer) == &cache_words) // it would wait for itself
-		guard_report_in(call, cache, cache->name, "destroyed within its reclaim callback, or that was left by longjmp", 0);
+	if (atomic_load(&cache->reclaimer) == &cache_words) // it would wait for itself, or go on in what is freed
+		guard_report_in(call, cache, cache->name, "destroyed within its reclaim callback, or that never returned", 0);
 	id = cache->id;
 	empty(cache);
 	caches_leave(cache);

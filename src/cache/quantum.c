@@ -41,31 +41,22 @@ static struct vmag_cache *create_one(struct vmag_vmem *arena, size_t size)
 	});
 }
 
-static bool create_all(struct vmag_vmem *arena)
+bool quantum_create(struct vmag_vmem *arena)
 {
 	size_t quantum = (size_t)1 << arena->lg_quantum;
 
 	for (unsigned i = 0; i < arena->qcache_max / quantum; i++) {
 		struct vmag_cache *cache = create_one(arena, (i + 1) * quantum);
 
-		if (cache == NULL)
+		if (cache == NULL) {
+			quantum_destroy(arena);
 			return false;
+		}
 		arena->quantum[i] = cache;
 		arena->quantum_place[i] = cache->fast_place;
 		arena->quantum_id[i] = (uint16_t)cache->id;
 	}
 	return true;
-}
-
-void quantum_create(struct vmag_vmem *arena)
-{
-	int saved = errno;
-
-	if (create_all(arena))
-		return;
-	quantum_destroy(arena);
-	arena->qcache_max = arena->short_free_max = 0;
-	errno = saved;
 }
 
 void quantum_destroy(struct vmag_vmem *arena)

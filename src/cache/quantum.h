@@ -13,9 +13,9 @@
 #include "cache/front.h"
 #include "vmem/resource.h"
 
-// Builds the caches for arena->qcache_max. Where one of them cannot be had (no memory, no number left, no slab of so large quanta) there are none, and
-// qcache_max is 0. The heap is ready.
-void quantum_create(struct vmag_vmem *arena);
+// Builds the caches for arena->qcache_max, before the arena is published. False, and there are none: no memory, no number left for one of them, or no slab of
+// so large quanta. The heap is ready.
+bool quantum_create(struct vmag_vmem *arena);
 void quantum_destroy(struct vmag_vmem *arena);
 
 // The cache of a size from 1 to qcache_max.

@@ -287,7 +287,8 @@ static void alone_in_child(struct vmag_cache *cache)
 {
 	atomic_store(&cache->pins, 0);
 	atomic_store(&cache->sleepers, 0);
-	atomic_store(&cache->reclaimer, NULL);
+	if (atomic_load(&cache->reclaimer) != &cache_words) // this thread goes on in it
+		atomic_store(&cache->reclaimer, NULL);
 	atomic_store(&cache->moving, false);
 	atomic_store(&cache->carriers, 0);
 	atomic_store(&cache->lost_rounds, true);

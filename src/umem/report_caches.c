@@ -223,11 +223,12 @@ static void find_one(void *found, vmag_cache_t *cache)
 
 int report_caches(struct out *out, const char *rest)
 {
-	bool found = guard_caches() != NULL;
+	bool found;
 
 	(void)rest;
 	if (!heap_ready())
 		return ENOMEM;
+	found = guard_caches() != NULL;
 	vmag_cache_each(find_one, &found);
 	if (!out->json && !found)
 		out_add(out, "there are no object caches\n");

@@ -113,6 +113,7 @@ struct vmag_vmem *resource_heap_arena(void)
 		return NULL;
 	arena->segments.import_unit = HEAP_IMPORT_BYTES;
 	arena->policy = (int)umem_options.heap_policy;
+	resource_publish(arena);
 	if (atomic_compare_exchange_strong(&heap, &expected, arena))
 		return arena;
 	resource_destroy(arena); // another thread was faster

@@ -22,7 +22,7 @@ static struct {
 	unsigned forks; // that led here: whoever waited before is forgotten
 } resources = { .lock = MUTEX_INIT(RANK_RESOURCES) };
 
-static void list_append(struct vmag_vmem *arena)
+void resource_publish(struct vmag_vmem *arena)
 {
 	mutex_lock(&resources.lock);
 	arena->number = ++resources.number;
@@ -40,7 +40,7 @@ static bool list_remove(struct vmag_vmem *arena)
 {
 	mutex_lock(&resources.lock);
 	bool pinned = arena->pins > 0;
-	if (!pinned) {
+	if (!pinned && arena->number != 0) {
 		*(arena->previous != NULL ? &arena->previous->next : &resources.first) = arena->next;
 		*(arena->next != NULL ? &arena->next->previous : &resources.last) = arena->previous;
 	}
@@ -188,7 +188,6 @@ struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size,
 		errno = ENOMEM;
 		return NULL;
 	}
-	list_append(arena);
 	return arena;
 }
 

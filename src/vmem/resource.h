@@ -23,7 +23,7 @@
 enum { RESOURCE_NAME_BYTES = 64, RESOURCE_QUANTUM_CACHES = 16 };
 
 struct vmag_vmem {
-	// Constant after resource_create.
+	// Constant after resource_publish.
 	struct vmem segments;
 	char name[RESOURCE_NAME_BYTES];
 	vmag_vmem_alloc_t *import;
@@ -55,9 +55,10 @@ struct vmag_vmem {
 	_Atomic uint32_t changes; // of a root: something was freed where somebody waits
 };
 
-// As vmag_vmem_create; `qcache_max` is kept, cut to RESOURCE_QUANTUM_CACHES quanta. NULL and errno.
+// As vmag_vmem_create; `qcache_max` is kept, cut to RESOURCE_QUANTUM_CACHES quanta. NULL and errno. Nobody else knows it until it is published.
 struct vmag_vmem *resource_create(const char *name, uintptr_t base, size_t size, size_t quantum, vmag_vmem_alloc_t *import,
 				  vmag_vmem_free_t *release, struct vmag_vmem *source, size_t qcache_max, int flags);
+void resource_publish(struct vmag_vmem *arena);
 void resource_destroy(struct vmag_vmem *arena);
 
 // As vmag_vmem_add. `call`: for reports of misuse. False, and errno: not possible.

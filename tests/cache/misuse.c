@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <vmag/cache.h>
 
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
 #include "../misuse/misuse.h"
 
 static vmag_cache_t *create(const char *name, vmag_destructor_t *destructor) {
@@ -14,8 +18,18 @@ static void destruct(void *object, void *argument) {
 
 static vmag_cache_t *own;
 
+static bool forks;
+
 static void destroy_own(void *unused) {
+    int status;
+    pid_t child = forks ? fork() : 0;
+
     (void)unused;
+    if (child != 0) { // ends as the child does
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        signal(SIGABRT, SIG_DFL);
+        raise(WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL);
+    }
     vmag_cache_destroy(hidden(own));
 }
 
@@ -77,10 +91,20 @@ int main(int count, char **arguments) {
         announce("vmag_cache_destroy", other);
         vmag_cache_destroy(hidden(other));
     }
-    if (strcmp(crime, "destroyed_by_reclaim") == 0) { // it would wait for itself
-        own = vmag_cache_create("own", 48, 0, NULL, NULL, destroy_own, NULL, NULL, 0);
+    own = vmag_cache_create("own", 48, 0, NULL, NULL, destroy_own, NULL, NULL, 0);
+    if (strcmp(crime, "destroyed_by_reclaim") == 0) { // its structure would be used afterwards
         announce("vmag_cache_destroy", own);
         vmag_cache_reap(own);
+    }
+    if (strcmp(crime, "destroyed_by_reclaim_of_all") == 0) { // it would wait for itself
+        announce("vmag_cache_destroy", own);
+        vmag_caches_reap();
+    }
+    if (strcmp(crime, "destroyed_by_childs_reclaim") == 0) { // which goes on from where its parent's is
+        announce("vmag_cache_destroy", own);
+        forks = true;
+        vmag_cache_reap(own);
+        return 1;
     }
     return unnoticed();
 }

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,21 @@ static void clone_as_before(void) {
     CHECK_EQ(shared, 2);
 }
 
+static int fills_its_stack(void *argument) {
+    volatile char here[2000];
+
+    memset((void *)here, 1, sizeof here);
+    return argument == &answer ? ANSWER : 1;
+}
+
+// Of a copy the stack may be what its parent uses itself.
+static void clone_on_own_stack(void) {
+    char *here = __builtin_frame_address(0);
+
+    for (ptrdiff_t below = -64; below < 1024; below += 16)
+        expect(clone(fills_its_stack, here - below, SIGCHLD, &answer), ANSWER);
+}
+
 static void calls_as_before(void) {
     char *pages = (char *)syscall(SYS_mmap, NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0l), byte = 5;
     int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC, 0);
@@ -174,6 +190,7 @@ int main(void) {
     CHECK(stack != MAP_FAILED);
     calls_as_before();
     clone_as_before();
+    clone_on_own_stack();
     copy_often();
     user_namespace();
     end_first_thread();

@@ -376,6 +376,7 @@ static void fork_amid_fork(void) {
         while (child > 0 && waitpid(child, NULL, 0) != child)
             CHECK_EQ(errno, EINTR);
     }
+    signal(SIGALRM, SIG_IGN); // first: a handler would set the timer again
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK_EQ(__libc_single_threaded, 1);
 }

@@ -230,9 +230,25 @@ static void serves(vmag_vmem_t *arena, size_t quantum) {
     vmag_vmem_free(arena, two, 2 * quantum);
 }
 
-// An arena has no quantum caches, and serves all the same, when the process has no number left for them, or no slab is so large.
+static _Atomic bool over;
+
+static void serves_late_ones(void *unused, vmag_vmem_t *arena) {
+    (void)unused;
+    if (strcmp(vmag_vmem_name(arena), "late") == 0)
+        serves(arena, 1);
+}
+
+static void *walks(void *unused) {
+    while (!over)
+        vmag_vmem_each(serves_late_ones, unused);
+    return unused;
+}
+
+// An arena has no quantum caches, and serves all the same, when the process has no number left for them, or no slab is so large. Whoever finds it in a walk
+// finds it so.
 static void without_caches(void) {
-    enum { ARENAS = 1100, CACHES = 16 };
+    enum { ARENAS = 1600, EARLY = 1000, CACHES = 16 };
+    pthread_t walker;
     static vmag_vmem_t *arenas[ARENAS];
     size_t huge = (size_t)1 << 52;
     vmag_vmem_t *wide = vmag_vmem_create("wide", AT(huge), 64 * huge, huge, NULL, NULL, NULL, SIZE_MAX, VMAG_VM_NOSLEEP);
@@ -242,13 +258,20 @@ static void without_caches(void) {
     vmag_vmem_destroy(wide);
     errno = 0;
     for (int i = 0; i < ARENAS; i++) {
-        arenas[i] = vmag_vmem_create("one of many", AT(1), 1000, 1, NULL, NULL, NULL, CACHES, VMAG_VM_SLEEP);
+        if (i == EARLY)
+            CHECK_EQ(pthread_create(&walker, NULL, walks, NULL), 0);
+        arenas[i] = vmag_vmem_create(i < EARLY ? "early" : "late", AT(1), 1000, 1, NULL, NULL, NULL, CACHES, VMAG_VM_SLEEP);
         CHECK(arenas[i] != NULL && errno == 0);
     }
+    over = true;
+    CHECK_EQ(pthread_join(walker, NULL), 0);
     CHECK(qcache_max_of(arenas[0]) == CACHES && qcache_max_of(arenas[ARENAS - 1]) == 0);
     serves(arenas[ARENAS - 1], 1);
     for (int i = 0; i < ARENAS; i++)
         vmag_vmem_destroy(arenas[i]);
+    wide = vmag_vmem_create("afterwards", AT(1), 1000, 1, NULL, NULL, NULL, CACHES, VMAG_VM_SLEEP);
+    CHECK_EQ(qcache_max_of(wide), CACHES);
+    vmag_vmem_destroy(wide);
 }
 
 int main(void) {

@@ -47,6 +47,8 @@ int main(void) {
     pthread_barrier_wait(&here);
     source = resource_create("source", 8192, 4096, 4096, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
     arena = resource_create("arena", 0, 0, 4096, import, NULL, source, 8192, VMAG_VM_SLEEP);
+    resource_publish(source);
+    resource_publish(arena);
     CHECK_EQ(resource_alloc(arena, 4096, VMAG_VM_SLEEP, "test"), 4096);
     CHECK_EQ(imports, 4);
     expect_waiters(0);

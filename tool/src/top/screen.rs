@@ -60,11 +60,11 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
     ];
     let first = vec![
         Span::styled(title, bold()),
+        Span::styled(paused, Style::new().fg(Color::Yellow)),
         match end {
             Some(end) => Span::styled(format!("  {end}"), Style::new().fg(Color::Red)),
             None => Span::raw(format!("  {}", fitting(&parts, room))),
         },
-        Span::styled(paused, Style::new().fg(Color::Yellow)),
     ];
     let parts = [
         format!("{} allocated", bytes(counters.allocated)),
@@ -82,7 +82,7 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
 fn fitting(parts: &[String], width: usize) -> String {
     let lines = (1..=parts.len()).rev().map(|count| parts[..count].join(", "));
     let mut that_fit = lines.filter(|line| line.chars().count() <= width);
-    that_fit.next().unwrap_or_else(|| parts[0].clone())
+    that_fit.next().unwrap_or_default()
 }
 
 fn profile_state(sampling: Option<(bool, u64)>) -> String {
@@ -249,17 +249,25 @@ fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
     frame.render_widget(Paragraph::new(lines).block(block).wrap(Wrap { trim: false }), area);
 }
 
+const KEYS_IN_SHORT: &str = "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew";
+
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let line = match &state.message {
-        _ if state.is_searching => Line::raw(format!("/{}_", state.search)),
-        Some(message) => Line::styled(message.as_str(), dim()),
-        None if !state.search.is_empty() => Line::raw(format!("/{}   Esc forgets it", state.search)),
-        None => Line::styled(
-            "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew",
-            dim(),
-        ),
+    let search = match (state.is_searching, state.search.is_empty()) {
+        (true, _) => format!("/{}_", state.search),
+        (false, false) => format!("/{}   ", state.search),
+        (false, true) => String::new(),
     };
-    frame.render_widget(line, area);
+    let rest = match &state.message {
+        _ if state.is_searching => "",
+        Some(message) => message.as_str(),
+        None if state.search.is_empty() => KEYS_IN_SHORT,
+        None if state.has_detail => "Esc leaves the detail",
+        None => "Esc forgets it",
+    };
+    // The end of what is typed.
+    let beyond = search.chars().count().saturating_sub(area.width.into());
+    let search = search.chars().skip(beyond).collect::<String>();
+    frame.render_widget(Line::from(vec![Span::raw(search), Span::styled(rest, dim())]), area);
 }
 
 const HELP_WIDTH: u16 = 92;
@@ -295,6 +303,7 @@ mod tests {
         let parts = ["1 MiB allocated".to_string(), "profile off".to_string()];
         let of_width = |width| fitting(&parts, width);
         assert_eq!(of_width(28), "1 MiB allocated, profile off");
-        assert_eq!([of_width(27), of_width(3)], [const { "1 MiB allocated" }; 2]);
+        assert_eq!([of_width(27), of_width(15)], [const { "1 MiB allocated" }; 2]);
+        assert_eq!(of_width(14), "");
     }
 }
