@@ -9,7 +9,7 @@
 //   whatis ADDRESS      what an address is: cache, buffer, state, who allocated and freed it          (::whatis)
 //   findleaks           buffers that nothing refers to, by the stack that allocated them              (::findleaks)
 //   umausers            all buffers in use, by the stack that allocated them, largest first           (::umausers)
-//   umem_verify         looks at all buffers, and reports those that are damaged                      (::umem_verify)
+//   umem_verify         looks at all buffers, and tells of those that are damaged on standard error   (::umem_verify)
 //   umem_log [N]        the last N entries of the log of transactions                                 (::umem_log, ::umalog)
 //   umem_log fail|contents|slab [N]   the same of the other logs
 //   umem_status         options, sizes of logs, what was reported lately                              (::umem_status)

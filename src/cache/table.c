@@ -224,7 +224,7 @@ bool caches_reap(bool callbacks, void *root)
 
 static void reap_for(struct vmag_vmem *root)
 {
-	guard_release_held();
+	guard_release_held("umem_reap");
 	caches_reap(true, root);
 }
 

@@ -77,8 +77,18 @@ void fence_paint_freed(const struct guarded *record)
 {
 	if (record->fenced)
 		os_pages_close((void *)record->block, record->block_bytes);
-	else if (record->cache->painted)
+	else if (record->cache->painted) {
 		pattern_fill((void *)record->address, min_size(record->size, umem_options.verify_most), PATTERN_FREE);
+		red_zone_write((void *)record->address, record->size);
+	}
+}
+
+static long broken_red_zone(const struct guarded *record, uint8_t *should)
+{
+	long offset = red_zone_broken((const char *)record->address, record->size);
+
+	*should = offset >= (long)round_up(record->size + 1, 8) ? (uint8_t)(PATTERN_RED >> offset % 8 * 8) : PATTERN_END;
+	return offset;
 }
 
 long fence_broken_live(const struct guarded *record, uint8_t *should)
@@ -93,10 +103,7 @@ long fence_broken_live(const struct guarded *record, uint8_t *should)
 		offset = pattern_broken(data + record->size, firewall_gap(record), end_pattern);
 		return offset == PATTERN_WHOLE ? offset : offset + (long)record->size;
 	}
-	offset = red_zone_broken(data, record->size);
-	if (offset >= (long)round_up(record->size + 1, 8))
-		*should = (uint8_t)(PATTERN_RED >> offset % 8 * 8);
-	return offset;
+	return broken_red_zone(record, should);
 }
 
 long fence_broken_freed(const struct guarded *record, uint8_t *should)
@@ -107,5 +114,5 @@ long fence_broken_freed(const struct guarded *record, uint8_t *should)
 		return PATTERN_WHOLE;
 	offset = pattern_broken((const void *)record->address, min_size(record->size, umem_options.verify_most), PATTERN_FREE);
 	*should = (uint8_t)(PATTERN_FREE >> (offset & 7) * 8);
-	return offset;
+	return offset != PATTERN_WHOLE ? offset : broken_red_zone(record, should);
 }

@@ -76,6 +76,8 @@ void guard_cache_init(struct guard_cache *cache, const char *name, size_t object
 	length = length < sizeof cache->name ? length : sizeof cache->name - 1;
 	memcpy(cache->name, name, length);
 	cache->name[length] = '\0';
+	for (char *at = cache->name; *at != '\0'; at++)
+		*at = (unsigned char)*at < ' ' ? '_' : *at;
 	cache->object_bytes = object_bytes;
 	choose_aids(cache);
 	mutex_lock(&guard_table.lock);
@@ -107,8 +109,16 @@ static void has_left(struct guard_cache *cache)
 		;
 }
 
+static void let_go(struct guarded *record, const char *call)
+{
+	verify_record(record, call);
+	fence_lower(record);
+	has_left(record->cache);
+	base_free(record, guard_record_bytes());
+}
+
 // Buffers that were freed longest ago make room.
-static void release_down_to(size_t most)
+static void release_down_to(size_t most, const char *call)
 {
 	for (;;) {
 		struct guarded *record;
@@ -118,16 +128,26 @@ static void release_down_to(size_t most)
 		mutex_unlock(&guard_table.lock);
 		if (record == NULL)
 			return;
-		verify_record(record, "free");
-		fence_lower(record);
-		has_left(record->cache);
-		base_free(record, guard_record_bytes());
+		let_go(record, call);
 	}
 }
 
-void guard_release_held(void)
+void guard_release_held(const char *call)
 {
-	release_down_to(0);
+	release_down_to(0, call);
+}
+
+void guard_release_held_of(const struct guard_cache *cache, const char *call)
+{
+	struct guarded *record, *next;
+
+	mutex_lock(&guard_table.lock);
+	record = guard_table_release_of(cache);
+	mutex_unlock(&guard_table.lock);
+	for (; record != NULL; record = next) {
+		next = record->newer;
+		let_go(record, call);
+	}
 }
 
 void guard_cache_await(struct guard_cache *cache)
@@ -147,7 +167,7 @@ static void count_operation(const char *call)
 		guard_fault(&(struct guard_fault){ .call = call, .finding = "called in a signal handler" });
 
 	if (every != 0 && (atomic_fetch_add_explicit(&operations, 1, memory_order_relaxed) + 1) % every == 0)
-		guard_verify(call, false);
+		guard_verify(call, LOOK_AMID);
 }
 
 static struct guarded *record_create(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)
@@ -188,7 +208,7 @@ void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, 
 		return allocation_failed(cache, size);
 	record = record_create(cache, face, size, align);
 	if (record == NULL) {
-		release_down_to(0);
+		release_down_to(0, alloc_call[face]);
 		record = record_create(cache, face, size, align);
 	}
 	if (record == NULL)
@@ -265,7 +285,7 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 	mutex_lock(&guard_table.lock);
 	guard_table_hold(record);
 	mutex_unlock(&guard_table.lock);
-	release_down_to(umem_options.held_bytes);
+	release_down_to(umem_options.held_bytes, call);
 	return true;
 }
 

@@ -95,15 +95,17 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 // The size asked for; reports what is no live buffer, and is then 0.
 size_t guard_size(const void *object, const char *call);
 
-// Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many. `last`: at the end of the process, when
-// arenas of the program's may have no memory any more.
-size_t guard_verify(const char *call, bool last);
+// Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many. At the end of the process
+// arenas of the program's may have no memory any more; who asks for it is told all, and nothing aborts.
+enum guard_look { LOOK_AMID, LOOK_AT_EXIT, LOOK_ON_REQUEST };
+size_t guard_verify(const char *call, enum guard_look look);
 
 // For UMEM_DEBUG=random: another random number for each cache that is made.
 uint32_t guard_random(void);
 
-// Gives back the memory of all freed buffers, verified.
-void guard_release_held(void);
+// Gives back the memory of all freed buffers, or of those of a cache, verified.
+void guard_release_held(const char *call);
+void guard_release_held_of(const struct guard_cache *cache, const char *call);
 
 // Waits until the memory of all freed buffers of the cache is back that others are just giving back.
 void guard_cache_await(struct guard_cache *cache);

@@ -116,6 +116,15 @@ void guard_table_hold(struct guarded *record)
 	record->cache->newest_held = record;
 }
 
+static void leave(struct guarded *record)
+{
+	guard_table.held_bytes -= cost(record);
+	if (record->cache->newest_held == record)
+		record->cache->newest_held = NULL;
+	unhash(record);
+	atomic_fetch_add(&record->cache->leaving, 1);
+}
+
 struct guarded *guard_table_release(size_t most)
 {
 	struct guarded *record = guard_table.oldest;
@@ -125,12 +134,27 @@ struct guarded *guard_table_release(size_t most)
 	guard_table.oldest = record->newer;
 	if (guard_table.oldest == NULL)
 		guard_table.newest = NULL;
-	guard_table.held_bytes -= cost(record);
-	if (record->cache->newest_held == record)
-		record->cache->newest_held = NULL;
-	unhash(record);
-	atomic_fetch_add(&record->cache->leaving, 1);
+	leave(record);
 	return record;
+}
+
+struct guarded *guard_table_release_of(const struct guard_cache *cache)
+{
+	struct guarded *chain = NULL, **link = &guard_table.oldest, *record;
+
+	guard_table.newest = NULL;
+	while ((record = *link) != NULL) {
+		if (record->cache != cache) {
+			guard_table.newest = record;
+			link = &record->newer;
+			continue;
+		}
+		*link = record->newer;
+		leave(record);
+		record->newer = chain;
+		chain = record;
+	}
+	return chain;
 }
 
 struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument)

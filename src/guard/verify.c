@@ -19,7 +19,7 @@ struct damage {
 
 struct verification {
 	struct damage damage;
-	bool last; // at the end of the process
+	enum guard_look look;
 };
 
 static bool find_damage(struct guarded *record, struct damage *damage)
@@ -37,13 +37,20 @@ static bool find_damage(struct guarded *record, struct damage *damage)
 	return true;
 }
 
-static void tell(const struct damage *damage, const char *call)
+static struct guard_fault fault_of(const struct damage *damage, const char *call)
 {
-	guard_fault(&(struct guard_fault){
+	return (struct guard_fault){
 		.call = call, .address = (const void *)damage->copy.record.address,
 		.finding = damage->freed ? "written after it was freed" : "written beyond the end of a buffer",
 		.buffer = &damage->copy, .damaged = true, .offset = damage->offset, .is = damage->is, .should = damage->should,
-	});
+	};
+}
+
+static void tell(const struct damage *damage, const char *call)
+{
+	struct guard_fault fault = fault_of(damage, call);
+
+	guard_fault(&fault);
 }
 
 void verify_record(struct guarded *record, const char *call)
@@ -73,14 +80,14 @@ static bool is_damaged(struct guarded *record, void *verification_)
 {
 	struct verification *verification = verification_;
 
-	if (record->state == GUARD_LEAVING || (record->cache->sourced && (verification->last || atomic_load(&record->cache->destroyed))))
+	if (record->state == GUARD_LEAVING || (record->cache->sourced && (verification->look == LOOK_AT_EXIT || atomic_load(&record->cache->destroyed))))
 		return false;
 	return find_damage(record, &verification->damage);
 }
 
-size_t guard_verify(const char *call, bool last)
+size_t guard_verify(const char *call, enum guard_look look)
 {
-	struct verification verification = { .last = last };
+	struct verification verification = { .look = look };
 	struct guarded *record;
 	size_t count = 0;
 
@@ -88,8 +95,14 @@ size_t guard_verify(const char *call, bool last)
 		mutex_lock(&guard_table.lock);
 		record = guard_table_each(is_damaged, &verification);
 		mutex_unlock(&guard_table.lock);
-		if (record != NULL)
-			tell(&verification.damage, call);
+		if (record != NULL) {
+			struct guard_fault fault = fault_of(&verification.damage, call);
+
+			if (look == LOOK_ON_REQUEST)
+				guard_tell(&fault);
+			else
+				guard_fault(&fault);
+		}
 		count += record != NULL;
 	} while (record != NULL);
 	return count;

@@ -169,7 +169,7 @@ void life_end(void)
 		tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)
-		guard_verify("exit", true);
+		guard_verify("exit", LOOK_AT_EXIT);
 	if (words.front != NULL)
 		front_drain(words.front);
 	cpu_fronts_drain();

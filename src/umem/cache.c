@@ -61,6 +61,14 @@ static void raw_free(void *source, void *block, size_t size)
 	vmag_cache_free(((struct umem_cache *)source)->objects, block);
 }
 
+bool umem_cache_is_below(const vmag_cache_t *objects)
+{
+	for (const struct guard_cache *cache = guard_caches(); cache != NULL; cache = cache->next)
+		if (cache->alloc == raw_alloc && !atomic_load(&cache->destroyed) && ((const struct umem_cache *)cache->source)->objects == objects)
+			return true;
+	return false;
+}
+
 static int flags_below(int flags)
 {
 	bool bare = (flags & UMC_NOMAGAZINE) || umem_options.no_magazines;
@@ -174,7 +182,7 @@ static void destroy_guarded(struct umem_cache *cache)
 
 	if (atomic_exchange(&cache->guard.destroyed, true))
 		guard_report("umem_cache_destroy", cache, "this cache was destroyed already", 0);
-	guard_release_held();
+	guard_release_held_of(&cache->guard, "umem_cache_destroy");
 	guard_cache_await(&cache->guard);
 	if (live != 0)
 		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
@@ -200,6 +208,7 @@ static void *alloc_guarded(struct umem_cache *cache)
 	if (object == NULL || cache->constructor == NULL || cache->constructor(object, cache->argument, UMEM_DEFAULT) == 0)
 		return object;
 	atomic_fetch_add_explicit(&cache->guard.failures, 1, memory_order_relaxed);
+	guard_log_failure(&cache->guard, cache->size);
 	guard_free(&cache->guard, GUARD_CACHE, object, cache->size, "umem_cache_alloc");
 	return NULL;
 }
@@ -269,7 +278,7 @@ EXPORT void umem_reap(void)
 	if (!atomic_compare_exchange_strong(&last, &before, now))
 		return;
 	if (debugging())
-		guard_release_held();
+		guard_release_held("umem_reap");
 	vmag_caches_reap();
 	heap_trim();
 }

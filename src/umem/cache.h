@@ -23,3 +23,6 @@ struct umem_cache {
 	bool guarded;
 	struct guard_cache guard; // when guarded
 };
+
+// Whether it is the object cache below a guarded one.
+bool umem_cache_is_below(const vmag_cache_t *objects);

@@ -164,12 +164,12 @@ int report_umausers(struct out *out, const char *rest)
 
 int report_verify(struct out *out, const char *rest)
 {
-	size_t damaged = guard_verify("umem_verify", false);
+	size_t damaged = guard_verify("umem_verify", LOOK_ON_REQUEST);
 
 	(void)rest;
 	if (out->json)
 		out_number(out, "damaged", damaged);
 	else
-		out_add(out, "vmag: %zu buffers are damaged\n", damaged);
+		out_add(out, damaged == 0 ? "vmag: %zu buffers are damaged\n" : "vmag: %zu buffers are damaged, as told on standard error and by umem_status\n", damaged);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
+#include "umem/cache.h"
 #include "umem/report.h"
 
 // A row of umastat.
@@ -75,7 +76,7 @@ static void write_guarded(struct out *out)
 		struct row row = { .name = cache->name, .size = cache->object_bytes, .in_use = cache->live, .total = cache->live,
 				   .memory = cache->live_bytes, .allocs = cache->allocs, .failures = cache->failures };
 
-		if (row.allocs > 0 || row.failures > 0)
+		if ((row.allocs > 0 || row.failures > 0) && (row.in_use > 0 || !atomic_load(&cache->destroyed)))
 			write_row(out, &row);
 	}
 }
@@ -84,6 +85,8 @@ static void write_cache_row(void *argument, vmag_cache_t *cache)
 {
 	struct vmag_cache_stats stats;
 
+	if (debugging() && umem_cache_is_below(cache))
+		return; // in the row above
 	vmag_cache_stats(cache, &stats, sizeof stats);
 	write_row(argument, &(struct row){ .name = vmag_cache_name(cache), .size = stats.object_bytes, .in_use = stats.in_use,
 					   .total = stats.buffers, .memory = stats.slabs * stats.slab_bytes,

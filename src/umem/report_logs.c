@@ -22,7 +22,7 @@ static void write_contents(struct out *out, const struct guard_entry *entry)
 		char hexadecimal[8193];
 		struct text text = text_into(hexadecimal, sizeof hexadecimal - 1);
 
-		for (size_t i = 0; i < entry->contents && i < 1024; i++)
+		for (size_t i = 0; i < entry->contents; i++)
 			text_add(&text, "%02x", byte[i]);
 		*text.at = '\0';
 		out_string(out, "contents", hexadecimal);

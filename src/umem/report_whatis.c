@@ -62,10 +62,21 @@ static void say_is(struct out *out, const char *what)
 		out_add(out, "%s\n", what);
 }
 
-// An address of the heap that no record knows: an object of malloc without debugging, or memory of the library.
-static void write_heap_object(struct out *out, uintptr_t address)
+// The run around an address, of which the page map knows the beginning when it is a large object's; NULL: none.
+static struct run *run_around(uintptr_t address)
 {
+	enum { GRANULES_MOST = 1 << 20 };
 	struct run *run = page_map_run((void *)address);
+	uintptr_t at = address;
+
+	for (int i = 0; run == NULL && i < GRANULES_MOST && at >= GRANULE_BYTES; i++)
+		run = page_map_run((void *)(at -= GRANULE_BYTES));
+	return run == NULL || at == address || (run->bin == NULL && address - run_start(run) < run->bytes) ? run : NULL;
+}
+
+// An address of the heap that no record knows: an object of malloc without debugging, or memory of the library.
+static void write_heap_object(struct out *out, const struct run *run, uintptr_t address)
+{
 	size_t size = run->bin != NULL ? run->bin->shape.size : run->bytes;
 	uintptr_t start = run_start(run) + (run->bin != NULL ? (address - run_start(run)) / size * size : 0);
 
@@ -99,6 +110,7 @@ int report_whatis(struct out *out, const char *rest)
 {
 	struct report_word word = report_next_word(&rest);
 	struct guarded_copy buffer;
+	struct run *run = NULL;
 	uintptr_t address;
 
 	if (!read_address(word.text, &address))
@@ -110,8 +122,8 @@ int report_whatis(struct out *out, const char *rest)
 	if (debugging() && guard_find(address, &buffer)) {
 		say_is(out, "in a buffer");
 		add_buffer(out, &buffer);
-	} else if (heap_ready() && page_map_run((void *)address) != NULL)
-		write_heap_object(out, address);
+	} else if (heap_ready() && (run = run_around(address)) != NULL)
+		write_heap_object(out, run, address);
 	else
 		write_area(out, address);
 	return 0;

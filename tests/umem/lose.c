@@ -41,7 +41,12 @@ int main(int count, char **words) {
     CHECK(inside != NULL && object != NULL);
     for (int i = 1; i < count; i++) {
         char request[64];
+        if (strcmp(words[i], "damage") == 0) {
+            object[72] = inside[95000] = 7;
+            continue;
+        }
         if (strcmp(words[i], "whatis") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(object + 5));
+        else if (strcmp(words[i], "whatis inside") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(inside + 60000));
         else snprintf(request, sizeof request, "%s", words[i]);
         CHECK_EQ(vmag_umem_report(1, request, VMAG_REPORT_JSON), 0);
     }

@@ -61,6 +61,8 @@ def main(program, library):
     check_leaks(reports["findleaks"])
     assert reports["umem_verify"]["damaged"] == 0
     assert any(cache["name"] == "lose" and cache["in_use"] == 1 for cache in reports["umastat"]["caches"])
+    names = [cache["name"] for cache in reports["umastat"]["caches"]]
+    assert len(names) == len(set(names)), names
     row = next(cache for cache in reports["umastat"]["caches"] if cache["name"] == "umem_alloc_48")
     assert row["in_use"] == 5 and row["allocs"] >= 5, row
     assert any(cache["name"] == "lose" for cache in reports["umem_cache"]["caches"])
@@ -74,6 +76,12 @@ def main(program, library):
     assert len(whatis["allocated"]) <= 3 and "umem_lose" in whatis["allocated"][0]
     whatis = json.loads(run([program, "whatis"]).stdout)
     assert "slab" in whatis["is"] or "heap" in whatis["is"], whatis
+    whatis = json.loads(run([program, "whatis inside"]).stdout)
+    assert "large object" in whatis["is"] and whatis["size"] >= 100000, whatis
+
+    # Who asks is told all damage, and goes on.
+    damaged = run([program, "damage", "umem_verify"], UMEM_DEBUG="audit")
+    assert json.loads(damaged.stdout)["damaged"] == 2 and damaged.stderr.count("written beyond") == 2, damaged
 
     logs = {"UMEM_DEBUG": "audit,contents=16", "UMEM_LOGGING": "transaction=1M,contents,fail"}
     entries = json.loads(run([program, "umem_log contents 5"], **logs).stdout)["entries"]

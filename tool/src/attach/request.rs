@@ -140,8 +140,9 @@ fn refused(pid: i32, error: i32) -> ToolError {
             format!("end it first: `vmag attach --trace off {pid}`"),
         ),
         libc::ENOTSUP => (
-            "it does not note who allocates",
-            "start it with UMEM_DEBUG=audit in its environment".to_string(),
+            "it was not started with what this is from",
+            "start it with UMEM_DEBUG=audit in its environment, and for umem-log with UMEM_LOGGING=transaction, or the log that is wanted"
+                .to_string(),
         ),
         libc::ENOSYS => (
             "its library is older than this command",
