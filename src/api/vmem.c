@@ -17,7 +17,6 @@ EXPORT vmag_vmem_t *vmag_vmem_create(const char *name, void *base, size_t size, 
 				     vmag_vmem_free_t *release, vmag_vmem_t *source, size_t qcache_max, int flags)
 {
 	struct vmag_vmem *arena = resource_create(name, (uintptr_t)base, size, quantum, import, release, source, qcache_max, flags);
-
 	int saved = errno;
 
 	if (arena == NULL)

@@ -224,7 +224,7 @@ bool caches_reap(bool callbacks, void *root)
 
 static void reap_for(struct vmag_vmem *root)
 {
-	guard_release_held("umem_reap");
+	guard_release_held("vmem_alloc");
 	caches_reap(true, root);
 }
 

@@ -60,17 +60,23 @@ static size_t firewall_gap(const struct guarded *record)
 
 static const uint64_t end_pattern = 0x0101010101010101ull * PATTERN_END;
 
-void fence_paint_fresh(const struct guarded *record)
+void fence_paint_end(const struct guarded *record)
 {
 	char *data = (char *)record->address;
 
 	if (!record->cache->painted)
 		return;
-	pattern_fill(data, min_size(record->size, umem_options.verify_most), PATTERN_FRESH);
 	if (record->fenced)
 		pattern_fill(data + record->size, firewall_gap(record), end_pattern);
 	else
 		red_zone_write(data, record->size);
+}
+
+void fence_paint_fresh(const struct guarded *record)
+{
+	if (record->cache->painted)
+		pattern_fill((void *)record->address, min_size(record->size, umem_options.verify_most), PATTERN_FRESH);
+	fence_paint_end(record);
 }
 
 void fence_paint_freed(const struct guarded *record)

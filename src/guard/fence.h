@@ -9,6 +9,7 @@ bool fence_raise(struct guarded *record, size_t align);
 
 // Fresh data, and what lies behind them.
 void fence_paint_fresh(const struct guarded *record);
+void fence_paint_end(const struct guarded *record); // this alone
 // Freed data; behind the firewall they become unreachable.
 void fence_paint_freed(const struct guarded *record);
 

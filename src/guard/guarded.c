@@ -111,7 +111,8 @@ static void has_left(struct guard_cache *cache)
 
 static void let_go(struct guarded *record, const char *call)
 {
-	verify_record(record, call);
+	if (!record->cache->sourced || !atomic_load(&record->cache->destroyed)) // else the program may have unmapped it
+		verify_record(record, call);
 	fence_lower(record);
 	has_left(record->cache);
 	base_free(record, guard_record_bytes());

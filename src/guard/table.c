@@ -140,30 +140,44 @@ struct guarded *guard_table_release(size_t most)
 
 struct guarded *guard_table_release_of(const struct guard_cache *cache)
 {
-	struct guarded *chain = NULL, **link = &guard_table.oldest, *record;
+	struct guarded *chain = NULL, **end = &chain, **link = &guard_table.oldest, *kept = NULL, *record;
 
-	guard_table.newest = NULL;
-	while ((record = *link) != NULL) {
+	while (cache->newest_held != NULL) {
+		record = *link;
 		if (record->cache != cache) {
-			guard_table.newest = record;
+			kept = record;
 			link = &record->newer;
 			continue;
 		}
 		*link = record->newer;
-		leave(record);
-		record->newer = chain;
-		chain = record;
+		if (guard_table.newest == record)
+			guard_table.newest = kept;
+		leave(record); // with the newest there is none left
+		record->newer = NULL;
+		*end = record;
+		end = &record->newer;
 	}
 	return chain;
 }
 
-struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument)
+// Where `after` is no longer the bucket is passed over.
+struct guarded *guard_table_go_on(size_t *bucket, const struct guarded *after, bool (*function)(struct guarded *record, void *argument), void *argument)
 {
 	size_t buckets = guard_table.buckets == NULL ? 0 : (size_t)1 << guard_table.lg_buckets;
 
-	for (size_t i = 0; i < buckets; i++)
-		for (struct guarded *record = guard_table.buckets[i]; record != NULL; record = record->hash_next)
-			if (function(record, argument))
+	for (; *bucket < buckets; ++*bucket, after = NULL)
+		for (struct guarded *record = guard_table.buckets[*bucket]; record != NULL; record = record->hash_next) {
+			if (after == NULL && function(record, argument))
 				return record;
+			if (record == after)
+				after = NULL;
+		}
 	return NULL;
+}
+
+struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument)
+{
+	size_t bucket = 0;
+
+	return guard_table_go_on(&bucket, NULL, function, argument);
 }

@@ -29,7 +29,9 @@ struct guarded *guard_table_find(uintptr_t address, const struct guard_cache *ca
 void guard_table_hold(struct guarded *record);
 // Takes the oldest out of queue and table if more than `most` bytes are held back, else NULL; it counts as leaving until the caller says otherwise.
 struct guarded *guard_table_release(size_t most);
-// All of a cache, linked by `newer`.
+// All of a cache, linked by `newer`, the oldest first.
 struct guarded *guard_table_release_of(const struct guard_cache *cache);
 // Calls for every record until the function says true; that record, or NULL.
 struct guarded *guard_table_each(bool (*function)(struct guarded *record, void *argument), void *argument);
+// The same from a bucket on, there behind the record `after`, NULL: all; *bucket is that record's then.
+struct guarded *guard_table_go_on(size_t *bucket, const struct guarded *after, bool (*function)(struct guarded *record, void *argument), void *argument);

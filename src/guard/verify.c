@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "conf/umem_options.h"
 #include "guard/fault.h"
 #include "guard/fence.h"
 #include "guard/pattern.h"
 #include "guard/table.h"
+#include "os/memory.h"
+#include "os/unseen.h"
 
 // Damage of a record, put right again so that it is told once.
 struct damage {
@@ -33,7 +36,7 @@ static bool find_damage(struct guarded *record, struct damage *damage)
 	if (damage->freed)
 		fence_paint_freed(record);
 	else
-		*(uint8_t *)(record->address + (uintptr_t)damage->offset) = damage->should;
+		fence_paint_end(record);
 	return true;
 }
 
@@ -75,6 +78,15 @@ void verify_newest(struct guard_cache *cache, const char *call)
 		tell(&damage, call);
 }
 
+// Whoever only asks is not to end the process by a fault, where the program has unmapped its arena's memory.
+static bool is_there(const struct guarded *record)
+{
+	char byte;
+
+	return os_memory_peek(&byte, (const void *)record->address, 1) &&
+	       os_memory_peek(&byte, (const void *)(record->block + record->block_bytes - 1), 1);
+}
+
 // What is left of a cache that was destroyed, and at the end of the process all that lies in a program's arena, may be memory that the program has unmapped.
 static bool is_damaged(struct guarded *record, void *verification_)
 {
@@ -82,18 +94,19 @@ static bool is_damaged(struct guarded *record, void *verification_)
 
 	if (record->state == GUARD_LEAVING || (record->cache->sourced && (verification->look == LOOK_AT_EXIT || atomic_load(&record->cache->destroyed))))
 		return false;
-	return find_damage(record, &verification->damage);
+	return (verification->look != LOOK_ON_REQUEST || !record->cache->sourced || is_there(record)) && find_damage(record, &verification->damage);
 }
 
 size_t guard_verify(const char *call, enum guard_look look)
 {
+	static _Atomic bool told; // on request, and put right
 	struct verification verification = { .look = look };
-	struct guarded *record;
-	size_t count = 0;
+	struct guarded *record = NULL;
+	size_t bucket = 0, count = 0;
 
 	do {
 		mutex_lock(&guard_table.lock);
-		record = guard_table_each(is_damaged, &verification);
+		record = guard_table_go_on(&bucket, record, is_damaged, &verification);
 		mutex_unlock(&guard_table.lock);
 		if (record != NULL) {
 			struct guard_fault fault = fault_of(&verification.damage, call);
@@ -105,6 +118,10 @@ size_t guard_verify(const char *call, enum guard_look look)
 		}
 		count += record != NULL;
 	} while (record != NULL);
+	if (look == LOOK_ON_REQUEST && count > 0)
+		atomic_store(&told, true);
+	if (look == LOOK_AT_EXIT && atomic_load(&told) && !umem_options.no_abort)
+		os_abort(); // as if nobody had asked
 	return count;
 }
 

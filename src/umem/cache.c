@@ -61,10 +61,15 @@ static void raw_free(void *source, void *block, size_t size)
 	vmag_cache_free(((struct umem_cache *)source)->objects, block);
 }
 
+bool umem_cache_guards(const struct guard_cache *cache)
+{
+	return cache->alloc == raw_alloc;
+}
+
 bool umem_cache_is_below(const vmag_cache_t *objects)
 {
 	for (const struct guard_cache *cache = guard_caches(); cache != NULL; cache = cache->next)
-		if (cache->alloc == raw_alloc && !atomic_load(&cache->destroyed) && ((const struct umem_cache *)cache->source)->objects == objects)
+		if (umem_cache_guards(cache) && ((const struct umem_cache *)cache->source)->objects == objects)
 			return true;
 	return false;
 }
@@ -186,8 +191,10 @@ static void destroy_guarded(struct umem_cache *cache)
 	guard_cache_await(&cache->guard);
 	if (live != 0)
 		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
-	else
+	else {
 		vmag_cache_destroy(cache->objects);
+		cache->objects = NULL; // the next cache may have its address
+	}
 }
 
 EXPORT void umem_cache_destroy(umem_cache_t *cache)

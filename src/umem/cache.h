@@ -24,5 +24,6 @@ struct umem_cache {
 	struct guard_cache guard; // when guarded
 };
 
-// Whether it is the object cache below a guarded one.
+// Whether it is the object cache below a guarded one; whether that is one of the program's caches.
 bool umem_cache_is_below(const vmag_cache_t *objects);
+bool umem_cache_guards(const struct guard_cache *cache);

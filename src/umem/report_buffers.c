@@ -170,6 +170,7 @@ int report_verify(struct out *out, const char *rest)
 	if (out->json)
 		out_number(out, "damaged", damaged);
 	else
-		out_add(out, damaged == 0 ? "vmag: %zu buffers are damaged\n" : "vmag: %zu buffers are damaged, as told on standard error and by umem_status\n", damaged);
+		out_add(out, "vmag: %zu %s damaged%s\n", damaged, damaged == 1 ? "buffer is" : "buffers are",
+			damaged == 0 ? "" : ", as told on standard error and by umem_status");
 	return 0;
 }

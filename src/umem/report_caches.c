@@ -76,7 +76,9 @@ static void write_guarded(struct out *out)
 		struct row row = { .name = cache->name, .size = cache->object_bytes, .in_use = cache->live, .total = cache->live,
 				   .memory = cache->live_bytes, .allocs = cache->allocs, .failures = cache->failures };
 
-		if ((row.allocs > 0 || row.failures > 0) && (row.in_use > 0 || !atomic_load(&cache->destroyed)))
+		bool shown = umem_cache_guards(cache) ? row.in_use > 0 || !atomic_load(&cache->destroyed) : row.allocs > 0 || row.failures > 0;
+
+		if (shown)
 			write_row(out, &row);
 	}
 }

@@ -42,7 +42,8 @@ int main(int count, char **words) {
     for (int i = 1; i < count; i++) {
         char request[64];
         if (strcmp(words[i], "damage") == 0) {
-            object[72] = inside[95000] = 7;
+            memset(object + 72, 7, 8);
+            inside[95000] = 7;
             continue;
         }
         if (strcmp(words[i], "whatis") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(object + 5));

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,8 +81,12 @@ def main(program, library):
     assert "large object" in whatis["is"] and whatis["size"] >= 100000, whatis
 
     # Who asks is told all damage, and goes on.
-    damaged = run([program, "damage", "umem_verify"], UMEM_DEBUG="audit")
+    damaged = run([program, "damage", "umem_verify"], UMEM_DEBUG="audit,noabort")
     assert json.loads(damaged.stdout)["damaged"] == 2 and damaged.stderr.count("written beyond") == 2, damaged
+    # But for the end, which is as if nobody had asked.
+    for words in (["damage", "umem_verify"], ["damage"]):
+        ended = subprocess.run([program, *words], capture_output=True, text=True, env={**os.environ, "UMEM_DEBUG": "guards", "VMAG_UMEM_REPORT": "umem_verify"})
+        assert ended.returncode == -signal.SIGABRT and ended.stderr.count("written beyond") == 2, ended
 
     logs = {"UMEM_DEBUG": "audit,contents=16", "UMEM_LOGGING": "transaction=1M,contents,fail"}
     entries = json.loads(run([program, "umem_log contents 5"], **logs).stdout)["entries"]

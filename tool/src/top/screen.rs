@@ -265,7 +265,8 @@ fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
         None => "Esc forgets it",
     };
     // The end of what is typed.
-    let beyond = search.chars().count().saturating_sub(area.width.into());
+    let room = usize::from(area.width).saturating_sub(rest.chars().count());
+    let beyond = search.chars().count().saturating_sub(room);
     let search = search.chars().skip(beyond).collect::<String>();
     frame.render_widget(Line::from(vec![Span::raw(search), Span::styled(rest, dim())]), area);
 }
