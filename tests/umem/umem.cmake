@@ -81,6 +81,9 @@ foreach(name alloc nofail caches kinds arenas port_programs threads_fork sources
   set_tests_properties(umem.${name}.nomagazines PROPERTIES ENVIRONMENT "UMEM_OPTIONS=nomagazines,reap_interval=5")
   set_tests_properties(umem.${name}.processors PROPERTIES ENVIRONMENT "UMEM_OPTIONS=perthread_cache=0,concurrency=2;UMEM_DEBUG=lite")
 endforeach()
+# Whoever asks at exit finds what the program has unmapped, and leaves it alone.
+vmag_test(umem.sources.asked quick 60 umem_sources)
+set_tests_properties(umem.sources.asked PROPERTIES ENVIRONMENT "UMEM_DEBUG=guards;VMAG_UMEM_REPORT=umem_verify")
 foreach(name alloc nofail kinds arenas port_programs threads_fork)
   vmag_test(umem.${name}.random quick 60 umem_${name})
   set_tests_properties(umem.${name}.random PROPERTIES ENVIRONMENT "UMEM_DEBUG=random,firewall=1000,verify=777;UMEM_LOGGING=transaction,contents,fail")
