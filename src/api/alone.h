@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-// It comes back when it is wanted again, in a child that the call makes not. Signals are blocked meanwhile: no handler leaves it by a longjmp.
+// It comes back when it is wanted again, but not in a child that the call makes. Signals are blocked meanwhile: no handler leaves it by a longjmp.
 long call_alone(long number, long a, long b, long c, long d, long e);
 
 // Of what shuts the process in (os/sandbox.h): none comes after it, and no other call, for a filter may forbid that. What the kernel refuses shuts nobody in:

@@ -96,7 +96,8 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 size_t guard_size(const void *object, const char *call);
 
 // Looks at all buffers, live and freed, and reports those that were written where they must not be. Returns how many. At the end of the process
-// arenas of the program's may have no memory any more; who asks for it is told all, and nothing aborts.
+// arenas of the program's may have no memory any more; who asks for it is told all, and the
+// process goes on, to abort at its exit as if nobody had asked.
 enum guard_look { LOOK_AMID, LOOK_AT_EXIT, LOOK_ON_REQUEST };
 size_t guard_verify(const char *call, enum guard_look look);
 
