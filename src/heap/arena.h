@@ -130,9 +130,11 @@ static inline struct arena *arena_of_word(uintptr_t word)
 // All that there are, by number, destroyed ones among them, which are empty: the one after that, NULL: the first. NULL: no more.
 struct arena *arenas_next(const struct arena *before);
 
-// How many there are that were not destroyed; how many numbers there are: of all that threads may be given, and of explicit ones, destroyed or not.
+// How many there are that were not destroyed; how many numbers there are: of all that threads may be given, and of explicit ones, destroyed or not; whether
+// there ever was one of these.
 unsigned arenas_live(void);
 unsigned arenas_numbers(void);
+bool arenas_had_explicit(void);
 
 // Of automatic ones: how many threads are given at most, for which processors are counted when it is asked first; how many were made, one at least; and
 // from how many of these threads have common objects, but for few (front_is_apart).

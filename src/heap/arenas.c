@@ -304,6 +304,11 @@ unsigned arenas_numbers(void)
 	return arenas_automatic_most() + arenas.explicit;
 }
 
+bool arenas_had_explicit(void)
+{
+	return atomic_load_explicit(&arenas.explicit, memory_order_relaxed) != 0;
+}
+
 // ARENAS_MOST: there is none left.
 static unsigned explicit_number(unsigned automatic)
 {

@@ -8,6 +8,7 @@
 #include "conf/umem_options.h"
 #include "guard/log.h"
 #include "heap/door.h"
+#include "heap/extended.h"
 #include "heap/heap.h"
 #include "util/format.h"
 
@@ -21,7 +22,7 @@ static struct guard_cache caches[CLASSES + 1]; // by class; the last for everyth
 static void *source_alloc(void *source, size_t size, size_t align)
 {
 	(void)source;
-	return align <= LEAST_ALIGN ? heap_plain_malloc(size) : heap_plain_aligned(align, size);
+	return heap_plain_lasting(align <= LEAST_ALIGN ? 0 : align, size);
 }
 
 static void source_free(void *source, void *block, size_t size)

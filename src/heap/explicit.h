@@ -5,8 +5,8 @@
 //
 // Objects of an explicit arena are never on their way in outbound magazines: a thread of another arena frees them straight
 // into their slabs. So they are only in slabs, in the depots of their arena, and in the fronts and caches bound to it, and
-// arena_reset knows them all. (A sized free of C++ or C23, which does not look at its object, may take one into the magazine
-// of another arena: such objects are freed with free, dallocx or sdallocx.)
+// arena_reset knows them all. (A sized free of C++ or C23, which does not look at its object, may take one into a magazine
+// of another arena; it goes home when that leaves the front, by thread.tcache.flush at the latest.)
 //
 // Functions that return int return 0 or an error number, as mallctl would.
 // SPDX-License-Identifier: BSD-2-Clause

@@ -15,6 +15,7 @@
 #include "heap/fast.h"
 #include "heap/heap.h"
 #include "heap/large.h"
+#include "heap/reclaim.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
 
@@ -112,12 +113,18 @@ static void *alloc_once(struct way way, size_t bytes, size_t align, bool *zeroed
 	return large_alloc(way.arena, bytes, align, class < CLASSES ? class : 0, zeroed);
 }
 
+// Where hooks refuse, what other arenas have does not help.
+static bool may_help(struct arena *arena)
+{
+	return extents_are_ours(&arena->pages.extents) ? heap_trim() : reclaim_arena(arena);
+}
+
 static void *alloc_on(struct way way, size_t bytes, size_t align, bool *zeroed)
 {
 	bool sampled = way.arena != NULL && heap_is_sampled(bytes);
 	void *object = way.arena == NULL ? NULL : sampled ? heap_alloc_sampled(way.arena, bytes, align, zeroed) : alloc_once(way, bytes, align, zeroed);
 
-	if (object == NULL && way.arena != NULL && page_map_has_room(bytes, align) && heap_trim())
+	if (object == NULL && way.arena != NULL && page_map_has_room(bytes, align) && may_help(way.arena))
 		object = alloc_once(way, bytes, align, zeroed);
 	if (object == NULL)
 		return heap_no_memory();
@@ -157,6 +164,17 @@ void *heap_mallocx(size_t size, int flags)
 	if (object != NULL && (flags & ZERO) != 0 && (!(bytes > MAGAZINE_MOST && zeroed) || options.junk != JUNK_NEVER))
 		heap_zero(object, 0, bytes);
 	return object;
+}
+
+void *heap_plain_lasting(size_t align, size_t size)
+{
+	const struct arena *own = heap_own_arena();
+	size_t bytes = heap_size_for(align, size);
+	bool zeroed;
+
+	if (own == NULL || !own->is_explicit || bytes == 0)
+		return align == 0 ? heap_plain_malloc(size) : heap_plain_aligned(align, size);
+	return alloc_on((struct way){ .arena = arena_wanted(0) }, bytes, align, &zeroed);
 }
 
 static bool is_aligned(const void *object, size_t align)

@@ -14,6 +14,9 @@ void *heap_mallocx(size_t size, int flags);
 // object is as before.
 void *heap_rallocx(void *object, size_t size, int flags);
 
+// Guarded buffers (heap/debug.h): not of the thread's arena where that is one of the program's, whose reset would take them away. NULL: no memory.
+void *heap_plain_lasting(size_t align, size_t size);
+
 // Resizes in place to what size + extra needs, or as near to that as it goes down to size. Returns the bytes that can be used
 // now, whether anything changed or not.
 size_t heap_xallocx(void *object, size_t size, size_t extra, int flags);

@@ -55,6 +55,13 @@ if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
             ${CMAKE_BINARY_DIR}/own)
 endif()
 
+vmag_test_program(jemalloc_mixed jemalloc/mixed.c LIBRARIES vmag)
+vmag_test(jemalloc.mixed.thread quick 60 jemalloc_mixed)
+vmag_test(jemalloc.mixed.cpu quick 60 jemalloc_mixed)
+set_tests_properties(jemalloc.mixed.cpu PROPERTIES ENVIRONMENT "MALLOC_CONF=front:cpu")
+vmag_test(jemalloc.mixed.guards quick 60 jemalloc_mixed guarded)
+set_tests_properties(jemalloc.mixed.guards PROPERTIES ENVIRONMENT "UMEM_DEBUG=guards")
+
 # Guarded, one with a mapping of its own and one whose end is amid a page; and what hooks gave.
 vmag_test_program(jemalloc_zero jemalloc/zero.c LIBRARIES vmag)
 vmag_test(jemalloc.zero.firewall quick 60 jemalloc_zero guarded 268435456)
