@@ -2,8 +2,8 @@
 // thread that the C library does not know of (os/unseen.h) would be gone in the middle of what it is at, and the locks that it holds stay taken: so it is
 // dismissed first. So it is for changes of what a thread has of its own, which are seen here as well (api/identity.c), as filters are (api/alone.h).
 //
-// All else, what shares the process's memory, and clone3, whose arguments lie in memory that may not be there, is the C library's few
-// instructions without a frame: a child may return on another stack.
+// All else, and what shares the process's memory, is the C library's few instructions without a frame: a child may return on another stack. So it is with one
+// that gets a stack, and with clone3, whose arguments lie in memory that may not be there: but the thread goes first, and may come back once it is wanted again.
 // Not in the static library, nor with other C libraries than glibc, where there is no such thread.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
@@ -32,7 +32,7 @@ enum { NUMBERS = 512, WORD = 64 };
 #define FORK_BIT(word) 0
 #endif
 #define BITS(word) \
-	(FORK_BIT(word) | BIT(SYS_clone, word) | BIT(SYS_exit, word) | BIT(SYS_prctl, word) | BIT(SYS_seccomp, word) | BIT(SYS_unshare, word) | \
+	(FORK_BIT(word) | BIT(SYS_clone, word) | BIT(SYS_clone3, word) | BIT(SYS_exit, word) | BIT(SYS_prctl, word) | BIT(SYS_seccomp, word) | BIT(SYS_unshare, word) | \
 	 BIT(SYS_setns, word) | BIT(SYS_capset, word) | BIT(SYS_setuid, word) | BIT(SYS_setgid, word) | BIT(SYS_setreuid, word) | BIT(SYS_setregid, word) | \
 	 BIT(SYS_setresuid, word) | BIT(SYS_setresgid, word) | BIT(SYS_setgroups, word))
 
@@ -41,6 +41,7 @@ HIDDEN extern const uint64_t copies_looked_at[NUMBERS / WORD];
 const uint64_t copies_looked_at[NUMBERS / WORD] = { BITS(0), BITS(1), BITS(2), BITS(3), BITS(4), BITS(5), BITS(6), BITS(7) };
 
 HIDDEN long copies_failed(long error);
+HIDDEN void copies_before(void);
 HIDDEN long copies_syscall(long number, long a, long b, long c, long d, long e, long f);
 HIDDEN long copies_clone(int (*function)(void *), void *stack, int flags, void *argument, int *parents, void *tls, int *childs);
 // Calls run(argument, run, argument, function) on that stack: what lies in the registers of the first four arguments by then.
@@ -60,12 +61,22 @@ __asm__(".pushsection .text.copies,\"ax\",@progbits\n\t"
 	"lea copies_looked_at(%rip), %rax\n\t"
 	"bt %rdi, (%rax)\n\t"
 	"jnc 1f\n\t"
+	"cmp $" NUMBER(SYS_clone3) ", %rdi\n\t"
+	"je 5f\n\t"
 	"cmp $" NUMBER(SYS_clone) ", %rdi\n\t"
 	"jne copies_syscall\n\t"
-	"test $0x80100, %esi\n\t" // CLONE_SETTLS, CLONE_VM
+	"test $0x100, %esi\n\t" // CLONE_VM
 	"jnz 1f\n\t"
+	"test $0x80000, %esi\n\t" // CLONE_SETTLS
+	"jnz 5f\n\t"
 	"test %rdx, %rdx\n\t" // a stack
 	"jz copies_syscall\n"
+	"5:\n\t"
+	"push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tsub $8, %rsp\n\t"
+	".cfi_adjust_cfa_offset 56\n\t"
+	"call copies_before\n\t"
+	"add $8, %rsp\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\t"
+	".cfi_adjust_cfa_offset -56\n"
 	"1:\n\t"
 	"mov %rdi, %rax\n\t"
 	"mov %rsi, %rdi\n\t"
@@ -142,13 +153,21 @@ __asm__(".pushsection .text.copies,\"ax\",@progbits\n\t"
 	"ldr x9, [x9, x10, lsl #3]\n\t"
 	"lsr x9, x9, x0\n\t"
 	"tbz x9, #0, 1f\n\t"
+	"cmp x0, #" NUMBER(SYS_clone3) "\n\t"
+	"b.eq 5f\n\t"
 	"cmp x0, #" NUMBER(SYS_clone) "\n\t"
 	"b.ne copies_syscall\n\t"
-	"mov w9, #0x100\n\t" // CLONE_VM
-	"movk w9, #0x8, lsl #16\n\t" // CLONE_SETTLS
-	"tst w1, w9\n\t"
-	"b.ne 1f\n\t"
+	"tbnz w1, #8, 1f\n\t" // CLONE_VM
+	"tbnz w1, #19, 5f\n\t" // CLONE_SETTLS
 	"cbz x2, copies_syscall\n" // no stack
+	"5:\n\t"
+	"stp x29, x30, [sp, #-80]!\n\t"
+	".cfi_adjust_cfa_offset 80\n\t.cfi_rel_offset x30, 8\n\t"
+	"stp x0, x1, [sp, #16]\n\tstp x2, x3, [sp, #32]\n\tstp x4, x5, [sp, #48]\n\tstr x6, [sp, #64]\n\t"
+	"bl copies_before\n\t"
+	"ldp x0, x1, [sp, #16]\n\tldp x2, x3, [sp, #32]\n\tldp x4, x5, [sp, #48]\n\tldr x6, [sp, #64]\n\t"
+	"ldp x29, x30, [sp], #80\n\t"
+	".cfi_adjust_cfa_offset -80\n\t.cfi_restore x30\n"
 	"1:\n\t"
 	"mov x8, x0\n\t"
 	"mov x0, x1\n\t"
@@ -213,6 +232,16 @@ long copies_failed(long error)
 {
 	errno = (int)-error;
 	return -1;
+}
+
+// Nobody else is there to wake it before the call.
+void copies_before(void)
+{
+	int saved = errno;
+
+	if (reclaim_is_unseen)
+		reclaim_send_away();
+	errno = saved;
 }
 
 // The first thread ends by itself, which ends the process if no other is left.

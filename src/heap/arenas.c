@@ -6,6 +6,7 @@
 #include "cache/table.h"
 #include "conf/options.h"
 #include "heap/arena.h"
+#include "heap/kept.h"
 #include "heap/samples.h"
 #include "os/cgroup.h"
 #include "os/clock.h"
@@ -485,6 +486,7 @@ static void begin_in_child(struct arena *arena)
 	atomic_store(&arena->own_room, 0);
 	atomic_store(&arena->visitors, 0);
 	atomic_store(&arena->pages.decaying, false);
+	kept_fork_child(arena);
 	vmem_cursors_forget_others(&arena->pages.runs);
 }
 

@@ -165,3 +165,12 @@ bool kept_give(struct arena *arena, bool all)
 		given |= give_slot(arena, &arena->kept[i], all);
 	return given;
 }
+
+// Of another thread one may have been counted that was not in its slot yet, or any more.
+void kept_fork_child(struct arena *arena)
+{
+	atomic_store(&arena->pages.kept_bytes, 0);
+	for (unsigned i = 0; i < KEPT_SIZES + KEPT_PAGES; i++)
+		for (struct run *run = atomic_load(&arena->kept[i]); run != NULL; run = next_of(run))
+			kept_count(arena, run->bytes, true);
+}

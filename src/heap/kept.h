@@ -46,3 +46,6 @@ static inline struct run *kept_take_class(struct arena *arena, unsigned class)
 
 // Frees those that were not put since the last call, or all, to the pages; true when there were any.
 bool kept_give(struct arena *arena, bool all);
+
+// Counts them anew, in a child of fork.
+void kept_fork_child(struct arena *arena);

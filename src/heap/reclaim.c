@@ -179,6 +179,14 @@ static bool recall(bool dismissed)
 	return atomic_fetch_sub(&reclaim_dismissed, 1) == 1;
 }
 
+COLD void reclaim_send_away(void)
+{
+	uint64_t before = os_signals_block();
+
+	recall(reclaim_dismiss());
+	os_signals_restore(before);
+}
+
 void reclaim_fork_child_dismissals(void)
 {
 	atomic_store(&owed, 0);

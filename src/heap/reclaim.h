@@ -59,6 +59,7 @@ extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
 bool reclaim_may_be_unseen(void);
 bool reclaim_dismiss(void);
 void reclaim_recall(bool dismissed);
+void reclaim_send_away(void); // both: it comes again when it is wanted, and not before
 void reclaim_replace(bool dismissed); // the same, and one by pthread_create is made if it is that now: not in a handler
 void reclaim_unseen_begins(void); // told before it is there
 void reclaim_unseen_ended(void);  // told by it at its end

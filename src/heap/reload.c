@@ -263,16 +263,24 @@ bool front_refill(struct front *front, unsigned class)
 	return done;
 }
 
+static COLD __attribute__((noinline)) bool is_pure(const struct magazine *full, uintptr_t word)
+{
+	for (uint32_t i = 0; i < full->rounds; i++)
+		if (page_map_word(full->round[i]) != word)
+			return false;
+	return true;
+}
+
 // Sized frees do not look at the page map, so a magazine may hold what does not belong. A few rounds tell whether it does. Where the program has arenas of its own
 // all do: of one that is reset or destroyed nothing shall be left in another's depot, nor another's objects in its own.
-static bool looks_pure(const struct magazine *full, uintptr_t word)
+static inline __attribute__((always_inline)) bool looks_pure(const struct magazine *full, uintptr_t word)
 {
-	uint32_t step = UNLIKELY(arenas_had_explicit()) ? 1 : full->rounds / SAMPLES + 1;
+	uint32_t step = full->rounds / SAMPLES + 1;
 
 	for (uint32_t i = 0; i < full->rounds; i += step)
 		if (page_map_word(full->round[i]) != word)
 			return false;
-	return true;
+	return LIKELY(!arenas_had_explicit()) || is_pure(full, word);
 }
 
 void front_drain_magazine(struct arena *arena, unsigned class, struct magazine *magazine)

@@ -121,12 +121,12 @@ static inline size_t pages_dirty_bytes(const struct pages *pages)
 	       atomic_load_explicit(&pages->kept_bytes, memory_order_relaxed);
 }
 
-// What could be given back: nothing of what the system refused, until more becomes dirty.
+// What could be given back: nothing where dirty pages stay, nor of what the system refused, until more becomes dirty.
 static inline size_t pages_garbage(const struct pages *pages)
 {
 	size_t dirty = pages_dirty_bytes(pages);
 
-	return dirty > atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed) ? dirty : 0;
+	return dirty > atomic_load_explicit(&pages->refused_bytes, memory_order_relaxed) && pages_decay_ms(pages) >= 0 ? dirty : 0;
 }
 
 // Bytes in allocated runs; an estimate while others run, who may add a chunk between two of the figures: never less than none.

@@ -39,6 +39,8 @@ vmag_test_program(nomem_locked nomem/locked.c LIBRARIES vmag)
 vmag_test(nomem.locked quick 30 nomem_locked)
 vmag_test_program(nomem_second nomem/second.c LIBRARIES vmag)
 vmag_test(nomem.second quick 30 nomem_second)
+vmag_test_program(nomem_wishes nomem/wishes.c LIBRARIES vmag)
+vmag_test(nomem.wishes quick 60 nomem_wishes)
 vmag_test_program(nomem_huge_refused nomem/huge_refused.c LIBRARIES vmag)
 vmag_test(nomem.huge_refused quick 60 nomem_huge_refused)
 

@@ -3,7 +3,9 @@
 #include "heap/kept.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include "../../support/child.h"
 #include "conf/options.h"
 #include "heap/front.h"
 #include "heap/heap.h"
@@ -197,6 +199,29 @@ static void by_several_threads(void) {
     CHECK_LE(pages_active_bytes(own_pages()), active + MIB);
 }
 
+static void *rest(void *unused) {
+    pause();
+    return unused;
+}
+
+// Where a thread was between the count and the slot.
+static void counted_anew_in_a_child(void) {
+    pthread_t thread;
+    pid_t child;
+
+    heap_trim();
+    CHECK_EQ(pthread_create(&thread, NULL, rest, NULL), 0); // else nothing is made up for in the child
+    release(allocate(192 * KIB));
+    own_pages()->kept_bytes += 96 * KIB;
+    child = fork();
+    if (child == 0)
+        _exit(kept() != 192 * KIB);
+    own_pages()->kept_bytes -= 96 * KIB;
+    expect_child(child);
+    heap_trim();
+    CHECK_EQ(kept(), 0);
+}
+
 int main(void) {
     options.background_thread = false;
     free(malloc(1));
@@ -208,5 +233,6 @@ int main(void) {
     not_everywhere();
     samples_behind_one_another();
     by_several_threads();
+    counted_anew_in_a_child();
     return 0;
 }
