@@ -9,7 +9,7 @@
 #include "util/bits.h"
 
 struct os_module {
-	uintptr_t start, end;
+	uintptr_t start, end;   // its tables are read within; where the loader knows of holes in it, a part that may not have the code
 	uintptr_t unwind_table; // its .eh_frame_hdr; 0: it has none
 };
 

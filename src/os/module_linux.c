@@ -85,6 +85,17 @@ static bool read_headers(uintptr_t image, struct os_module *module, bool *told)
 	return true;
 }
 
+// Of a program with holes between its segments the loader tells one of these alone: of it, the one that has the tables is what is to be read.
+static void turn_to_tables(loaders_find *find, struct found_object *found)
+{
+	struct found_object other;
+
+	if (found->unwind_table >= found->start && found->unwind_table < found->end)
+		return;
+	if (find(found->unwind_table, &other) == 0 && other.link_map == found->link_map)
+		*found = other;
+}
+
 bool os_module_find(uintptr_t address, struct os_module *module, bool *told)
 {
 	loaders_find *find = atomic_load_explicit(&loaders, memory_order_relaxed);
@@ -95,6 +106,7 @@ bool os_module_find(uintptr_t address, struct os_module *module, bool *told)
 	if (find != NULL) {
 		if (find((void *)address, &found) != 0)
 			return false;
+		turn_to_tables(find, &found);
 		*module = (struct os_module){ (uintptr_t)found.start, (uintptr_t)found.end, (uintptr_t)found.unwind_table };
 		return true;
 	}

@@ -1,5 +1,5 @@
 // Rules of frames: of all modules of the process, of none; of tables whose bytes are anything; of code that was unloaded.
-// All of it with the loader's own table of modules, and without.
+// All of it with the loader's own table of modules, and without; in a program with holes between its segments, too.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/frame_rule.h"
@@ -53,9 +53,10 @@ static void modules_are_found(void) {
 
         CHECK(dladdr((void *)in[i], &info) != 0);
         CHECK(os_module_find(in[i], &module, &told));
-        CHECK_EQ(module.start, (uintptr_t)info.dli_fbase);
         CHECK(module.start < module.unwind_table && module.unwind_table < module.end && in[i] < module.end);
         CHECK_EQ(os_frame_rule_find(in[i], true, &told).kind, FRAME_CALLED);
+        if (module.start != (uintptr_t)info.dli_fbase) // this program has holes, as one of its builds has
+            CHECK(i == 0 && in[i] < module.start && !os_module_find(module.start - 1, &module, &told));
     }
     if (vdso != 0) {
         CHECK(os_module_find(vdso + 100, &module, &told));
