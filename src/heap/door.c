@@ -101,6 +101,14 @@ static void count_again(struct front *front, size_t size)
 		front_count_word(front, class);
 }
 
+static void trace_new(struct front *front, const void *object, size_t size)
+{
+	if (UNLIKELY(front->starts))
+		trace_leave_out(object);
+	else
+		trace_allocated(&front->tracer, object, size);
+}
+
 void door_allocated(struct front *front, void *object, size_t size)
 {
 	if (front->words->door & DOOR_COUNT)
@@ -110,7 +118,7 @@ void door_allocated(struct front *front, void *object, size_t size)
 	if (front->words->door & DOOR_PEAK)
 		note_peak(front);
 	if (front->words->door & DOOR_TRACE)
-		trace_allocated(&front->tracer, object, size);
+		trace_new(front, object, size);
 	if (front->words->door & DOOR_FILL)
 		fill_allocated(object, 0, size);
 	interval_look(front);

@@ -111,6 +111,7 @@ struct front {
 	struct tracer *tracer;         // while it is closed for DOOR_TRACE
 	uint64_t interval_told;        // of `allocated`, to all threads' sum (heap/interval.h)
 	bool tells;                    // prints statistics just now
+	bool starts;                   // a thread of the library's own just now, for which the C library allocates
 	bool streams; // it frees what others allocate, or they what it does, again and again
 	bool moves;   // asks at the next miss of malloc where its common objects shall come from
 	uint64_t peak, peak_base;    // the most of allocated − freed − peak_base, while it is closed for DOOR_PEAK, too

@@ -10,6 +10,7 @@
 #include "guard/report.h"
 #include "heap/cpu_front.h"
 #include "heap/debug.h"
+#include "heap/door.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
 #include "heap/holes.h"
@@ -93,13 +94,30 @@ COLD void reclaim_decay(struct arena *arena, uint64_t now_ms)
 	arena_leave(arena);
 }
 
+// As in a hook, where nothing is sampled.
+COLD bool reclaim_start_unwatched(bool (*start)(const void *caller), const void *caller)
+{
+	struct front *front = front_get();
+	bool in_hook = door_around_hooks(true), started;
+
+	if (front != NULL)
+		front->starts = true;
+	started = start(caller);
+	if (front != NULL)
+		front->starts = false;
+	if (in_hook)
+		door_around_hooks(false);
+	return started;
+}
+
 // What the C library allocates for the thread is not the program's: this thread's exact counters stay as they are.
 static bool start_uncounted(const void *caller)
 {
 	struct front *front = words.front;
 	uint64_t allocated = front == NULL ? 0 : front->allocated, freed = front == NULL ? 0 : front->freed;
 	uint64_t peak = front == NULL ? 0 : front->peak;
-	bool started = reclaim_start_thread(caller);
+	bool watched = UNLIKELY(sampling_is_on() || trace_is_on());
+	bool started = watched ? reclaim_start_unwatched(reclaim_start_thread, caller) : reclaim_start_thread(caller);
 
 	if (front == NULL || words.front != front)
 		return started;

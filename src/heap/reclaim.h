@@ -72,3 +72,6 @@ extern _Atomic uint64_t reclaim_ends; // of threads, since the first ended, with
 // Starts the background thread on behalf of the code at `caller`; set once by the floor above, NULL: there is none. False:
 // not now.
 extern bool (*reclaim_start_thread)(const void *caller);
+
+// Starts a thread of the library's own. What the C library allocates for it is not the program's: it is neither sampled nor traced.
+bool reclaim_start_unwatched(bool (*start)(const void *caller), const void *caller);

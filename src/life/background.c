@@ -151,12 +151,15 @@ static void *end_process(void *unused)
 }
 
 // Where no thread can be had, this is the last one, and the C library ends the process when it ends.
-static void leave_end_to_a_thread(void)
+static COLD bool leave_end_to_a_thread(const void *unused)
 {
 	pthread_t thread;
+	bool started = pthread_create(&thread, NULL, end_process, NULL) == 0;
 
-	if (pthread_create(&thread, NULL, end_process, NULL) == 0)
+	(void)unused;
+	if (started)
 		pthread_detach(thread);
+	return started;
 }
 
 // Until it is switched off, or left over, or finds itself in a child that a callback of the program's forked: it is that one's only thread, and the C library
@@ -182,7 +185,7 @@ static void *work(void *unused)
 		process = 0; // none is started in its place
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 	if (over)
-		leave_end_to_a_thread();
+		reclaim_start_unwatched(leave_end_to_a_thread, NULL);
 	return unused;
 }
 

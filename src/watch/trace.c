@@ -38,6 +38,7 @@ _Static_assert(offsetof(struct tracer, payload) == offsetof(struct tracer, head)
 	       "head and payload are written at once");
 
 _Atomic uint32_t trace_generation;
+static _Atomic uintptr_t left_out; // 0: none
 
 static struct {
 	struct mutex lock;
@@ -309,6 +310,20 @@ static __attribute__((noinline)) void sized_event_with_its_stack(struct tracer *
 		sized_event_with_stack(tracer, kind, object, size, LIKELY(tracer->generation == generation) ? stack : 0);
 }
 
+// Where another object came to lie it was freed while nobody looked.
+static inline bool is_left_out(const void *object)
+{
+	if (LIKELY((uintptr_t)object != atomic_load_explicit(&left_out, memory_order_relaxed)))
+		return false;
+	atomic_store_explicit(&left_out, 0, memory_order_relaxed);
+	return true;
+}
+
+COLD void trace_leave_out(const void *object)
+{
+	atomic_store_explicit(&left_out, (uintptr_t)object, memory_order_relaxed);
+}
+
 static inline __attribute__((always_inline)) void sized_event_of(struct tracer **own, unsigned kind, const void *object, size_t size)
 {
 	struct tracer *tracer = ready(own);
@@ -323,6 +338,7 @@ static inline __attribute__((always_inline)) void sized_event_of(struct tracer *
 
 void trace_allocated(struct tracer **own, const void *object, size_t size)
 {
+	is_left_out(object);
 	sized_event_of(own, VMAG_TRACE_ALLOC, object, size);
 }
 
@@ -336,7 +352,7 @@ void trace_freed(struct tracer **own, const void *object)
 	struct tracer *tracer = ready(own);
 	uint64_t ticks, passed, step;
 
-	if (UNLIKELY(tracer == NULL))
+	if (UNLIKELY(is_left_out(object) || tracer == NULL))
 		return;
 	ticks = os_ticks();
 	passed = ticks - tracer->ticks;
@@ -397,6 +413,7 @@ bool trace_start(const struct trace_wish *wish)
 	trace.until_ns = wish->most_seconds == 0 ? 0 : os_clock_ns() + wish->most_seconds * 1000000000u;
 	trace.generations += trace.generations == UINT32_MAX ? 2 : 1; // never 0
 	next = trace.generations;
+	atomic_store(&left_out, 0);
 	mutex_unlock(&trace.lock);
 	return atomic_compare_exchange_strong(&trace_generation, &generation, next);
 }

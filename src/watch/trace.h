@@ -45,6 +45,9 @@ void trace_allocated(struct tracer **own, const void *object, size_t size);
 void trace_freed(struct tracer **own, const void *object);
 void trace_resized(struct tracer **own, const void *object, size_t size);
 
+// This object is not the program's: its free is no event either. One at a time.
+void trace_leave_out(const void *object);
+
 // Of an object cache or a resource arena: VMAG_TRACE_CACHE_ALLOC …, and its number.
 void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t start, size_t size);
 

@@ -60,6 +60,20 @@ def check_counts(vmag, library, sites, folder):
     assert summary["threads"] == 5, summary["threads"]
 
 
+# What the C library allocates for the library's own thread is neither sampled nor traced, and neither is its free.
+def check_own_thread(vmag, library, traced, folder):
+    trace, profile = os.path.join(folder, "thread.trace"), os.path.join(folder, "thread.heap")
+    for words in ([f"--trace={trace}", "--trace-stacks"], [f"--profile={profile}", "--sample-bytes=1"]):
+        subprocess.run([vmag, "run", "--quiet", "--lib", library, *words, "--", traced, "thread"], check=True)
+    summary = summary_of(vmag, trace)
+    assert summary["unknown_frees"] == 0, summary
+    for path in (trace, profile):
+        told = subprocess.run([vmag, "heap", "--json", path], capture_output=True, text=True, check=True).stdout
+        live = [site for site in json.loads(told)["sites"] if site["objects"] > 0]
+        own = [site for site in live if any(frame["function"] in ("site_freed", "set") for frame in site["frames"])]
+        assert not own, (path, own)
+
+
 # A realloc that moves an object is an allocation and a free; one that does not names an object that is there.
 def check_moves(vmag, library, sites, folder):
     path = os.path.join(folder, "resized.trace")
@@ -287,6 +301,7 @@ def main(vmag, library, sites, everything, traced):
         check_closed(vmag, library, folder)
         check_daemon(vmag, library, sites, folder)
         check_controls(vmag, library, traced, folder)
+        check_own_thread(vmag, library, traced, folder)
         check_stacks(vmag, library, folder)
         check_time_limit(vmag, library, everything, folder)
 

@@ -1,8 +1,10 @@
 // A program that traces itself: `traced PREFIX`.  Objects of malloc, of an object cache and of a resource arena, with stacks,
 // then again without; what happens while nothing is traced must not be in the files. In the end the same stacks three times more, the last time by a child.
+// `traced thread`: frees all that it allocates, and has the library's own thread come and go.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vmag/cache.h>
@@ -12,7 +14,7 @@
 
 #define SITE __attribute__((noinline, noclone)) static
 
-enum { OBJECTS = 3000, KEPT = 1000 };
+enum { OBJECTS = 3000, KEPT = 1000, LARGE = 100000, LARGES = 40, THREADS = 8, STACK = 16 << 20 };
 
 static void *objects[OBJECTS];
 
@@ -44,6 +46,42 @@ SITE void site_arena(vmag_vmem_t *arena) {
     __asm__ volatile("");
 }
 
+// So much at once that the background thread is started.
+SITE void site_freed(void) {
+    for (int i = 0; i < LARGES; i++)
+        memset(objects[i] = malloc(LARGE), 1, LARGE);
+    for (int i = 0; i < LARGES; i++)
+        free(objects[i]);
+    __asm__ volatile("");
+}
+
+static pthread_barrier_t barrier;
+
+static void *meet(void *unused) {
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+// It ends, and glibc, which keeps 40 MiB of stacks, frees what it had of the oldest.
+static int come_and_go(void) {
+    pthread_t threads[THREADS];
+    pthread_attr_t attributes;
+
+    site_freed();
+    CHECK_EQ(set("background_thread", false), 0);
+    usleep(100000);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], &attributes, meet, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ(set("background_thread", true), 0);
+    site_freed();
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *prefix = argv[1];
     vmag_cache_t *cache = vmag_cache_create("frobs", 96, 0, NULL, NULL, NULL, NULL, NULL, 0);
@@ -51,6 +89,8 @@ int main(int argc, char **argv) {
     uint64_t bytes = 1 << 20;
     int status;
 
+    if (argc == 2 && strcmp(prefix, "thread") == 0)
+        return come_and_go();
     CHECK(argc == 2 && cache != NULL && ids != NULL);
     CHECK_EQ(mallctl("trace.prefix", NULL, NULL, &prefix, sizeof prefix), 0);
     CHECK_EQ(mallctl("trace.bytes", NULL, NULL, &bytes, sizeof bytes), 0);
