@@ -187,13 +187,17 @@ static struct magazine *fetch_full(struct arena *arena, unsigned class, struct m
 	return full;
 }
 
-// The tops of the processor that this thread runs on now, which the fast path finds from now on.
+// The tops of the processor that this thread runs on now, which the fast path finds from now on; unless a handler has just closed the way.
 static void ***tops_here(void)
 {
 	void ***tops = processor_tops();
 
-	if (LIKELY(words.way > 0))
+	if (LIKELY(words.way > 0)) {
 		words.way = (intptr_t)tops;
+		atomic_signal_fence(memory_order_seq_cst);
+		if (UNLIKELY(atomic_load_explicit(&words.front->door_wanted, memory_order_relaxed) != words.door))
+			words.way = 0;
+	}
 	return tops;
 }
 

@@ -27,7 +27,7 @@ struct front_words {
 	uintptr_t word; // the page map's word of this thread's arena, class 0
 	struct front *front;
 	intptr_t way; // of operations that miss, while the door is closed for fronts of processors alone (heap/cpu_fast.h): the tops of its
-		      // processor, or of the one it was on last; else 0
+		      // processor, or of the one it was on last; else 0, also from when somebody wants the door closed for more
 	const void *caller; // of the free that misses; NULL: none does (front_free_begins)
 	bool ended; // the thread is past its end: no front is made again
 	uint8_t door; // why the door is closed (enum door); 0: it is open

@@ -285,6 +285,7 @@ static void close_words(struct front *front, uint8_t set, uint8_t clear)
 		return;
 	for (unsigned class = 1; class < CLASSES; class++)
 		__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_RELAXED);
+	__atomic_store_n(&front->words->way, 0, __ATOMIC_RELAXED);
 }
 
 void front_want_door(struct front *front, uint8_t set)

@@ -33,6 +33,11 @@ set_tests_properties(ctl.cost PROPERTIES RUN_SERIAL TRUE) # it measures time
 
 vmag_test_program(ctl_counters ctl/counters.c)
 vmag_test(ctl.counters slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/counters.py $<TARGET_FILE:ctl_counters> $<TARGET_FILE:vmag>)
+# They count, too, where fronts of processors serve.
+foreach(way pair medium held calloc realloc mallocx)
+  vmag_test(ctl.counters_of_processors.${way} quick 30 ctl_counters 100000 ${way} counted)
+  set_tests_properties(ctl.counters_of_processors.${way} PROPERTIES ENVIRONMENT "VMAG_CONF=front:cpu;LD_PRELOAD=$<TARGET_FILE:vmag>")
+endforeach()
 
 vmag_test(ctl.documents quick 30 ${PYTHON} ${CMAKE_SOURCE_DIR}/man/generate.py $<TARGET_FILE:vmag> --check)
 
