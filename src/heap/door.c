@@ -8,8 +8,17 @@
 #include "heap/fronts.h"
 #include "heap/interval.h"
 #include "heap/loaded.h"
+#include "heap/reclaim.h"
 #include "magazine/processors.h"
+#include "os/clock.h"
 #include "watch/trace.h"
+
+enum {
+	LOOKS = 16,        // at doors that were closed, 1 ms apart, at most;
+	LOOKS_CLOSED = 2,  // in a row that find all words closed are enough
+	LOOKS_LATER = 16,  // by who comes by, each
+	LOOK_MS = 10,      // after the one before at the earliest
+};
 
 enum { JUNK_ALLOCATED = 0xa5, JUNK_FREED = 0x5a }; // 2006: J
 
@@ -60,10 +69,59 @@ bool door_around_hooks(bool before)
 	return before;
 }
 
+_Atomic unsigned doors_looks;
+
+// What a thread opens again it may open again and again: an allocation that misses obeys. Between two looks it may run, where another one has
+// its processor. What was counted to points of the profile meanwhile was not for it.
+static COLD struct late make_obey(void)
+{
+	_Atomic uint32_t never = 0;
+	struct late late = { 0 };
+
+	fronts_close_sizes();
+	for (unsigned looks = 0, closed = 0; looks < LOOKS && closed < LOOKS_CLOSED; looks++) {
+		os_word_wait(&never, 0, 1);
+		late = fronts_close_again();
+		if (late.threads == 0)
+			break;
+		closed = late.open ? 0 : closed + 1;
+	}
+	fronts_watch_sizes();
+	if (!atomic_load(&profile_settings.active))
+		fronts_draw_points();
+	return late;
+}
+
+static COLD void leave_the_rest(void)
+{
+	uint32_t asleep = RECLAIM_ASLEEP;
+
+	atomic_store(&doors_looks, LOOKS_LATER);
+	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
+		os_word_wake(&reclaim_state);
+}
+
+COLD void doors_look_again(uint64_t now_ms)
+{
+	static _Atomic uint64_t looked_at;
+	uint64_t last = looked_at;
+	unsigned left = doors_looks;
+	struct late late;
+
+	if (now_ms - last < LOOK_MS || !atomic_compare_exchange_strong(&looked_at, &last, now_ms))
+		return;
+	late = fronts_close_again();
+	if (late.open)
+		late = make_obey();
+	atomic_store(&doors_looks, late.threads == 0 || left == 0 ? 0 : left - 1);
+}
+
 void doors_close(enum door why)
 {
 	fronts_end_gone();
 	fronts_close_words((uint8_t)why, 0);
+	if (UNLIKELY(fronts_live() > 1) && fronts_close_again().threads > 0 && make_obey().threads > 0)
+		leave_the_rest();
 }
 
 void doors_open(enum door why)

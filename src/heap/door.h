@@ -5,8 +5,9 @@
 // tops. The slow paths look at words.door, which tells why. An open door costs nothing.
 //
 // Another thread's door is closed from outside in two steps: its words are closed at once, and at its next miss, which is
-// then its next operation, it obeys `door_wanted`. The one race is harmless: a thread that has read a word before it was
-// closed and writes it afterwards keeps that class open until its next miss (docs/decisions/0009-door.md).
+// then its next operation, it obeys `door_wanted`. A thread that has read a word before it was closed and writes it afterwards
+// opens that class again, until its next miss, and who allocates and frees in turn never misses: so for a moment all allocations
+// miss (fronts_close_sizes), until all have obeyed or stand still (docs/decisions/0009-door.md).
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
@@ -30,9 +31,19 @@ enum door {
 void door_close(enum door why);
 void door_open(enum door why);
 
-// Of all threads, present and future. Takes the lock of the fronts.
+// Of all threads, present and future. Takes the lock of the fronts. Closing waits for threads that run, some milliseconds at most.
 void doors_close(enum door why);
 void doors_open(enum door why);
+
+// Who comes by looks after doors that were closed of late, for threads that stood still meanwhile in the middle of an operation.
+extern _Atomic unsigned doors_looks; // that are left
+void doors_look_again(uint64_t now_ms);
+
+static inline void doors_look(uint64_t now_ms)
+{
+	if (UNLIKELY(atomic_load_explicit(&doors_looks, memory_order_relaxed) != 0))
+		doors_look_again(now_ms);
+}
 
 // Around extent hooks of the program, which may allocate. Meanwhile it is as if the thread had no front: what its magazines are in the middle of stays as it
 // is, and arena 0 serves (as in jemalloc), and not the arena that waits for memory. Before: false, and it is not to be called after: the thread is in one

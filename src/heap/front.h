@@ -40,7 +40,7 @@ extern __thread struct front_words words __attribute__((tls_model("initial-exec"
 // both miss whatever they are asked for, in all threads at once.
 extern int32_t front_places[SMALL_MOST + 1] HIDDEN;
 extern size_t front_sizes_end HIDDEN;
-extern size_t front_sampled_end HIDDEN; // the same while sampling is on, else 0
+extern size_t front_sampled_end HIDDEN; // the same while sampling is on, else 0; and while all shall miss (fronts_close_sizes)
 
 // For libumem's face, to which 0 is no size: size − 1 is below this; SMALL_MOST while the sizes are open, from fronts_serve_short on.
 extern size_t front_short_most HIDDEN;
@@ -145,6 +145,14 @@ struct front {
 // The closed magazine, in which both allocating and freeing miss.
 extern void *const front_closed_magazine[3] HIDDEN;
 #define FRONT_CLOSED ((void **)(uintptr_t)&front_closed_magazine[2])
+
+// Whether a thread's word is closed, perhaps counted down by an allocation that was under way.
+static inline bool front_is_closed(const struct front *front, unsigned class)
+{
+	void **top = __atomic_load_n(&front->words->top[class], __ATOMIC_RELAXED);
+
+	return top == FRONT_CLOSED || top == FRONT_CLOSED - 1;
+}
 
 // This thread's front, made at first use. NULL: no memory, or the thread is past its end.
 struct front *front_get(void);

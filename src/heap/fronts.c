@@ -288,6 +288,42 @@ static void close_words(struct front *front, uint8_t set, uint8_t clear)
 	__atomic_store_n(&front->words->way, 0, __ATOMIC_RELAXED);
 }
 
+// Returns whether any was open. What is closed is not written to.
+static COLD bool close_words_again(struct front *front)
+{
+	bool open = __atomic_load_n(&front->words->way, __ATOMIC_RELAXED) != 0;
+
+	for (unsigned class = 1; class < CLASSES; class++) {
+		if (front_is_closed(front, class))
+			continue;
+		open = true;
+		__atomic_store_n(&front->words->top[class], FRONT_CLOSED, __ATOMIC_SEQ_CST);
+	}
+	if (open)
+		__atomic_store_n(&front->words->way, 0, __ATOMIC_RELAXED);
+	return open;
+}
+
+static bool is_late(const struct front *front)
+{
+	return front != words.front && has_words(front) &&
+	       __atomic_load_n(&front->words->door, __ATOMIC_RELAXED) != atomic_load_explicit(&front->door_wanted, memory_order_relaxed);
+}
+
+COLD struct late fronts_close_again(void)
+{
+	struct late late = { 0 };
+
+	mutex_lock(&fronts.lock);
+	for (struct front *front = fronts.first; front != NULL; front = front->next)
+		if (is_late(front)) {
+			late.threads++;
+			late.open |= close_words_again(front);
+		}
+	mutex_unlock(&fronts.lock);
+	return late;
+}
+
 void front_want_door(struct front *front, uint8_t set)
 {
 	close_words(front, set, 0);
@@ -338,6 +374,14 @@ COLD void fronts_watch_sizes(void)
 {
 	mutex_lock(&fronts.lock);
 	open_sizes(!atomic_load(&profile_settings.active));
+	mutex_unlock(&fronts.lock);
+}
+
+COLD void fronts_close_sizes(void)
+{
+	mutex_lock(&fronts.lock);
+	open_sizes(false);
+	__atomic_store_n(&front_sampled_end, 0, __ATOMIC_RELEASE);
 	mutex_unlock(&fronts.lock);
 }
 

@@ -50,9 +50,16 @@ void fronts_own_runs(const struct arena *arena, struct own_figures *figures);
 // Of large objects of a class, theirs included.
 struct large_reading fronts_large(const struct arena *arena, const struct own_figures *figures, unsigned class);
 
-// Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path
+// Closes the words of all threads as far as that can be done from outside: a thread that is just then in its fast path, or in the middle of a miss,
 // opens one of them again and goes on with it, until it misses or is closed once more. Sets and clears bits of door_wanted.
 void fronts_close_words(uint8_t set, uint8_t clear);
+
+// Closes those of other threads that have not obeyed yet once more.
+struct late {
+	unsigned threads;
+	bool open; // one of them had opened words again
+};
+struct late fronts_close_again(void);
 
 // The same of this thread's own, also from a handler that came in the middle of its fast path. It takes effect at the thread's next operation.
 void front_want_door(struct front *front, uint8_t set);
@@ -60,6 +67,9 @@ uint8_t fronts_door(void); // what the doors of all threads are closed for
 
 // The fast paths' sizes closed, or opened, as sampling is wanted or not (heap/front.h).
 void fronts_watch_sizes(void);
+
+// Closed to sampling, too: until fronts_watch_sizes each allocation of all threads goes the slow way, whatever their words say.
+void fronts_close_sizes(void);
 
 // All threads' next points drawn anew, each when its thread comes to it.
 void fronts_draw_points(void);

@@ -77,12 +77,13 @@ size_t reclaim_garbage(const struct arena *arena)
 	return pages_garbage(&arena->pages) + arena_depot_bytes(arena);
 }
 
-// Before anything is due nothing is written that others would miss.
+// Before anything is due nothing is written that others would miss. Whoever comes by comes here, and looks after doors, too.
 COLD void reclaim_decay(struct arena *arena, uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&arena->reap_at, memory_order_relaxed);
 	bool reap = (int64_t)(now_ms - last) >= REAP_MS;
 
+	doors_look(now_ms);
 	if ((!reap && !pages_decay_is_due(&arena->pages, now_ms)) || !arena_enter(arena))
 		return;
 	if (reap &&
@@ -378,6 +379,7 @@ static bool step(uint64_t now_ms, bool unseen)
 	if (!unseen)
 		left |= caches_step(now_ms);
 	left |= holes_step(now_ms);
+	left |= atomic_load_explicit(&doors_looks, memory_order_relaxed) != 0;
 	magazines_trim(false, now_ms);
 	return left || magazines_garbage() > 0;
 }

@@ -18,14 +18,6 @@ enum {
 	WORTH_BYTES = 4096,  // that the magazines of a front can hold at least for it to be visited
 };
 
-// Perhaps counted down by an allocation that was under way.
-static bool is_closed(const struct front *front, unsigned class)
-{
-	void **top = __atomic_load_n(&front->words->top[class], __ATOMIC_RELAXED);
-
-	return top == FRONT_CLOSED || top == FRONT_CLOSED - 1;
-}
-
 // Its magazines are what the thread works with, and nobody resets its arena.
 static bool may_be_visited(const struct front *front)
 {
@@ -46,7 +38,7 @@ static uint32_t below_uppermost(const struct front *front, unsigned class, void 
 	const struct magazine *loaded = front->loaded[class];
 	uint32_t rounds;
 
-	if (loaded == NULL || !is_closed(front, class))
+	if (loaded == NULL || !front_is_closed(front, class))
 		return 0;
 	rounds = front_rounds_below(front, class, top);
 	return rounds > 0 && rounds <= loaded->capacity ? rounds - 1 : 0;
@@ -141,7 +133,7 @@ static void leave(struct front *front)
 void sleeper_settle(struct front *front, struct loot *loot, bool fenced)
 {
 	for (unsigned class = 1; class < CLASSES; class++) {
-		if (!fenced || !is_closed(front, class))
+		if (!fenced || !front_is_closed(front, class))
 			put_back(front, class, loot);
 		loot->first_outbound[class] = loot->rounds;
 		loot->rounds += settle_outbound(front, class, loot, loot->rounds, fenced);

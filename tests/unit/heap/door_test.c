@@ -3,6 +3,8 @@
 #include "heap/door.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -291,6 +293,48 @@ static void other_threads_obey(void) {
     doors_open(DOOR_COUNT);
 }
 
+static _Atomic(struct front_words *) steady;
+static atomic_bool over;
+
+// Misses never, once its magazine has what it needs.
+static void *steady_pairs(void *unused) {
+    void *volatile object;
+
+    free(malloc(500));
+    steady = &words;
+    while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+        object = malloc(500);
+        free(object);
+    }
+    return unused;
+}
+
+static void obeys(uint8_t door) {
+    for (int i = 0; i < 5000 && __atomic_load_n(&steady->door, __ATOMIC_RELAXED) != door; i++) {
+        usleep(1000);
+        front_look(words.front); // as misses do
+    }
+    CHECK(__atomic_load_n(&steady->door, __ATOMIC_RELAXED) == door);
+}
+
+// What it writes to a word just when that is closed opens it again.
+static void who_never_misses_obeys(void) {
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, steady_pairs, NULL);
+    while (steady == NULL)
+        usleep(100);
+    for (int i = 0; i < 50; i++) {
+        usleep(1000);
+        doors_close(DOOR_TRACE);
+        obeys(DOOR_TRACE);
+        doors_open(DOOR_TRACE);
+        obeys(0);
+    }
+    over = true;
+    pthread_join(thread, NULL);
+}
+
 int main(void) {
     for (int i = 0; i < SLOTS; i++)
         kept[i] = malloc(40);
@@ -301,6 +345,7 @@ int main(void) {
     a_hit_is_disturbed_at_every_step();
     other_threads_obey();
     closing_from_outside_loses_nothing();
+    who_never_misses_obeys();
     for (int i = 0; i < SLOTS; i++)
         free(kept[i]);
     return 0;
