@@ -180,7 +180,7 @@ static void take(const char *source, const char *pair)
 static void scale_arenas(const char *source, bool more)
 {
 	if (options.narenas != 0)
-		options.narenas = more ? (options.narenas <= 120 ? options.narenas * 2 : 240) : (options.narenas + 1) / 2;
+		options.narenas = more ? (options.narenas <= 88 ? options.narenas * 2 : 176) : (options.narenas + 1) / 2;
 	else if (more ? options.narenas_ratio <= 120 << 16 : options.narenas_ratio > 1)
 		options.narenas_ratio = more ? options.narenas_ratio * 2 : options.narenas_ratio / 2;
 	note_source((struct piece){ "narenas_ratio", 13 }, source);

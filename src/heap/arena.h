@@ -14,7 +14,10 @@
 #include "pages/runs.h"
 #include "slab/bin.h"
 
-enum { ARENAS_MOST = 240, KEPT_MOST = 1024 * 1024, KEPT_SIZES = 16, KEPT_PAGES = 16 };
+// Numbers of arenas, and those that threads' arenas may take of them: the rest is the program's.
+enum { ARENAS_MOST = 240, ARENAS_AUTOMATIC_MOST = ARENAS_MOST - 64 };
+
+enum { KEPT_MOST = 1024 * 1024, KEPT_SIZES = 16, KEPT_PAGES = 16 };
 
 // Objects of a large class, ever.
 struct large_count {

@@ -82,7 +82,7 @@ static unsigned arena_limit(void)
 	if (arenas.cpus == 1)
 		return 1;
 	limit = (uint64_t)arenas.cpus * options.narenas_ratio >> 16;
-	return limit == 0 ? 1 : limit < ARENAS_MOST ? (unsigned)limit : ARENAS_MOST;
+	return limit == 0 ? 1 : limit < ARENAS_AUTOMATIC_MOST ? (unsigned)limit : ARENAS_AUTOMATIC_MOST;
 }
 
 static bool is_automatic(const struct arena *arena)

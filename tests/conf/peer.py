@@ -15,7 +15,7 @@ OPTIONAL = ("utrace", "xmalloc", "lg_san_uaf_align", "cache_oblivious") # not in
 UNTOLD = {"narenas_ratio": "ratio", "bin_shards": "text", "slab_sizes": "text", "prof_log": "bool", "lg_tcache_max": "size_t", "san_guard_small": "size_t",
           "san_guard_large": "size_t", "hpa_hugification_threshold_ratio": "ratio"} # jemalloc has no opt.* of these
 UNLIKE = ("stats_print_opts", "stats_interval_opts", "oversize_threshold", "hpa_hugification_threshold") # told as they were given
-LIMITS = {"narenas": "240", "tcache_max": "8", "max_background_threads": "4096"} # those of ours
+LIMITS = {"narenas": "176", "tcache_max": "8", "max_background_threads": "4096"} # those of ours
 UNREAD = ("bin_shards", "slab_sizes") # their text is not read
 TEXTS = ("prof_prefix", "stats_print_opts", "stats_interval_opts", *UNREAD)
 

@@ -224,8 +224,8 @@ int main(int count, char **arguments) {
     good("narenas:0x10,depot_bytes:010", "narenas:16,depot_bytes:8");
     good("narenas:7,narenas:default", "narenas:0");
     good("narenas: 7,depot_bytes:+8", "narenas:7,depot_bytes:8"); // as strtol has it
-    good("narenas:4294967298", "narenas:240");
-    good("narenas:18446744073709551618", "narenas:240");
+    good("narenas:4294967298", "narenas:176");
+    good("narenas:18446744073709551618", "narenas:176");
     good("tcache:false,tcache:default,junk:true,junk:default,thp:never,thp:default", "");
     good("lg_tcache_max:12", "tcache_max:4096");
     good("lg_tcache_max:99", "tcache_max:8388608");

@@ -162,6 +162,7 @@ static void numbers_end(void) {
     while (arenas_make(NULL, &made[count]) == 0)
         CHECK_LT(++count, ARENAS_MOST);
     CHECK_EQ(arenas_numbers(), ARENAS_MOST);
+    CHECK_LE(ARENAS_MOST - ARENAS_AUTOMATIC_MOST, count);
     for (unsigned i = 0; i < count; i++)
         CHECK_EQ(arena_destroy(made[i], NULL), 0);
 }
