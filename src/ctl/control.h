@@ -117,4 +117,4 @@ control_handler change_prof_active, change_prof_gdump, change_prof_thread_active
 control_handler read_prof_interval, read_prof_lg_sample, own_prof_dump, own_prof_prefix, own_prof_reset, own_thread_prof_name;
 control_handler change_trace_active, own_trace_prefix, change_trace_flag, change_trace_limit;
 control_handler read_prof_stats, change_prof_backtrace_hook, change_prof_dump_hook;
-control_handler read_total, read_zero_reallocs, read_arena, read_bin, read_lextent, read_dss;
+control_handler read_total, read_zero_reallocs, read_arena, read_arena_zero, read_bin, read_lextent, read_dss;

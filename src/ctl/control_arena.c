@@ -119,15 +119,16 @@ int change_arena_oversize(struct control_call *call)
 int change_arena_retain_grow_limit(struct control_call *call)
 {
 	unsigned id = call->index[0];
+	size_t most = class_size(SLAB_CLASSES + LARGE_CLASSES - 1);
 
 	if (live_arena(id) == NULL)
 		return EFAULT;
 	if (call->writes) {
-		if (call->value.size < os_page_size())
+		if (call->value.size < os_page_size() || call->value.size == SIZE_MAX)
 			return EFAULT;
-		grow_limit[id] = round_down(call->value.size, os_page_size());
+		grow_limit[id] = round_down(min_size(call->value.size, most), os_page_size());
 	}
-	call->value.size = grow_limit[id] != 0 ? grow_limit[id] : class_size(SLAB_CLASSES + LARGE_CLASSES - 1);
+	call->value.size = grow_limit[id] != 0 ? grow_limit[id] : most;
 	return 0;
 }
 

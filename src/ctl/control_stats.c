@@ -31,6 +31,13 @@ int read_arena(struct control_call *call)
 	return read_field(call, snapshot_arena(call->index[0]));
 }
 
+// What is 0 of each arena that is there.
+int read_arena_zero(struct control_call *call)
+{
+	memset(&call->value, 0, sizeof call->value);
+	return snapshot_arena(call->index[0]) != NULL ? 0 : ENOENT;
+}
+
 int read_bin(struct control_call *call)
 {
 	const struct arena_figures *arena = snapshot_arena(call->index[0]);

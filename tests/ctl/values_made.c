@@ -126,6 +126,9 @@ void test_arenas(void) {
     CHECK_EQ(get("arena.4097.initialized"), 1);
     CHECK(fresh("stats.arenas.4097.small.nmalloc") >= 32);
     CHECK_EQ(mallctl(with("stats.arenas.<>.pactive", id, 0), objects, &size, NULL, 0), ENOENT);
+    CHECK_EQ(mallctl(with("stats.arenas.<>.extent_avail", id, 0), objects, &size, NULL, 0), ENOENT); // nor is what is always 0
+    CHECK_EQ(mallctl(with("stats.arenas.<>.mutexes.decay_dirty.num_ops", id, 0), objects, &size, NULL, 0), ENOENT);
+    CHECK_EQ(mallctl(with("stats.arenas.<>.hpa_shard.npurges", id, 0), objects, &size, NULL, 0), ENOENT);
     again = create("arenas.create");
     CHECK_EQ(again, id);
     CHECK_EQ(strcmp(text(with("arena.<>.dss", again, 0)), "disabled"), 0);

@@ -334,6 +334,9 @@ void test_others(void) {
     CHECK_EQ(get(with("arena.<>.oversize_threshold", arena, 0)), 12345678);
     saw("arena.<>.retain_grow_limit");
     CHECK_EQ(SET(with("arena.<>.retain_grow_limit", arena, 0), size_t, 1), EFAULT);
+    CHECK_EQ(SET(with("arena.<>.retain_grow_limit", arena, 0), size_t, SIZE_MAX), EFAULT);
+    SET_OK(with("arena.<>.retain_grow_limit", arena, 0), size_t, SIZE_MAX - 1);
+    CHECK_EQ(get(with("arena.<>.retain_grow_limit", arena, 0)), (size_t)7 << 60);
     SET_OK(with("arena.<>.retain_grow_limit", arena, 0), size_t, (size_t)3 << 20 | 5);
     CHECK_EQ(get(with("arena.<>.retain_grow_limit", arena, 0)), (size_t)3 << 20);
     (void)object;
