@@ -165,17 +165,17 @@ static bool decommit(struct extents *extents, uintptr_t start, size_t size)
 	return hooks->decommit != NULL && !hooks->decommit(hooks, (void *)start, size, 0, size, extents->arena);
 }
 
-static bool purge_with(extent_purge_t *purge, struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
+static bool purge_with(extent_hooks_t *hooks, extent_purge_t *purge, uintptr_t span, size_t span_bytes, size_t offset, size_t size, unsigned arena)
 {
-	return purge != NULL && !purge(extents_hooks(extents), (void *)span, span_bytes, offset, size, extents->arena);
+	return purge != NULL && !purge(hooks, (void *)span, span_bytes, offset, size, arena);
 }
 
 static bool purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)
 {
 	extent_hooks_t *hooks = extents_hooks(extents);
 
-	return purge_with(hooks->purge_forced, extents, span, span_bytes, offset, size) ||
-	       purge_with(hooks->purge_lazy, extents, span, span_bytes, offset, size);
+	return purge_with(hooks, hooks->purge_forced, span, span_bytes, offset, size, extents->arena) ||
+	       purge_with(hooks, hooks->purge_lazy, span, span_bytes, offset, size, extents->arena);
 }
 
 bool extents_purge(struct extents *extents, uintptr_t span, size_t span_bytes, size_t offset, size_t size)

@@ -345,6 +345,37 @@ static void alloc_alone(void) {
     CHECK_GT(book.bytes, 0); // nobody took it back
 }
 
+// Hooks that are exchanged meanwhile: each is told the table that it is of.
+static extent_hooks_t others;
+
+static bool exchanging(extent_hooks_t *own, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    CHECK(own != &others);
+    arena_set_hooks(arena_of(arena), &others);
+    return hook_purge_forced(own, start, size, offset, length, arena);
+}
+
+static bool purge_lazy_of_first(extent_hooks_t *own, void *start, size_t size, size_t offset, size_t length, unsigned arena) {
+    CHECK(own != &others);
+    return hook_purge_lazy(own, start, size, offset, length, arena);
+}
+
+static void exchanged(void) {
+    extent_hooks_t first = hooks;
+
+    others = hooks;
+    first.purge_forced = exchanging;
+    first.purge_lazy = purge_lazy_of_first;
+    begin();
+    arena_set_hooks(arena_of(book.arena), &first);
+    book.refuses[PURGE_FORCED] = true;
+    void *small = take(100);
+    free(take(100000));
+    arena_purge(arena_of(book.arena));
+    CHECK(book.calls[PURGE_LAZY] > 0 && arena_hooks(arena_of(book.arena)) == &others);
+    free(small);
+    end();
+}
+
 // Memory that is not where it can be used is refused in one line, and given back.
 static void *misplaced(extent_hooks_t *own, void *new_addr, size_t size, size_t align, bool *zero, bool *commit, unsigned arena) {
     CHECK(own != NULL && new_addr == NULL && align > 0 && !*zero && *commit);
@@ -467,6 +498,7 @@ int main(void) {
     each_refuses();
     no_more();
     alloc_alone();
+    exchanged();
     misplaced_refused();
     useless_destroyed();
     anywhere();
