@@ -311,6 +311,8 @@ int dump_named(char kind)
 	char path[PATH_BYTES], number[16] = "";
 	int file = -1, saved = errno, error;
 
+	if (profile_settings.prefix[0] == '\0')
+		return ENOENT;
 	if (kind != 'f')
 		text_print(number, sizeof number, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
 	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {

@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 
-// Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap, n being the next that is free; kind 'f': without the second number.
+// Into a new file named <prefix>.<pid>.<n>.<kind><n of the kind>.heap, n being the next that is free; kind 'f': without the second number. None without a prefix.
 // One that cannot be written is told on stderr, once, if that is what it was when dump_remember_standard_error was called.
 int dump_named(char kind);
 void dump_remember_standard_error(void);

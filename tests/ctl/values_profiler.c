@@ -82,6 +82,8 @@ void test_profiler(void) {
     saw("prof.dump");
     saw("prof.prefix");
     CHECK_EQ(mallctl("experimental.hooks.prof_dump", NULL, NULL, &hook, sizeof hook), 0);
+    SET_OK("prof.prefix", const char *, "");
+    CHECK_EQ(mallctl("prof.dump", NULL, NULL, NULL, 0), EFAULT); // no name
     SET_OK("prof.prefix", const char *, "./ctl_values");
     ACT("prof.dump");
     CHECK_EQ(strncmp(dumped, "./ctl_values.", 13), 0);

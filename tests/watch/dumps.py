@@ -59,6 +59,15 @@ def check_refused(library, folder, command):
     assert told == "" and os.path.getsize(own) == 0, (told, open(own, encoding="utf-8").read())
 
 
+def check_empty(library, folder, command):
+    """Without a prefix there is no dump, and nothing is told."""
+    empty = os.path.join(folder, "empty")
+    os.mkdir(empty)
+    told = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=empty,
+                          env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF="prof:true,prof_final:true,prof_gdump:true,prof_prefix:")).stderr
+    assert told == "" and os.listdir(empty) == [], (told, os.listdir(empty))
+
+
 def main(library, kind, *command):
     with tempfile.TemporaryDirectory() as folder:
         conf = f"prof:true,prof_prefix:{folder}/p," + (
@@ -71,6 +80,7 @@ def main(library, kind, *command):
         print(len(dumps), "dumps, the last of", totals[-1], "bytes")
         if kind == "final":
             check_refused(library, folder, command)
+            check_empty(library, folder, command)
             assert len(dumps) == 1 and dumps[0].endswith(".f.heap"), dumps
             if shutil.which("jeprof"):
                 theirs = jeprof_total(command[0], dumps[0])
