@@ -233,6 +233,8 @@ int main(int count, char **arguments) {
     good("narenas_ratio:.5,hpa_dirty_mult:3", "narenas_ratio:0.5,hpa_dirty_mult:3");
     good("narenas_ratio:2.25,hpa_dirty_mult:-1", "narenas_ratio:2.25,hpa_dirty_mult:65535.999985");
     good("bin_shards:1-160:16|129-512:4,narenas:2", "bin_shards:1-160:16|129-512:4,narenas:2"); // ':' in a value
+    good("abort_conf:true,experimental_tcache_gc:false,huge_arena_pac_thp:true,tcache_ncached_max:256-1024:1000|8-128:200,hpa_purge_threshold_ratio:0.5",
+         "experimental_tcache_gc:false,huge_arena_pac_thp:true,tcache_ncached_max:256-1024:1000|8-128:200,hpa_purge_threshold_ratio:0.5"); // of 5.3.1
     good("prof_leak:true,lg_prof_sample:63", "prof_leak:true"); // without a sample, so that it has nothing to tell
     every_option();
 
