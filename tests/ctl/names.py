@@ -14,7 +14,11 @@ SIZES = {"bool": 1, "unsigned": 4, "uint32_t": 4, "uint64_t": 8, "int64_t": 8, "
 SIDE_EFFECTS = {"tcache.create", "arena.<>.name", "arenas.create", "experimental.arenas_create_ext", "arenas.lookup", "arena.<>.destroy", "arena.<>.reset",
                 "experimental.batch_alloc", "prof.dump", "prof.prefix", "prof.reset", "prof.active", "trace.prefix", "trace.active", "thread.prof.name", "experimental.hooks.prof_dump",
                 "experimental.hooks.prof_backtrace", "experimental.hooks.safety_check_abort"}
-
+# Those of 5.3.1.
+NEWER = {"config.prof_frameptr": "read", "stats.arenas.<>.hpa_sec_hits": "read", "stats.arenas.<>.hpa_sec_misses": "read", "stats.arenas.<>.hpa_sec_dalloc_flush": "read",
+         "stats.arenas.<>.hpa_sec_dalloc_noflush": "read", "stats.arenas.<>.hpa_sec_overfills": "read", "stats.arenas.<>.hpa_shard.nhugify_failures": "read",
+         "thread.tcache.ncached_max.read_sizeclass": "absent", "thread.tcache.ncached_max.write": "absent", "experimental.hooks.prof_sample": "absent",
+         "experimental.hooks.prof_sample_free": "absent", "experimental.hooks.thread_event": "absent"}
 
 
 class Library:
@@ -183,6 +187,9 @@ def main(path, list_path, values):
             assert our_access in ("read, write", "see meaning"), name
         if mark in "AB" and not name.startswith(("opt.", "config.")) and not meaning.startswith(("constant", "absent")):
             assert name in changing, f"nobody saw the value of {name} change"
+    for name, wanted in NEWER.items():
+        _, access, meaning = library.controls[name]
+        expect(f"access of {name}", "absent" if meaning.startswith("absent") else access, wanted)
     for name, (kind, access, meaning) in sorted(library.controls.items(), key=lambda item: "destroy" in item[0]):
         check_control(library, name, kind, access, meaning)
     for name, fields in library.options.items():

@@ -24,7 +24,7 @@ def check_json(program):
     assert set(whole) == {"version", "config", "opt", "prof", "arenas", "stats", "stats.arenas"}, set(whole)
     assert set(whole["prof"]) == {"thread_active_init", "active", "gdump", "interval", "lg_sample"}, whole["prof"]
     assert whole["opt"]["hpa_dirty_mult"] == "0.25" # jemalloc's reports have it as a text
-    assert len(whole["config"]) == 12 and whole["config"]["fill"] is True and len(whole["opt"]) >= 56
+    assert len(whole["config"]) == 13 and whole["config"]["fill"] is True and len(whole["opt"]) >= 56
     assert whole["opt"]["narenas"] > 0 and whole["opt"]["thp"] == "default" and whole["opt"]["abort"] is False
     arenas, stats = whole["arenas"], whole["stats"]
     assert len(arenas["bin"]) == arenas["nbins"] == 36 and len(arenas["lextent"]) == arenas["nlextents"] == 196
