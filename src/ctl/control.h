@@ -109,6 +109,7 @@ control_handler read_arena_initialized, act_arena_decay, act_arena_purge, act_ar
 control_handler change_arena_oversize, change_arena_dirty_decay, change_arena_muzzy_decay, change_arena_hooks;
 control_handler change_arena_retain_grow_limit, read_narenas, change_arenas_dirty_decay, change_arenas_muzzy_decay;
 control_handler own_arena_name, read_hugepage, read_active_now;
+control_handler change_thread_tcache_max;
 control_handler read_quantum, read_page, read_tcache_max, read_nbins, read_nhbins, read_bin_size, read_bin_nregs;
 control_handler read_bin_slab_size, read_bin_nshards, read_nlextents, read_lextent_size;
 control_handler own_arenas_create, own_arenas_lookup, own_arenas_create_ext, own_batch_alloc;

@@ -10,6 +10,8 @@
 #include "heap/explicit.h"
 #include "heap/front.h"
 #include "heap/fronts.h"
+#include "heap/size_class.h"
+#include "magazine/processors.h"
 
 // From now on what this thread allocates and frees is counted. NULL: no memory for its front.
 static struct front *counted(void)
@@ -95,6 +97,21 @@ int change_thread_tcache_enabled(struct control_call *call)
 	if (call->writes)
 		thread_set_cache(call->value.boolean);
 	call->value.boolean = thread_has_cache();
+	return 0;
+}
+
+// Magazines of processors are no thread's.
+int change_thread_tcache_max(struct control_call *call)
+{
+	struct front *front = front_get();
+
+	if (front == NULL)
+		return EAGAIN;
+	if (call->writes && (cpu_nowhere != NULL || front->inside != 0))
+		return EFAULT;
+	if (call->writes)
+		front_keep_up_to(front, size_class(min_size(call->value.size, MAGAZINE_MOST)));
+	call->value.size = class_size(front->most_class);
 	return 0;
 }
 

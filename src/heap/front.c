@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "conf/options.h"
 #include "heap/capacity.h"
 #include "heap/cpu_front.h"
 #include "heap/door.h"
@@ -39,6 +40,17 @@ static void choose_magazines(struct front *front)
 		front->door_wanted |= DOOR_CPU;
 	if (front == words.front)
 		door_obey(front);
+}
+
+static uint8_t largest_class(void)
+{
+	return (uint8_t)size_class(min_size(options.tcache_max, MAGAZINE_MOST));
+}
+
+COLD void front_keep_up_to(struct front *front, unsigned class)
+{
+	front_flush(front);
+	front->most_class = (uint8_t)min_size(class, largest_class());
 }
 
 // In the one that is not its own.
@@ -90,6 +102,7 @@ static COLD struct front *front_create_for(struct arena *arena, struct arena *co
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
+	front->most_class = largest_class();
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = front->outbound[class].top = FRONT_CLOSED;
 	front_prepare_to_count(front);

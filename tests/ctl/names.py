@@ -17,7 +17,7 @@ SIDE_EFFECTS = {"tcache.create", "arena.<>.name", "arenas.create", "experimental
 # Those of 5.3.1.
 NEWER = {"config.prof_frameptr": "read", "stats.arenas.<>.hpa_sec_hits": "read", "stats.arenas.<>.hpa_sec_misses": "read", "stats.arenas.<>.hpa_sec_dalloc_flush": "read",
          "stats.arenas.<>.hpa_sec_dalloc_noflush": "read", "stats.arenas.<>.hpa_sec_overfills": "read", "stats.arenas.<>.hpa_shard.nhugify_failures": "read",
-         "thread.tcache.ncached_max.read_sizeclass": "absent", "thread.tcache.ncached_max.write": "absent", "experimental.hooks.prof_sample": "absent",
+         "thread.tcache.max": "read, write", "thread.tcache.ncached_max.read_sizeclass": "absent", "thread.tcache.ncached_max.write": "absent", "experimental.hooks.prof_sample": "absent",
          "experimental.hooks.prof_sample_free": "absent", "experimental.hooks.thread_event": "absent"}
 
 

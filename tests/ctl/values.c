@@ -282,6 +282,7 @@ int main(void) {
     test_decay();
     test_others();
     test_caches();
+    test_thread_cache_max();
     test_arenas();
     test_sums(); // with an arena among them that is gone
     test_newer();

@@ -42,6 +42,7 @@ void test_decay(void);
 void test_others(void);
 void test_sums(void);
 void test_caches(void);
+void test_thread_cache_max(void);
 void test_arenas(void);
 void test_newer(void);
 void test_utilization(void);

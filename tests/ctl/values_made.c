@@ -67,6 +67,37 @@ void test_caches(void) {
     CHECK_EQ(get("thread.tcache.enabled"), 1);
 }
 
+// Beyond it each object is a page run that is made and given back.
+static uint64_t made_by_pairs(void) {
+    uint64_t before = fresh("stats.arenas.4096.large.nmalloc");
+
+    for (int i = 0; i < 100; i++) {
+        void *volatile object = malloc(20000);
+
+        free(object);
+    }
+    return fresh("stats.arenas.4096.large.nmalloc") - before;
+}
+
+void test_thread_cache_max(void) {
+    size_t most = get("arenas.tcache_max");
+
+    saw("thread.tcache.max");
+    CHECK_EQ(get("thread.tcache.max"), most);
+    if (strcmp(text("opt.front"), "cpu") == 0) {
+        CHECK_EQ(SET("thread.tcache.max", size_t, 4000), EFAULT);
+        return;
+    }
+    SET_OK("thread.tcache.max", size_t, 4000);
+    CHECK_EQ(get("thread.tcache.max"), 4096);
+    CHECK(made_by_pairs() >= 100);
+    SET_OK("thread.tcache.max", size_t, 0);
+    CHECK_EQ(get("thread.tcache.max"), 8);
+    SET_OK("thread.tcache.max", size_t, SIZE_MAX);
+    CHECK_EQ(get("thread.tcache.max"), most);
+    CHECK(made_by_pairs() < 100);
+}
+
 static extent_hooks_t *plain_hooks;
 static unsigned chunks_asked;
 
