@@ -57,6 +57,24 @@ pub struct Written {
     /// Processes that run on, as daemons do, and where their files will be.
     pub running: Vec<i32>,
     pub folder: PathBuf,
+    /// Where that of the command's own process was wanted.
+    wanted: PathBuf,
+}
+
+impl Written {
+    /// Where the command's process left none, that of an earlier run would be taken for it. Whether there was one, which is gone then.
+    pub fn remove_older(&self) -> Result<bool> {
+        if self.own.is_some() || !fs::metadata(&self.wanted).is_ok_and(|about| about.is_file()) {
+            return Ok(false);
+        }
+        fs::remove_file(&self.wanted).map(|()| true).map_err(|error| {
+            ToolError::new(
+                format!("cannot remove {}, which is of an earlier run", self.wanted.display()),
+                error,
+                "do not take it for this one's: the command's process left none",
+            )
+        })
+    }
 }
 
 /// What processes call their files, with their number behind it.
@@ -138,6 +156,7 @@ impl Wanted {
             earlier: Vec::new(),
             running: running_with(&self.prefix()?),
             folder: self.folder.path().canonicalize().map_err(|error| self.lost(error))?,
+            wanted: self.file.clone(),
         };
         self.folder.disable_cleanup(!written.running.is_empty());
         let entries = fs::read_dir(self.folder.path()).map_err(|error| self.lost(error))?;
@@ -313,9 +332,14 @@ mod tests {
         }
         fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();
         let written = wanted.collect(7).unwrap();
+        assert!(!written.remove_older().unwrap());
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);
-        assert!(wanted.collect(9).unwrap().own.is_none());
+        let of_nobody = wanted.collect(9).unwrap();
+        assert!(of_nobody.own.is_none());
+        // It would be taken for that of process 9.
+        assert!(of_nobody.remove_older().unwrap() && !folder.path().join("x.heap").exists());
+        assert!(!of_nobody.remove_older().unwrap());
         // What cannot be moved is not thrown away.
         fs::write(wanted.folder.path().join("of.9.0.f.heap"), "nine").unwrap();
         fs::create_dir(folder.path().join("x.9.heap")).unwrap();

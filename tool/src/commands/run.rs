@@ -189,7 +189,9 @@ impl Leavings {
 
     /// Puts it where it was wanted, as it was wanted.
     fn finish(&self, written: Written, name: Name, shown: &Shown) -> Result<()> {
-        tell_written(&written, name, shown);
+        let is_removed = written.remove_older();
+        tell_written(&written, is_removed.as_ref().is_ok_and(|is| *is), name, shown);
+        is_removed?;
         if self.bundle {
             if let Some(path) = &written.own {
                 let told = bundle::make(path, path)?;
@@ -207,8 +209,8 @@ impl Leavings {
     }
 }
 
-/// `name`: of the thing, and the command that shows it.
-fn tell_written(written: &Written, (name, command): Name, shown: &Shown) {
+/// `is_removed`: what was there of an earlier run; `name`: of the thing, and the command that shows it.
+fn tell_written(written: &Written, is_removed: bool, (name, command): Name, shown: &Shown) {
     // What a full disk cut short is not recommended.
     let is_profile = |_: &&PathBuf| name == "profile";
     let unreadable = written
@@ -225,11 +227,15 @@ fn tell_written(written: &Written, (name, command): Name, shown: &Shown) {
             )
         }),
         (None, None) => say(format_args!(
-            "vmag: no {name} of the command's process: it was killed, called _exit, became another program, {}\n",
+            "vmag: no {name} of the command's process: it was killed, called _exit, became another program, {}{}\n",
             match name {
                 "profile" =>
                     "or may not write here any more; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
                 _ => "may not write here any more, or allocated nothing",
+            },
+            match is_removed {
+                true => format!("; the {name} that an earlier run left there was removed"),
+                false => String::new(),
             }
         )),
     }

@@ -197,6 +197,25 @@ fn a_recording_does_not_go_where_the_program_writes() {
 }
 
 #[test]
+fn what_an_earlier_run_left_is_not_taken_for_this_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    for (option, name) in [("--profile", "p.heap"), ("--trace", "t.trace")] {
+        let file = folder.path().join(name);
+        fs::write(&file, PROFILE).unwrap();
+        let run = || {
+            let mut command = vmag_run();
+            command.arg(option).arg(&file).args(["--", "sh", "-c", "kill -KILL $$"]);
+            stderr(&command.output().unwrap())
+        };
+        let text = run();
+        assert!(text.contains("that an earlier run left there was removed"), "{text}");
+        assert!(!file.exists());
+        let text = run();
+        assert!(text.contains("it was killed") && !text.contains("removed"), "{text}");
+    }
+}
+
+#[test]
 fn two_recordings_in_one_place_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (mark, both) = (folder.path().join("ran"), folder.path().join("x"));
