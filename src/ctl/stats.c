@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "ctl/figures.h"
+#include "heap/debug.h"
 #include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
@@ -131,6 +132,19 @@ void stats_for_box(struct vmag_box_counters *counters)
 	counters->arenas = stats.arenas;
 	counters->threads = stats.threads;
 	add_classes(counters->classes);
+}
+
+// With debugging objects take more than their samples say.
+bool stats_for_dump(size_t *allocated, unsigned *threads)
+{
+	struct stats stats;
+
+	if (heap_debug == DEBUG_ON)
+		return false;
+	stats = stats_snapshot();
+	*allocated = stats.allocated;
+	*threads = stats.threads;
+	return true;
 }
 
 void stats_json(struct text *text, const struct stats *stats)

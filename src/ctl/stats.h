@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
-
 
 // Bytes, unless the name says otherwise. Exact while no other thread is in the allocator.
 struct stats {
@@ -25,6 +25,9 @@ struct stats stats_snapshot(void);
 // The snapshot for the black box, by class (include/vmag/format.h).
 struct vmag_box_counters;
 void stats_for_box(struct vmag_box_counters *counters);
+
+// And for a dump of the profile (watch/dump.h).
+bool stats_for_dump(size_t *allocated, unsigned *threads);
 
 struct text;
 

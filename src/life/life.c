@@ -28,6 +28,7 @@
 #include "os/thread.h"
 #include "util/format.h"
 #include "watch/black_box.h"
+#include "watch/dump.h"
 #include "watch/profile.h"
 #include "watch/request.h"
 #include "watch/trace_file.h"
@@ -143,6 +144,7 @@ void life_begin(void)
 	background_allow();
 	interval_report = report_at_interval;
 	black_box_counters = stats_for_box;
+	dump_allocated = stats_for_dump;
 	report("loaded", false);
 	errno = saved;
 }

@@ -23,6 +23,8 @@
 
 enum { BUFFER_BYTES = 4096, LINE_BYTES = 256, PATH_BYTES = 768, NAMES_MOST = 1000 };
 
+bool (*dump_allocated)(size_t *bytes, unsigned *threads);
+
 // The right to dump: 0 free, 1 taken, 2 taken and awaited.
 static _Atomic uint32_t baton;
 static __thread bool dumping;
@@ -55,6 +57,7 @@ void dump_fork_child(void)
 
 struct writer {
 	int fd, error;
+	size_t allocated; // as of before the dump
 	struct text text;
 	char buffer[BUFFER_BYTES];
 };
@@ -220,6 +223,18 @@ static void write_caches(struct writer *out)
 	}
 }
 
+// The smaller of before and now: what was freed meanwhile is not missing.
+static void write_allocated(struct writer *out)
+{
+	size_t now = 0;
+	unsigned threads = 0;
+
+	if (!atomic_load(&profile_settings.active))
+		text_add(line(out), " active=0");
+	if (dump_allocated != NULL && dump_allocated(&now, &threads))
+		text_add(line(out), " allocated=%zu threads=%u", min_size(now, out->allocated), threads);
+}
+
 // Stacks by their place in this file.
 static void write_samples(struct writer *out, struct stack *newest, uint32_t dump)
 {
@@ -230,6 +245,7 @@ static void write_samples(struct writer *out, struct stack *newest, uint32_t dum
 		 (size_t)os_clock_epoch_seconds());
 	if (!profile_settings.accumulate) // what was allocated where nothing lives any more is missing
 		text_add(line(out), " accum=0");
+	write_allocated(out);
 	write_caches(out);
 	text_add(line(out), "\n");
 	for (struct stack *stack = newest; stack != NULL; stack = stack->older) {
@@ -276,6 +292,8 @@ static int dump_into(int file, const char *path)
 	if (out.fd < 0)
 		return errno;
 	out.text = text_into(out.buffer, sizeof out.buffer);
+	if (dump_allocated != NULL)
+		dump_allocated(&out.allocated, &(unsigned){ 0 });
 	bool alone = dump_begin();
 	if (alone) {
 		write_profile(&out);

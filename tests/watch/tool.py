@@ -200,6 +200,22 @@ def check_distance(tool, sites):
         assert json.loads(tool.run("heap", "--json", path))["lg_sample"] == lg, (conf, words)
 
 
+# What was allocated while nobody sampled, or after a trace's end, is missed by who reads the file, or what is made of it.
+def check_missing(tool, sites):
+    path, trace, copy = (os.path.join(tool.folder, name) for name in ("off.heap", "full.trace", "copy.heap"))
+    run = [tool.vmag, "run", "--quiet", "--lib", tool.library]
+    subprocess.run([*run, f"--profile={path}", "--", sites, "large"], stdout=subprocess.DEVNULL, check=True,
+                   env={**os.environ, "VMAG_CONF": "prof_active:false"})
+    subprocess.run([*run, f"--trace={trace}", "--trace-stacks", "--trace-bytes=64k", "--", sites, "small"], stdout=subprocess.DEVNULL, check=True)
+    for recording, why in ((path, "the profile was off"), (trace, "the newest events are not there")):
+        tool.run("export", recording, copy)
+        for file in (recording, copy):
+            told = tool.run("heap", file)
+            assert why in told and "too little" not in told and "every allocation counted," not in told, told
+            done = subprocess.run([tool.vmag, "check", "--most-live=1G", file], capture_output=True, text=True)
+            assert done.returncode == 125 and why in done.stderr, done
+
+
 # Of a program that was built anew no name is taken: what was bundled before has names, and all else no verdict.
 def check_built_anew(tool, sites):
     program, bundle = os.path.join(tool.folder, "program"), os.path.join(tool.folder, "small.bundle")
@@ -239,6 +255,7 @@ def main(vmag, library, sites):
         check_gate(tool, sites, path)
         check_refusals(tool, path)
         check_distance(tool, sites)
+        check_missing(tool, sites)
         check_built_anew(tool, sites)
 
 

@@ -20,6 +20,7 @@ mod request;
 mod unreachable;
 
 pub use counters::{ArenaCounters, CacheCounters, ClassCounters, Counters};
+pub use coverage::Then;
 pub use profile::NumberedProfile;
 pub use request::{Answer, Ask};
 

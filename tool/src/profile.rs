@@ -5,6 +5,7 @@
 //! estimate is n·(1−p)/p², and S² times it for bytes.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use crate::attach::Then;
 use crate::black_box::{self, BlackBox};
 use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
@@ -29,6 +30,9 @@ pub const MOST_COUNT: u64 = 1 << 48;
 pub fn possible_count(count: u64) -> u64 {
     Some(count).filter(|count| *count < MOST_COUNT).unwrap_or(0)
 }
+
+/// Begins a line that this command writes behind the mappings, of what is missing.
+pub const MISSING: &str = "missing ";
 
 /// Bytes between two samples.
 const MOST_PERIOD: f64 = (1u64 << 63) as f64;
@@ -171,7 +175,7 @@ pub struct Profile {
     pub lg_sample: Option<u32>,
     /// Samples for which the process had no memory.
     pub lost: u64,
-    /// What happened and is not in it, of a trace that is not whole.
+    /// What happened and is not in it: of a trace that is not whole, or while the profile was off.
     pub missing: Option<String>,
     /// Sites of which nothing is alive are not in it (`prof_accum` was off).
     pub live_only: bool,
@@ -219,7 +223,17 @@ impl Profile {
                     "start the process with VMAG_CONF=prof:true,black_box:PREFIX",
                 ));
             }
-            return Ok(black_box.profile);
+            // Counters are as of a moment before: what was freed since was alive then.
+            let missing = Then {
+                is_active: black_box.profile_active,
+                allocated: black_box.counters.allocated,
+                threads: black_box.counters.threads,
+            }
+            .not_in(&black_box.profile, |sample| sample.total);
+            return Ok(Profile {
+                missing,
+                ..black_box.profile
+            });
         }
         Profile::parse(&String::from_utf8_lossy(&text)).map_err(|why| {
             ToolError::new(
@@ -251,6 +265,7 @@ impl Profile {
         };
         let mut profile = Profile {
             mappings: mappings(maps),
+            missing: maps.lines().find_map(|line| line.strip_prefix(MISSING)).map(in_line),
             ..Profile::default()
         };
         profile.read_records(records, period, samples.is_none())?;
@@ -318,10 +333,18 @@ impl Profile {
 
     fn read_samples(&mut self, text: &str) -> std::result::Result<(), String> {
         let mut lines = text.lines();
+        let mut then = Then {
+            is_active: true,
+            allocated: 0,
+            threads: 0,
+        };
         for field in lines.next().unwrap_or("").split_whitespace() {
             match field.split_once('=') {
                 Some(("lg_sample", value)) => self.lg_sample = value.parse().ok().filter(|lg| *lg < 64),
                 Some(("accum", value)) => self.live_only = value == "0",
+                Some(("active", value)) => then.is_active = value != "0",
+                Some(("allocated", value)) => then.allocated = value.parse().unwrap_or(0),
+                Some(("threads", value)) => then.threads = value.parse().unwrap_or(0),
                 Some(("lost", value)) => self.lost = value.parse().unwrap_or(0),
                 Some(("pid", value)) => self.pid = value.parse().ok(),
                 Some(("time", value)) => self.time = value.parse().ok(),
@@ -358,6 +381,8 @@ impl Profile {
                 total: Estimate::of_samples(total, size, lg as u32),
             });
         }
+        let missing = then.not_in(self, |sample| sample.live);
+        self.missing = self.missing.take().or(missing);
         // A name with a line break in it may look like a stack, and all others would be taken for their neighbours.
         match last_stack == self.stacks.len() {
             true => Ok(()),
@@ -582,6 +607,23 @@ mod tests {
         assert!((profile.samples[0].total.bytes / profile.samples[0].total.objects - 64.0).abs() < 1e-6);
         assert_eq!(profile.samples[1].live.bytes, 1048576.0);
         assert_eq!(profile.samples[1].live.bytes_variance, 0.0);
+    }
+
+    /// Its samples stand for about 2 MiB.
+    #[test]
+    fn what_came_before_the_profile_was_on_is_missing() {
+        let missing = |fields: &str| {
+            let text = OURS.replace("time=11", &format!("time=11 {fields}"));
+            Profile::parse(&text).unwrap().missing
+        };
+        assert_eq!(missing("allocated=2000000 threads=1"), None);
+        assert_eq!(missing("allocated=0 threads=1"), None);
+        let late = missing("allocated=20000000 threads=1").unwrap();
+        assert!(
+            late.starts_with("about 17.1 MiB of the 19.1 MiB that are allocated"),
+            "{late}"
+        );
+        assert!(missing("active=0").is_some_and(|missing| missing.contains("off in the end")));
     }
 
     #[test]

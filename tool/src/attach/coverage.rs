@@ -1,4 +1,4 @@
-//! Whether a process's profile has what the counters say is allocated: it may be off now, or may have been for a time.
+//! Whether a profile has what the counters of its process say is allocated: it may be off now, or may have been for a time.
 //!
 //! Samples at a mean distance R that stand for B bytes are as uncertain as B/R points thrown at random are, or less. So what the profile explains,
 //! and what it would have to, are compared as numbers of such points, by the deviance of Poisson's distribution: it is the square of how many
@@ -8,8 +8,9 @@
 use super::{Counters, Process};
 use crate::error::Result;
 use crate::output::figures::bytes;
-use crate::profile::{Estimate, Profile};
+use crate::profile::{Estimate, Profile, Sample};
 
+const WAS_OFF: &str = "the profile was off in the end: what was allocated since is not in it";
 const OFF: &str = "the profile is off: what was allocated since is not in it";
 /// Of what is allocated, at least so much has to be explained: what lies in threads' hands besides their magazines counts as allocated.
 const PART: f64 = 0.8;
@@ -27,17 +28,41 @@ impl Process {
         }
         let after = self.counters()?;
         let allocated = before.allocated.min(after.allocated);
-        let allowed = ALLOWED_A_THREAD.saturating_mul(u64::from(after.threads) + 1);
-        let wanted = PART * allocated.saturating_sub(allowed) as f64;
         let explained = explained(profile, &after);
-        Ok(is_too_little(&explained, wanted, sample_bytes).then(|| {
-            format!(
-                "about {} of the {} that are allocated are not in it: they came while the profile, or that of their threads, was off",
-                bytes((allocated as f64 - explained.bytes) as u64),
-                bytes(allocated)
-            )
-        }))
+        Ok(not_explained(&explained, allocated, after.threads, sample_bytes))
     }
+}
+
+/// What a file tells of the process as it was when it was written.
+pub struct Then {
+    pub is_active: bool,
+    /// Bytes that were allocated; 0: unknown.
+    pub allocated: u64,
+    pub threads: u32,
+}
+
+impl Then {
+    /// In words; `explained`: what of the profile stands for what was allocated then.
+    pub fn not_in(&self, profile: &Profile, explained: impl Fn(&Sample) -> Estimate) -> Option<String> {
+        if !self.is_active {
+            return Some(WAS_OFF.to_string());
+        }
+        let of_arenas = profile.samples.iter().filter(|sample| sample.arena.is_some());
+        let explained = of_arenas.map(explained).sum();
+        not_explained(&explained, self.allocated, self.threads, 1 << profile.lg_sample?)
+    }
+}
+
+fn not_explained(explained: &Estimate, allocated: u64, threads: u32, sample_bytes: u64) -> Option<String> {
+    let allowed = ALLOWED_A_THREAD.saturating_mul(u64::from(threads) + 1);
+    let wanted = PART * allocated.saturating_sub(allowed) as f64;
+    is_too_little(explained, wanted, sample_bytes).then(|| {
+        format!(
+            "about {} of the {} that are allocated are not in it: they came while the profile, or that of their threads, was off",
+            bytes((allocated as f64 - explained.bytes) as u64),
+            bytes(allocated)
+        )
+    })
 }
 
 /// What the profile knows of what the counters count, object caches aside, rounded up as they do.

@@ -35,7 +35,7 @@ Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, or i
 above the baseline, beyond chance: if no site has grown, one check in a hundred fails at most, however many sites there are (Holm's \
 test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. A trace is exact, and needs stacks for --baseline alone; \
 of one that was begun in a running process, cut, or left without an end by a kill or _exit there is no verdict, nor of a process \
-whose profile is off or was switched on late.";
+whose profile is off or was switched on late, or of a file that was written of one.";
 
 /// What to end with when something grew.
 const GREW: i32 = 1;
@@ -158,11 +158,12 @@ fn summary_of(source: &Source) -> Result<Summary> {
 
 /// No verdict on what is known in part.
 fn not_whole(source: &Source, missing: String) -> ToolError {
-    let next = match source.is_process() {
-        true => "start the process with VMAG_CONF=prof:true, and leave the profile on",
-        false => {
+    let next = match source.is_trace() {
+        true => {
             "record it from its beginning to its end, with a larger --trace-bytes where the file was full; of a forked child a profile tells all"
         }
+        false if source.is_process() => "start the process with VMAG_CONF=prof:true, and leave the profile on",
+        false => "record it anew, from the program's beginning on, and leave the profile or trace on",
     };
     ToolError::new(
         format!("{} does not tell all that was alive", source.spoken()),

@@ -1,7 +1,8 @@
 //! heap_v2 text, as the library writes it: jeprof reads it, and so does this command, with all samples.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::profile::{CACHES_FROM, Estimate, Profile, Sample, own_path};
+use crate::output::in_line;
+use crate::profile::{CACHES_FROM, Estimate, MISSING, Profile, Sample, own_path};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -41,6 +42,9 @@ pub fn write(profile: &Profile) -> String {
         if let Some(id) = profile.build_id(&map.path) {
             let _ = writeln!(out, "build {:x} {id}", map.start);
         }
+    }
+    if let Some(missing) = &profile.missing {
+        let _ = writeln!(out, "{MISSING}{}", in_line(missing));
     }
     let places = by_stack
         .keys()
@@ -149,5 +153,17 @@ mod tests {
         assert_eq!((again.samples[1].arena, again.samples[1].cache), (None, Some(5)));
         assert_eq!(again.samples, first.samples);
         assert_eq!((again.lost, again.pid, again.time), (3, Some(7), Some(11)));
+        assert_eq!(again.missing, None);
+    }
+
+    /// Also where there are no samples to write, of a trace.
+    #[test]
+    fn what_is_missing_is_written() {
+        let text = "heap_v2/1\n@ 0x10\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 active=0\n1 1 0 64 0 2 5\n";
+        let mut first = Profile::parse(text).unwrap();
+        assert!(first.missing.as_ref().is_some_and(|missing| missing.contains("off")));
+        assert_eq!(Profile::parse(&write(&first)).unwrap().missing, first.missing);
+        first.samples[0].size = None;
+        assert_eq!(Profile::parse(&write(&first)).unwrap().missing, first.missing);
     }
 }

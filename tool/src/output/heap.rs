@@ -48,7 +48,7 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
             counted(profile.lost, "sample")
         );
     }
-    if profile.samples.is_empty() && profile.lg_sample != Some(0) {
+    if profile.samples.is_empty() && profile.lg_sample != Some(0) && profile.missing.is_none() {
         out.push_str(
             "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n",
         );
