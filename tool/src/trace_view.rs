@@ -52,13 +52,13 @@ pub struct Summary {
     pub seconds: f64,
     pub events: u64,
     pub threads: usize,
+    /// With the objects of caches, as what is alive is, and as in the lines; but not `classes`.
     pub allocations: u64,
     pub frees: u64,
     pub resizes: u64,
     /// Frees of objects that were allocated before the trace began, or by whom it did not see.
     pub unknown_frees: u64,
     pub allocated_bytes: u64,
-    /// With the objects of caches, as in the lines.
     pub live_bytes_at_end: u64,
     pub live_objects_at_end: u64,
     pub peak_live_bytes: u64,

@@ -132,9 +132,10 @@ impl Sums {
             return;
         }
         if allocates {
+            self.summary.allocations += 1;
             self.allocated(event, true);
-        } else if let Some(old) = self.live.remove(event.address) {
-            self.gone(&old);
+        } else {
+            self.freed(event);
         }
     }
 
@@ -172,10 +173,10 @@ impl Sums {
             stack.all_bytes += event.size;
             stack.all_objects += 1;
         }
+        self.summary.allocated_bytes += event.size;
         if of_cache {
             return;
         }
-        self.summary.allocated_bytes += event.size;
         let class = self.classes.entry(event.size).or_default();
         class.allocations += 1;
         class.live_at_end += 1;
