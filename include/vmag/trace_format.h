@@ -32,8 +32,8 @@
 //   VMAG_TRACE_FULL   nothing: the file may be no longer, or the disk has no room, and what came later is not in it
 //   VMAG_TRACE_BEGAN  a varint: VMAG_TRACE_AT_START of the process, or with objects from before, of which nothing is told:
 //                     VMAG_TRACE_LATER, or VMAG_TRACE_IN_CHILD of a process that was forked
-//   VMAG_TRACE_ENDED  varints: VMAG_TRACE_STOPPED, by somebody or by the process's exit, or VMAG_TRACE_OUT_OF_TIME, and what came
-//                     later is not in it; how many chunks the file has, 0 in ring mode. It is missing where a process was killed
+//   VMAG_TRACE_ENDED  varints: VMAG_TRACE_EXITED, by the process's exit, or VMAG_TRACE_OUT_OF_TIME or VMAG_TRACE_STOPPED, by
+//                     somebody, and what came later is not in it; how many chunks the file has, 0 in ring mode. It is missing where a process was killed
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
 //                     memory of the heap); a text, the name
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
@@ -68,7 +68,7 @@ enum {
 	VMAG_TRACE_BEGAN, VMAG_TRACE_ENDED
 };
 enum { VMAG_TRACE_AT_START, VMAG_TRACE_LATER, VMAG_TRACE_IN_CHILD };
-enum { VMAG_TRACE_STOPPED, VMAG_TRACE_OUT_OF_TIME };
+enum { VMAG_TRACE_EXITED, VMAG_TRACE_OUT_OF_TIME, VMAG_TRACE_STOPPED };
 
 // Little endian on all platforms served.
 struct vmag_trace_chunk {

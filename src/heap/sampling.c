@@ -32,12 +32,12 @@ static bool begin_change(void)
 	return before != own && atomic_compare_exchange_strong(&changed_in, &before, own);
 }
 
-static void stop(void)
+static void stop(bool at_exit)
 {
 	if (!atomic_exchange(&tracing, false))
 		return;
 	doors_open(DOOR_TRACE);
-	trace_stop();
+	trace_stop(at_exit);
 }
 
 static bool start(bool later)
@@ -49,7 +49,7 @@ static bool start(bool later)
 
 	if (!begin_change())
 		return false;
-	stop();
+	stop(false);
 	started = trace_start(&wish);
 	if (started) {
 		atomic_store(&tracing, true);
@@ -130,12 +130,22 @@ void sampling_object_moved(const void *from, const void *to)
 		tally_freed(tally);
 }
 
-void tracing_stop(void)
+static void change_to_stop(bool at_exit)
 {
 	if (!begin_change())
 		return;
-	stop();
+	stop(at_exit);
 	atomic_store(&changed_in, 0);
+}
+
+void tracing_stop(void)
+{
+	change_to_stop(false);
+}
+
+void tracing_end(void)
+{
+	change_to_stop(true);
 }
 
 void sampling_let_read(void)

@@ -419,7 +419,7 @@ bool trace_start(const struct trace_wish *wish)
 }
 
 // Tracers are never freed, so the list may be walked without the lock, which is not to be held across a write.
-void trace_stop(void)
+void trace_stop(bool at_exit)
 {
 	uint32_t generation;
 	struct tracer *first;
@@ -430,7 +430,7 @@ void trace_stop(void)
 	generation = trace.generations;
 	mutex_unlock(&trace.lock);
 	atomic_store(&trace_generation, 0);
-	how = is_over() ? VMAG_TRACE_OUT_OF_TIME : VMAG_TRACE_STOPPED;
+	how = is_over() ? VMAG_TRACE_OUT_OF_TIME : at_exit ? VMAG_TRACE_EXITED : VMAG_TRACE_STOPPED;
 	trace_file_settle();
 	for (struct tracer *tracer = first; tracer != NULL; tracer = tracer->next)
 		write_chunk(tracer, generation, true);

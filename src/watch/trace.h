@@ -30,8 +30,8 @@ struct trace_wish {
 // From now on events are taken. False: a trace is on already, or the prefix is too long.
 bool trace_start(const struct trace_wish *wish);
 
-// Writes what all threads have and closes the file. What threads do at this moment may be lost.
-void trace_stop(void);
+// Writes what all threads have and closes the file. What threads do at this moment may be lost. `at_exit`: of the process, so there is nothing later.
+void trace_stop(bool at_exit);
 
 // Which trace is on; 0: none. Written by start and stop, and when a limit is reached.
 extern _Atomic uint32_t trace_generation HIDDEN;

@@ -27,7 +27,7 @@ bool trace_file_write(struct vmag_trace_chunk *head, uint64_t entered);
 // After trace_generation became 0: waits until nobody is writing; some seconds at most, for who is left by a handler's jump comes to no end.
 void trace_file_settle(void);
 
-// Writes the facts, how it ended among them (VMAG_TRACE_STOPPED, …), and closes the file; nobody is writing.
+// Writes the facts, how it ended among them (VMAG_TRACE_EXITED, …), and closes the file; nobody is writing.
 void trace_file_end(unsigned how);
 
 // What the last facts will tell as the ledger, cut to TRACE_LEDGER_BYTES; a copy is kept.

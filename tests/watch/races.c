@@ -84,7 +84,7 @@ static void look(unsigned round) {
     void *opened;
 
     pthread_rwlock_wrlock(&no_events);
-    trace_stop();
+    trace_stop(false);
     CHECK(trace_start(&wish));
     pthread_rwlock_unlock(&no_events);
     snprintf(path, sizeof path, "%s.heap", folder);
@@ -122,6 +122,6 @@ int main(int argc, char **argv) {
     stop = true;
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
-    trace_stop();
+    trace_stop(false);
     return 0;
 }

@@ -228,7 +228,8 @@ def check_controls(vmag, library, traced, folder):
     assert len(childs) == 1, childs
     summary = summary_of(vmag, first)
     assert class_of(summary, 224)["allocations"] == 3000 and class_of(summary, 224)["live_at_end"] == 1000, summary["classes"]
-    assert len(summary["missing_at_ends"]) == 1 and "begun in a running process" in summary["missing_at_ends"][0], summary["missing_at_ends"]
+    began, ended = summary["missing_at_ends"]
+    assert "begun in a running process" in began and "it was ended while the process ran on" in ended, summary["missing_at_ends"]
     check_no_verdict(vmag, first)
     cache = next(row for row in summary["caches"] if row["name"] == "frobs")
     assert cache["allocations"] in range(3001, 3301) and cache["live"] in range(900, 1001) and cache["peak_live"] > 2900, cache
@@ -255,6 +256,19 @@ def check_controls(vmag, library, traced, folder):
     assert class_of(summary, 224)["allocations"] == 3000 and not summary["has_stacks"] and not summary["caches"], summary
     each = summary["file_bytes"] / summary["events"]
     print(f"own traces: {summary['events']} events in the second, {each:.1f} bytes each with the facts")
+
+
+# The first part of a program that ends its trace and begins another.
+def check_parts(vmag, library, folder):
+    path = os.path.join(folder, "parts.trace")
+    program = ("import ctypes; set = lambda on: ctypes.CDLL(None).mallctl(b'trace.active', None, None, ctypes.byref(ctypes.c_bool(on)), ctypes.c_size_t(1));"
+               "assert set(False) == 0 and set(True) == 0")
+    told = subprocess.run([vmag, "run", "--lib", library, f"--trace={path}", "--", sys.executable, "-c", program],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True).stderr
+    assert "or its trace was ended" in told, told
+    (first,) = glob.glob(os.path.join(folder, "parts.*.0.trace"))
+    assert summary_of(vmag, first)["missing_at_ends"] == ["the newest events are not there: it was ended while the process ran on"]
+    check_no_verdict(vmag, first)
 
 
 # Thousands of stacks that share their outer frames: all are told whole, in few bytes.
@@ -305,6 +319,7 @@ def main(vmag, library, sites, everything, traced):
         check_daemon(vmag, library, sites, folder)
         check_controls(vmag, library, traced, folder)
         check_own_thread(vmag, library, traced, folder)
+        check_parts(vmag, library, folder)
         check_stacks(vmag, library, folder)
         check_time_limit(vmag, library, everything, folder)
 

@@ -150,7 +150,7 @@ pub struct Facts {
     pub is_full: bool,
     /// VMAG_TRACE_AT_START, LATER or IN_CHILD, if it says how it began.
     began: Option<u64>,
-    /// VMAG_TRACE_STOPPED, …, and how many chunks the file had then.
+    /// VMAG_TRACE_EXITED, …, and how many chunks the file had then.
     ended: Option<(u64, u64)>,
     /// From the machine where it was recorded, of a bundle.
     pub known: Option<Arc<Known>>,
@@ -290,6 +290,7 @@ impl Trace {
         const LATER: u64 = 1;
         const IN_CHILD: u64 = 2;
         const OUT_OF_TIME: u64 = 1;
+        const STOPPED: u64 = 2;
         let mut missing = Vec::new();
         match self.facts.began {
             Some(LATER) => {
@@ -306,6 +307,9 @@ impl Trace {
                 missing.push(format!("the file was cut: {places} of {chunks} chunks are there"));
             }
             Some((OUT_OF_TIME, _)) => missing.push("the newest events are not there: its time was over".to_string()),
+            Some((STOPPED, _)) if !self.facts.is_full => {
+                missing.push("the newest events are not there: it was ended while the process ran on".to_string())
+            }
             None if self.chunks[0].version >= TELLS_ENDS => missing.push(
                 "it has no end: the process runs on, was killed, called _exit or became another program, and what its threads recorded last is \
                  not there"

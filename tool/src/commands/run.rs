@@ -248,7 +248,7 @@ fn tell_written(written: &Written, is_removed: bool, (name, command): Name, show
     if let Some(earlier) = written.earlier.first() {
         shown.text(|| {
             format!(
-                "vmag:           what was traced before a process became another program is beside it, as {}\n",
+                "vmag:           what was traced before a process became another program, or its trace was ended, is beside it, as {}\n",
                 earlier.display()
             )
         });
