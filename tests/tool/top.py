@@ -67,6 +67,8 @@ def check_once(vmag, holder):
     holder.tell("cache", 1)
     cache = row(while_it_grows(vmag, holder, "cache", 4, "caches", "holder"), "holder")
     assert abs(cache["growth_bytes"] - 4 * MIB) < MIB // 4 and abs(cache["live_objects"] * 512 - cache["live_bytes"]) < 1, cache
+    held = re.search(r"^caches +(\d\.\d) MiB  objects of object caches", subprocess.run([vmag, "attach", holder.pid], capture_output=True, text=True).stdout, re.M)
+    assert held and 5 <= float(held[1]) < 6, held
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([vmag, "report", "-o", f"{folder}/r.html", holder.pid], check=True)
         assert "site_hold" in open(f"{folder}/r.html").read()

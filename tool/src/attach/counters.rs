@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// Bytes, unless the name says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counters {
-    /// Held by the program, rounded up to size classes.
+    /// Held by the program, rounded up to size classes; objects of object caches aside.
     pub allocated: u64,
     /// In slabs and page runs in use.
     pub active: u64,
@@ -86,6 +86,12 @@ pub struct ClassCounters {
 }
 
 impl Counters {
+    /// Bytes of the objects of object caches that are out.
+    pub fn out_of_caches(&self) -> u64 {
+        let bytes = |cache: &CacheCounters| cache.out.saturating_mul(cache.buffer_bytes);
+        self.caches.iter().map(bytes).fold(0, u64::saturating_add)
+    }
+
     /// What an object of so many bytes takes; None where there never was one of its class.
     pub fn class_bytes(&self, size: u64) -> Option<u64> {
         let mut sizes = self.classes.iter().map(|class| class.size);

@@ -258,6 +258,8 @@ pub fn not_seen(pid: i32) -> ToolError {
     )
 }
 
+const CACHES: &str = "caches";
+
 fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
     let mut rows = vec![
         (
@@ -266,6 +268,11 @@ fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
             "the whole process, by the kernel",
         ),
         ("allocated", counters.allocated, "held by the program"),
+        (
+            CACHES,
+            counters.out_of_caches(),
+            "objects of object caches, held besides",
+        ),
         ("cached", counters.cached, "free objects in magazines"),
         ("active", counters.active, "slabs and page runs in use"),
         ("dirty", counters.dirty, "unused pages, not given back yet"),
@@ -275,6 +282,7 @@ fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
     if let Some((_, peak)) = written {
         rows.insert(1, ("at most", peak, "resident since the process began"));
     }
+    rows.retain(|(name, value, _)| *name != CACHES || *value > 0);
     let mut out = String::new();
     for (name, value, meaning) in rows {
         let _ = writeln!(out, "{name:<10}{:>12}  {meaning}", figures::bytes(value));

@@ -136,7 +136,7 @@ fn add_process(
     let sums = [
         (
             "vmag_allocated_bytes",
-            "Held by the program, rounded up to size classes.",
+            "Held by the program, rounded up to size classes; what object caches handed out is vmag_cache_out_bytes.",
             counters.allocated,
         ),
         ("vmag_active_bytes", "In slabs and page runs in use.", counters.active),

@@ -66,8 +66,12 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
             None => Span::raw(format!("  {}", fitting(&parts, room))),
         },
     ];
+    let allocated = match counters.out_of_caches() {
+        0 => format!("{} allocated", bytes(counters.allocated)),
+        out => format!("{} allocated, {} of caches", bytes(counters.allocated), bytes(out)),
+    };
     let parts = [
-        format!("{} allocated", bytes(counters.allocated)),
+        allocated,
         profile_state(watch.process.sampling()),
         format!("{} active", bytes(counters.active)),
         format!("{} in magazines", bytes(counters.cached)),

@@ -25,8 +25,13 @@ pub struct Watch {
     pub first: Reading,
     pub before: Option<Reading>,
     pub last: Reading,
-    /// What was allocated, reading by reading.
+    /// What was allocated, of object caches as well, reading by reading.
     pub history: VecDeque<u64>,
+}
+
+fn held(reading: &Reading) -> u64 {
+    let counters = &reading.counters;
+    counters.allocated.saturating_add(counters.out_of_caches())
 }
 
 impl Watch {
@@ -36,7 +41,7 @@ impl Watch {
         let first = read(&process, &mut names)?;
         let last = read(&process, &mut names)?;
         Ok(Watch {
-            history: VecDeque::from([last.counters.allocated]),
+            history: VecDeque::from([held(&last)]),
             process,
             names,
             first,
@@ -47,7 +52,7 @@ impl Watch {
 
     pub fn look(&mut self) -> Result<()> {
         let reading = read(&self.process, &mut self.names)?;
-        self.history.push_back(reading.counters.allocated);
+        self.history.push_back(held(&reading));
         if self.history.len() > HISTORY {
             self.history.pop_front();
         }
