@@ -125,12 +125,22 @@ def build_id(path):
     return notes.split("Build ID:")[1].split()[0]
 
 
+def check_stripped_told(machine):
+    """As `vmag heap` has it: files in which an address has no name, not all that are stripped."""
+    machine.record()
+    done = machine.run("export", "--bundle", machine.path("p.heap"), machine.path("p.bundle"))
+    without = re.search("without symbols: (.*)", done.stdout + done.stderr)[1]
+    nameless = re.search("no symbol for .*, in (.*?): stripped", machine.run("heap", machine.path("p.heap")).stdout)[1]
+    assert {os.path.basename(path) for path in without.split(", ")} == set(nameless.split(", ")), (without, nameless)
+
+
 def check_servers(machine):
     program, debug = machine.path("program"), machine.path("program.debug")
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
     subprocess.run(["strip", program], check=True)
     server = Debuginfod(build_id(program), debug)
     urls = {"DEBUGINFOD_URLS": f"ima:enforcing {server.url}"}
+    check_stripped_told(machine)
     machine.record("--bundle")
     check_nameless(machine, "p.heap")
     machine.frames("p.heap", **urls)

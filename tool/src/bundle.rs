@@ -7,7 +7,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::error::{Result, ToolError};
-use crate::image::{DebugInfo, ObjectFile};
+use crate::image::ObjectFile;
 use crate::output::figures::counted;
 use crate::output::plain;
 use crate::profile::Profile;
@@ -73,7 +73,7 @@ impl Unpacked {
 pub struct Told {
     pub addresses: usize,
     pub nameless: usize,
-    /// Files of which only what they export could be named, or nothing.
+    /// Files that addresses without a name are in.
     pub stripped: Vec<String>,
 }
 
@@ -240,7 +240,7 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
         false => Profile::read(recording)?,
     };
     let addresses: HashSet<u64> = profile.stacks.iter().flatten().copied().collect();
-    let (known, gone) = gather(&addresses, &profile);
+    let (known, stripped) = gather(&addresses, &profile);
     let nameless = addresses.len() - known.frames.len();
     let manifest = Manifest {
         format: FORMAT.to_string(),
@@ -262,15 +262,10 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
             "name a file that can be written",
         )
     })?;
-    let stripped = manifest
-        .files
-        .iter()
-        .filter(|(_, file)| file.debug < DebugInfo::Symbols)
-        .map(|(path, _)| path.clone());
     Ok(Told {
         addresses: addresses.len(),
         nameless,
-        stripped: gone.into_iter().chain(stripped).collect(),
+        stripped,
     })
 }
 
@@ -284,24 +279,22 @@ fn profile_of_trace(path: &Path) -> Result<Profile> {
     })
 }
 
-/// And the files that are not there any more, or are other builds now.
+/// And the files that addresses without a name are in: stripped, not there any more, or other builds now.
 fn gather(addresses: &HashSet<u64>, profile: &Profile) -> (Known, Vec<String>) {
     let mut frames = symbols::name_addresses(profile, addresses.clone());
     frames.retain(|_, frames| !frames.iter().any(Frame::is_nameless));
     let places = profile.places();
-    let used: BTreeSet<&str> = addresses
+    let path_of = |address: &u64| Some(places.locate(address.saturating_sub(1))?.0.path.as_str());
+    let used: BTreeSet<&str> = addresses.iter().filter_map(path_of).collect();
+    let read = |path: &str| ObjectFile::read(Path::new(path)).filter(|_| !profile.is_replaced(path));
+    let files = used
         .iter()
-        .filter_map(|address| places.locate(address.saturating_sub(1)))
-        .map(|(map, _)| map.path.as_str())
+        .filter_map(|path| Some((path.to_string(), read(path)?)))
         .collect();
-    let (mut files, mut gone) = (HashMap::new(), Vec::new());
-    for path in used {
-        match ObjectFile::read(Path::new(path)).filter(|_| !profile.is_replaced(path)) {
-            Some(file) => drop(files.insert(path.to_string(), file)),
-            None => gone.push(path.to_string()),
-        }
-    }
-    (Known { frames, files }, gone)
+    let nameless = addresses.iter().filter(|address| !frames.contains_key(address));
+    let nameless_in: BTreeSet<&str> = nameless.filter_map(path_of).collect();
+    let stripped = nameless_in.into_iter().map(str::to_string).collect();
+    (Known { frames, files }, stripped)
 }
 
 fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64, Vec<Frame>>) -> io::Result<()> {

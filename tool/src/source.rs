@@ -120,6 +120,14 @@ impl Source {
         }
     }
 
+    /// A file that is not there is nothing else, either.
+    pub fn check_there(&self) -> Result<()> {
+        match self.path().filter(|path| !path.exists()) {
+            Some(path) => Profile::read(path).map(drop),
+            None => Ok(()),
+        }
+    }
+
     pub fn is_trace(&self) -> bool {
         matches!(self, Source::File(path) if Trace::is_one(path))
     }
@@ -135,6 +143,7 @@ impl Source {
     /// So many profiles of a process, one after the other; of a file there is only one.
     pub fn profiles(&self, count: usize, pause: Duration) -> Result<Vec<Profile>> {
         let Source::Process(pid) = self else {
+            self.check_there()?;
             return Err(ToolError::new(
                 format!("cannot look at {} a second time", self.name()),
                 "it is a file, and does not change",

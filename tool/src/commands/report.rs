@@ -101,11 +101,15 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 
 fn one_of<'a>(what: &str, mut sources: impl Iterator<Item = &'a Source>) -> Result<Option<&'a Source>> {
     match (sources.next(), sources.next()) {
-        (Some(first), Some(second)) => Err(ToolError::new(
-            format!("there are two: {} and {}", first.spoken(), second.spoken()),
-            format!("a report is of one {what}"),
-            "make a report of each; `vmag diff` compares profiles",
-        )),
+        (Some(first), Some(second)) => {
+            first.check_there()?;
+            second.check_there()?;
+            Err(ToolError::new(
+                format!("there are two: {} and {}", first.spoken(), second.spoken()),
+                format!("a report is of one {what}"),
+                "make a report of each; `vmag diff` compares profiles",
+            ))
+        }
         (one, _) => Ok(one),
     }
 }

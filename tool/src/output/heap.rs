@@ -82,7 +82,7 @@ pub fn on_callers(view: &HeapView, measure: Measure) -> String {
 }
 
 /// Found by frame pointers in a program without them: most of it is of one or two functions, and hardly anything leads back to where the program
-/// or a thread begins. What is short by itself does: whoever has a frame pointer tells its caller.
+/// or a thread begins. What is short by itself does: whoever has a frame pointer tells its caller. A stack that a trace has lost is not short.
 fn stacks_are_short(view: &HeapView, measure: Measure) -> bool {
     const SHORT: usize = 2;
     let (mut short, mut whole) = (0.0, 0.0);
@@ -90,7 +90,7 @@ fn stacks_are_short(view: &HeapView, measure: Measure) -> bool {
         let depth = site.frames.iter().filter(|frame| !frame.inlined).count();
         if site.frames.iter().any(|frame| is_begin(frame)) {
             whole += measure.of(&site.estimate);
-        } else if depth <= SHORT {
+        } else if (1..=SHORT).contains(&depth) {
             short += measure.of(&site.estimate);
         }
     }
@@ -300,6 +300,10 @@ mod tests {
         view.named.stacks = vec![stack(&["a"]), stack(&["b", "c"]), stack(&["a"])];
         assert!(stacks_are_short(&view, Measure::LiveBytes));
         assert!(head(&view, Measure::LiveBytes).contains("prof_unwinder:tables"));
+        let lost = view.named.stacks.split_off(1);
+        view.named.stacks.extend([Vec::new(), Vec::new()]);
+        assert!(!stacks_are_short(&view, Measure::LiveBytes));
+        view.named.stacks.splice(1.., lost);
         // A thread whose first function allocates.
         view.named.stacks[1] = stack(&["start_thread", "c"]);
         assert!(!stacks_are_short(&view, Measure::LiveBytes));

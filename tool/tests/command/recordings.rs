@@ -103,6 +103,15 @@ fn a_report_knows_what_its_files_are() {
         stderr(&output)
     );
     assert!(!report(&[]).status.success());
+    let (no_trace, no_profile) = (folder.path().join("no.trace"), folder.path().join("no.heap"));
+    for output in [
+        report(&[&no_trace, &no_profile]),
+        report(&[&path, &no_profile]),
+        bare_vmag().arg("diff").arg(&no_profile).output().unwrap(),
+    ] {
+        let text = stderr(&output);
+        assert!(text.contains("cannot read") && text.contains("No such file"), "{text}");
+    }
 }
 
 #[test]
