@@ -219,6 +219,24 @@ def check_switched(vmag, library, program):
         assert terminal.wait_for_end() == 0
 
 
+def check_late(vmag, library, program):
+    """The same of what is kept of such a process: an exported profile, a bundle, its black box."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Holder(library, program, f"prof:true,prof_active:false,black_box:{folder}/box") as holder:
+            holder.tell("hold", 32)
+            subprocess.run([vmag, "attach", "--profile=64k", "--wait=0", holder.pid], capture_output=True)
+            for _ in range(3):  # the box has the counters of four times a second, when something happens
+                time.sleep(0.3)
+                holder.tell("hold", 1)
+            kept = [f"{folder}/p.heap", f"{folder}/p.bundle"]
+            subprocess.run([vmag, "export", holder.pid, kept[0]], check=True, capture_output=True)
+            subprocess.run([vmag, "export", "--bundle", holder.pid, kept[1]], check=True, capture_output=True)
+            for file in [holder.pid, *kept, f"{folder}/box.{holder.pid}.box"]:
+                gate = subprocess.run([vmag, "check", "--most-live=1G", file], capture_output=True, text=True)
+                assert gate.returncode == 125 and "that are allocated are not in it" in gate.stderr, (file, gate)
+                assert "warning: about 3" in subprocess.run([vmag, "heap", file], capture_output=True, text=True).stdout, file
+
+
 def check_errors(vmag):
     for words in (["2147483647"], ["--interval=0", "1"], ["--view=nothing", "1"], ["--sort=x", "1"]):
         done = subprocess.run([vmag, "top", *words], capture_output=True, text=True)
@@ -239,6 +257,7 @@ def main(vmag, library, program):
         check_signals(vmag, holder)
     check_without_profile(vmag, library, program)
     check_switched(vmag, library, program)
+    check_late(vmag, library, program)
 
 
 main(*sys.argv[1:])
