@@ -1,5 +1,5 @@
 // Programs whose live memory is known: prints for each site its name, objects and bytes that are live at the end.
-// `sites small|large|mixed|churn|resized|threads`.  Every site is a function of its own, so that profiles can name it.
+// `sites small|large|mixed|churn|runs|deep|resized|threads`.  Every site is a function of its own, so that profiles can name it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
 #include <stdio.h>
@@ -78,6 +78,15 @@ SITE void site_run_kept(void) {
     __asm__ volatile("");
 }
 
+// Deeper than stacks are recorded.
+SITE void site_deep(int depth) {
+    if (depth == 0)
+        site_large(100);
+    else
+        site_deep(depth - 1);
+    __asm__ volatile("");
+}
+
 static void *worker(void *unused) {
     site_small(40000);
     return unused;
@@ -104,6 +113,9 @@ int main(int argc, char **argv) {
             site_run_kept();
         }
         tell("site_run_kept", 400, 400l * RUN);
+    } else if (strcmp(program, "deep") == 0) {
+        site_deep(200);
+        tell("site_large", 100, 100l * LARGE);
     } else if (strcmp(program, "resized") == 0) {
         site_resized(8);
         tell("site_resized", 8, LARGE + 7l * RUN);

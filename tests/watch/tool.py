@@ -121,6 +121,13 @@ def check_formats(tool, path):
     assert "site_large" in tool.run("heap", path)
 
 
+def check_cut(tool, sites):
+    """What was not recorded of a stack is told by all formats."""
+    path = tool.profile("deep", sites, "deep")
+    roots = [line.split(";")[0] for line in tool.run("heap", "--format=collapsed", path).splitlines() if "site_deep" in line]
+    assert roots and set(roots) == {"[truncated]"}, roots
+
+
 def check_leaks_and_diff(tool, sites, path):
     text = tool.run("leaks", path)
     assert text.startswith("alive when the profile was written") and "site_large" in text, text
@@ -250,6 +257,7 @@ def main(vmag, library, sites):
         path = check_estimates(tool, sites, "large", {"site_middle": 4000 * 5120, "site_large": 100 << 20})
         check_others(tool, sites, small, path)
         check_formats(tool, path)
+        check_cut(tool, sites)
         check_leaks_and_diff(tool, sites, path)
         check_json(tool, small, path)
         check_gate(tool, sites, path)

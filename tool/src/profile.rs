@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 /// Frames of a stack; those further out are left out, or what is deeper is taken for torn. The library never walks so far.
 pub const MOST_DEPTH: usize = 1 << 10;
+/// Frames at which the library (STACK_DEPTH of src/watch/stacks.h), and jemalloc, cut a stack.
+pub const RECORDED_DEPTH: usize = 128;
 /// Samples of one kind: no process lives long enough for more.
 pub const MOST_COUNT: u64 = 1 << 48;
 

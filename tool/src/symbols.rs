@@ -7,7 +7,7 @@ mod own;
 use crate::debuginfod;
 use crate::image;
 use crate::output::in_line;
-use crate::profile::{MOST_DEPTH, Profile, own_path};
+use crate::profile::{MOST_DEPTH, Profile, RECORDED_DEPTH, own_path};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use cpp_demangle::DemangleOptions;
@@ -32,6 +32,20 @@ pub struct Frame {
     pub inlined: bool,
 }
 
+const TRUNCATED: &str = "[truncated]";
+const BEGINS_IN: [&str; 3] = ["libc.so", "libpthread", "ld-musl"];
+/// Without the lines in front of the names.
+const BEGINS: [&str; 9] = [
+    "start",
+    "main",
+    "libc_start_main",
+    "libc_start_main_impl",
+    "libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "dl_init",
+];
 /// Of one address.
 const INLINED_MOST: usize = 64;
 /// Of a name: templates have them of some hundred letters, and a file may have any, which would be told again for each stack.
@@ -50,6 +64,27 @@ impl Frame {
                 *name = in_line(name);
             }
         }
+    }
+
+    /// Stands for the outermost functions of a stack, which were not recorded.
+    fn truncated() -> Frame {
+        Frame {
+            function: TRUNCATED.to_string(),
+            module: String::new(),
+            file: None,
+            line: None,
+            inlined: false,
+        }
+    }
+
+    pub fn is_truncated(&self) -> bool {
+        self.function == TRUNCATED && self.module.is_empty()
+    }
+
+    /// Where a program or thread begins; also by its file alone, where that has no symbols.
+    pub fn is_begin(&self) -> bool {
+        BEGINS.contains(&self.function.trim_start_matches('_'))
+            || (self.is_nameless() && BEGINS_IN.iter().any(|file| self.module.starts_with(file)))
     }
 
     /// Known by its place in a file alone.
@@ -107,6 +142,7 @@ impl Names {
 
 fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
     let mut named = Named::default();
+    let truncated = Arc::new(Frame::truncated());
     let is_linked = !profile.mappings.iter().any(|map| own::is_library(&map.path));
     for stack in &profile.stacks {
         let mut frames: Vec<Arc<Frame>> = stack
@@ -114,8 +150,13 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
             .flat_map(|address| frames[address].iter().cloned())
             .take(MOST_DEPTH)
             .collect();
+        let has_begin = frames.last().is_some_and(|frame| frame.is_begin());
+        let is_cut = frames.len() == MOST_DEPTH || (stack.len() == RECORDED_DEPTH && !has_begin);
         let own = own::count(frames.iter().map(Arc::as_ref), is_linked);
         frames.drain(..own.min(frames.len().saturating_sub(1)));
+        if is_cut {
+            frames.push(truncated.clone());
+        }
         frames.reverse();
         named.stacks.push(frames);
     }
@@ -528,11 +569,31 @@ mod tests {
             ..Profile::default()
         };
         let stacks = name_stacks(&profile).stacks;
-        assert_eq!((stacks[0].len(), stacks[1].len()), (INLINED_MOST, MOST_DEPTH));
+        assert_eq!((stacks[0].len(), stacks[1].len()), (INLINED_MOST, 1 + MOST_DEPTH));
+        assert!(stacks[1][0].is_truncated() && !stacks[0][0].is_truncated());
         assert_eq!(
             (stacks[0][0].function.as_str(), stacks[0][0].module.as_str()),
             ("odd?name", "a?b")
         );
+    }
+
+    #[test]
+    fn what_was_not_recorded_of_a_stack_is_told() {
+        let known = crate::bundle::Known {
+            frames: HashMap::from([(0x10, vec![frame("recurse")]), (0x20, vec![frame("_start")])]),
+            ..Default::default()
+        };
+        let mut whole = vec![0x10; RECORDED_DEPTH];
+        whole[RECORDED_DEPTH - 1] = 0x20;
+        let profile = Profile {
+            stacks: vec![vec![0x10; RECORDED_DEPTH], whole, vec![0x10; RECORDED_DEPTH - 1]],
+            known: Some(Arc::new(known)),
+            ..Profile::default()
+        };
+        let stacks = name_stacks(&profile).stacks;
+        assert_eq!(stacks.iter().map(Vec::len).collect::<Vec<_>>(), [129, 128, 127]);
+        assert_eq!(functions(&stacks[0])[126..], ["recurse", "recurse", "[truncated]"]);
+        assert!(stacks[1..].iter().all(|stack| !stack[0].is_truncated()));
     }
 
     #[test]

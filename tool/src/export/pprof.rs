@@ -7,7 +7,7 @@
 
 use crate::heap_view::HeapView;
 use crate::image::ObjectFile;
-use crate::profile::{Estimate, Places, Profile, own_path};
+use crate::profile::{Estimate, Places, Profile, RECORDED_DEPTH, own_path};
 use crate::symbols::Frame;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -202,14 +202,26 @@ fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
     };
     writer.out.number(10, seconds * 1_000_000_000);
     let default = writer.strings.number(default);
-    let comment = format!("vmag {}, {} samples lost", env!("CARGO_PKG_VERSION"), view.profile.lost);
-    let comment = writer.strings.number(&comment);
+    let comment = writer.strings.number(&comment(&view.profile));
     writer.out.packed(13, [comment]);
     writer.out.number(14, default);
     for text in std::mem::take(&mut writer.strings.all) {
         writer.out.bytes(6, text.as_bytes());
     }
     writer.out.0
+}
+
+fn comment(profile: &Profile) -> String {
+    let distance = match profile.lg_sample {
+        None | Some(0) => "each allocation".to_string(),
+        Some(lg) => format!("one sample in {} B", 1u64 << lg),
+    };
+    let process = profile.pid.map_or(String::new(), |pid| format!(", of process {pid}"));
+    format!(
+        "vmag {}, {distance}, {} samples lost, stacks of {RECORDED_DEPTH} frames at most{process}",
+        env!("CARGO_PKG_VERSION"),
+        profile.lost
+    )
 }
 
 fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
@@ -257,7 +269,13 @@ fn locations_of(view: &HeapView, places: &Places, writer: &mut Writer, stack: us
         }
     }
     let addresses = &view.profile.stacks[stack];
-    let outermost_first = addresses.iter().rev().copied().chain(std::iter::repeat(0));
+    // What stands for frames that were not recorded has none.
+    let without = view.named.stacks[stack]
+        .first()
+        .is_some_and(|frame| frame.is_truncated());
+    let outermost_first = std::iter::repeat_n(0, usize::from(without))
+        .chain(addresses.iter().rev().copied())
+        .chain(std::iter::repeat(0));
     let mut locations: Vec<u64> = groups
         .into_iter()
         .zip(outermost_first)
@@ -285,6 +303,27 @@ mod tests {
         message.number(1, 300);
         message.number(2, 0);
         assert_eq!(message.0, [8, 0xac, 2]);
+    }
+
+    #[test]
+    fn what_stands_for_frames_that_were_not_recorded_has_no_address() {
+        let addresses: String = (1..=RECORDED_DEPTH).map(|address| format!(" {address:#x}")).collect();
+        let text = format!("heap_v2/524288\n@{addresses}\n  t*: 1: 64 [0: 0]\n\nMAPPED_LIBRARIES:\n");
+        let view = HeapView::new(Profile::parse(&text).unwrap());
+        let (mut writer, mut expected) = (Writer::default(), Writer::default());
+        locations_of(&view, &view.profile.places(), &mut writer, 0);
+        let frames = &view.named.stacks[0];
+        assert!(frames[0].is_truncated() && frames.len() == RECORDED_DEPTH + 1);
+        for (frame, address) in frames
+            .iter()
+            .zip([0].into_iter().chain((1..=RECORDED_DEPTH as u64).rev()))
+        {
+            expected.location(vec![frame.clone()], 0, address);
+        }
+        assert!(writer.out.0 == expected.out.0);
+        assert!(
+            comment(&view.profile).contains("one sample in 524288 B, 0 samples lost, stacks of 128 frames at most")
+        );
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn stacks_are_short(view: &HeapView, measure: Measure) -> bool {
     let (mut short, mut whole) = (0.0, 0.0);
     for site in view.sites(measure) {
         let depth = site.frames.iter().filter(|frame| !frame.inlined).count();
-        if site.frames.iter().any(|frame| is_begin(frame)) {
+        if site.frames.iter().any(|frame| frame.is_begin()) {
             whole += measure.of(&site.estimate);
         } else if (1..=SHORT).contains(&depth) {
             short += measure.of(&site.estimate);
@@ -97,27 +97,6 @@ fn stacks_are_short(view: &HeapView, measure: Measure) -> bool {
     let all = measure.of(&view.sum(measure));
     short > all / 2.0 && whole < all / 20.0
 }
-
-/// Also by its file alone, where that has no symbols.
-fn is_begin(frame: &Frame) -> bool {
-    BEGINS.contains(&frame.function.trim_start_matches('_'))
-        || (frame.is_nameless() && BEGINS_IN.iter().any(|file| frame.module.starts_with(file)))
-}
-
-const BEGINS_IN: [&str; 3] = ["libc.so", "libpthread", "ld-musl"];
-
-/// Where programs and threads begin, without the lines in front of the names.
-const BEGINS: [&str; 9] = [
-    "start",
-    "main",
-    "libc_start_main",
-    "libc_start_main_impl",
-    "libc_start_call_main",
-    "start_thread",
-    "clone",
-    "clone3",
-    "dl_init",
-];
 
 pub fn table(view: &HeapView, measure: Measure, most: usize) -> String {
     let all = measure.of(&view.sum(measure));
