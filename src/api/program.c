@@ -1,7 +1,7 @@
 // The library run as a program (`ld-linux-x86-64.so.2 libvmag.so`): it prints the table of options, for readers that cannot load it.
 //
-// With OF_A_PROCESS set, standard input has the options of another process as that one's root tells them (root: options,
-// options_bytes), and their values are printed. Exit status 1: they are those of another version.
+// With OPTIONS_ON_STDIN set, standard input has the options of another process as that one's root tells them (root: options,
+// options_bytes), and their values are printed, or nothing, for its own; no file is made. Exit status 1: they are those of another version.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +9,6 @@
 #include "conf/options.h"
 #include "heap/heap.h"
 #include "os/file.h"
-
-#define OF_A_PROCESS "VMAG_OPTIONS_ON_STDIN"
 
 #ifdef __x86_64__ // where a program begins, the stack is not aligned as in a function that was called
 #define ENTRY __attribute__((force_align_arg_pointer, used, noreturn))
@@ -21,11 +19,11 @@
 static bool take_options(void)
 {
 	char values[sizeof options + 2];
+	ssize_t bytes = os_file_read("/dev/stdin", values, sizeof values);
 
-	if (os_file_read("/dev/stdin", values, sizeof values) != sizeof options)
-		return false;
-	memcpy(&options, values, sizeof options);
-	return true;
+	if (bytes == sizeof options)
+		memcpy(&options, values, sizeof options);
+	return bytes == sizeof options || bytes == 0;
 }
 
 static void put(void *argument, const char *line)
@@ -38,7 +36,7 @@ static void put(void *argument, const char *line)
 ENTRY void program_enter(void);
 ENTRY void program_enter(void)
 {
-	bool known = heap_ready() && (environment(OF_A_PROCESS) == NULL || take_options());
+	bool known = heap_ready() && (environment(OPTIONS_ON_STDIN) == NULL || take_options());
 
 	if (known)
 		options_print(put, NULL);

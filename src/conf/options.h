@@ -101,6 +101,9 @@ const char *option_source(const struct option *option);
 // The same by the number of the option, NULL: no source named it; for readers in other processes.
 extern const char *option_sources[OPTIONS_MOST];
 
+// The variable of a process that is there to print the table (api/program.c).
+#define OPTIONS_ON_STDIN "VMAG_OPTIONS_ON_STDIN"
+
 // The table: a line of tab-separated fields for each option: name, type, value, source, limits, meaning.
 void options_print(void (*put)(void *argument, const char *line), void *argument);
 

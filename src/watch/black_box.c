@@ -109,7 +109,8 @@ bool black_box_begin(void)
 	int saved = errno;
 	struct vmag_box *box;
 
-	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || getauxval(AT_SECURE) != 0)
+	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || getauxval(AT_SECURE) != 0 ||
+	    environment(OPTIONS_ON_STDIN) != NULL)
 		return false;
 	own.pid = os_process_number();
 	make_path();

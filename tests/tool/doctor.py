@@ -81,6 +81,19 @@ def check_preloaded(doctor):
         assert [(row["name"], row["source"]) for row in rows] == [("thp", "VMAG_CONF"), ("junk", "default")], rows
 
 
+def check_nothing_is_left(doctor):
+    """Of who prints options: the process has a black box, and its trace has not begun."""
+    with tempfile.TemporaryDirectory() as folder:
+        conf = f"prof:true,prof_final:true,prof_prefix:{folder}/p,trace:{folder}/t,black_box:{folder}/b"
+        with doctor.preloaded(doctor.path("tool_patient"), VMAG_CONF=conf) as pid:
+            doctor.of(pid)
+            doctor.run("options", "--pid", pid)
+            subprocess.run([doctor.vmag, "options", "--lib", doctor.library], env={"VMAG_CONF": conf, "VMAG_REPORT": f"{folder}/r"},
+                           capture_output=True, check=True)
+            boxes = [name for name in os.listdir(folder) if not name.startswith("t.")]
+            assert boxes == [f"b.{pid}.box"], boxes
+
+
 def check_without(doctor):
     with Patient(doctor.path("tool_patient")) as pid:
         found = doctor.of(pid)
@@ -255,7 +268,7 @@ def main(vmag, library, folder):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
-    for check in (check_preloaded, check_without, check_linked, check_place_of_another, check_static, check_removed, check_libraries, check_order, check_limits,
+    for check in (check_preloaded, check_nothing_is_left, check_without, check_linked, check_place_of_another, check_static, check_removed, check_libraries, check_order, check_limits,
                   check_chrooted, check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 

@@ -26,7 +26,7 @@ use std::process::{Command, Stdio};
 const SOURCES: [&str; 3] = ["VMAG_CONF", "MALLOC_CONF", "MALLOC_OPTIONS"];
 /// What would make it do more here than tell its options.
 const REQUESTS: [&str; 3] = ["VMAG_REPORT", "VMAG_UMEM_REPORT", "LD_PRELOAD"];
-/// Says that the options come on standard input; its name is in the file of every library that can be run.
+/// Says that the library is there to print options, of what comes on standard input if anything does; its name is in the file of every library that can be run.
 const ON_STDIN: &str = "VMAG_OPTIONS_ON_STDIN";
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
@@ -168,9 +168,7 @@ fn table(library: &Path, without: &[&str], values: Option<&[u8]>) -> Result<Vec<
     for name in without.iter().chain(&REQUESTS) {
         command.env_remove(name);
     }
-    if values.is_some() {
-        command.env(ON_STDIN, "1");
-    }
+    command.env(ON_STDIN, "1");
     let mut child = command.spawn().map_err(|_| failed())?;
     if let Some(mut stdin) = child.stdin.take() {
         // A library that does not read them fails below.
