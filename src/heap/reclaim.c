@@ -258,15 +258,20 @@ void reclaim_recall(bool dismissed)
 		wake(NULL);
 }
 
-void reclaim_thread_ended(bool is_first)
+COLD void reclaim_wake(void)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;
 
+	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
+		os_word_wake(&reclaim_state);
+}
+
+void reclaim_thread_ended(bool is_first)
+{
 	if (!is_first && atomic_load_explicit(&reclaim_ends, memory_order_relaxed) == 0)
 		return;
 	atomic_fetch_add(&reclaim_ends, 1);
-	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
-		os_word_wake(&reclaim_state);
+	reclaim_wake();
 }
 
 // One that is awake is let be, unless it would leave what there is for another to do.
@@ -358,7 +363,7 @@ bool reclaim_is_left(bool unseen)
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
 		if (may_touch(arena, unseen) && reclaim_garbage(arena) > 0)
 			return true;
-	return !unseen && caches_garbage() > 0;
+	return !unseen && (caches_garbage() > 0 || atomic_load(&black_box_is_behind));
 }
 
 static bool step(uint64_t now_ms, bool unseen)
@@ -377,7 +382,7 @@ static bool step(uint64_t now_ms, bool unseen)
 		left |= reclaim_garbage(arena) > 0;
 	}
 	if (!unseen)
-		left |= caches_step(now_ms);
+		left |= caches_step(now_ms) || atomic_load(&black_box_is_behind);
 	left |= holes_step(now_ms);
 	left |= atomic_load_explicit(&doors_looks, memory_order_relaxed) != 0;
 	magazines_trim(false, now_ms);

@@ -65,6 +65,9 @@ void reclaim_unseen_begins(void); // told before it is there
 void reclaim_unseen_ended(void);  // told by it at its end
 void reclaim_fork_child_dismissals(void); // the child has those of its thread
 
+// Wakes the background thread, if there is one, for what reclaim_is_left tells.
+void reclaim_wake(void);
+
 // A thread ends. Once the process's first one has, the background thread looks whether it is the only one left.
 void reclaim_thread_ended(bool is_first);
 extern _Atomic uint64_t reclaim_ends; // of threads, since the first ended, with its own; 0: it is there

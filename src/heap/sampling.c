@@ -10,6 +10,7 @@
 #include "heap/door.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
+#include "heap/reclaim.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/probe.h"
@@ -284,4 +285,6 @@ void sampling_tell(void)
 		profile_tell_box();
 	black_box_look(os_clock_ms(), atomic_load_explicit(&profile_settings.active, memory_order_relaxed),
 		       atomic_load_explicit(&profile_settings.lg_sample, memory_order_relaxed), profile_lost());
+	if (atomic_load(&black_box_is_behind))
+		reclaim_wake();
 }

@@ -22,6 +22,7 @@ enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 2
 
 struct vmag_box *_Atomic black_box;
 _Atomic bool black_box_wanted;
+_Atomic bool black_box_is_behind;
 void (*black_box_counters)(struct vmag_box_counters *counters);
 
 static struct {
@@ -33,6 +34,7 @@ static struct {
 	// Of whoever looks.
 	_Atomic bool looking;
 	_Atomic uint64_t looked_at; // ms
+	uint64_t first_looked_at;
 	uint32_t stacks_seen;       // when the maps were read last
 } own;
 
@@ -218,17 +220,29 @@ static void write_counters(struct vmag_box *box)
 	__atomic_store_n(&box->counters_written, next, __ATOMIC_RELEASE);
 }
 
-void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
+// At first each time that the process has become twice as old: it allocates much then.
+static bool is_due(uint64_t now_ms)
 {
 	uint64_t last = atomic_load_explicit(&own.looked_at, memory_order_relaxed);
+
+	return last == 0 || (int64_t)(now_ms - last) >= (int64_t)min_size(last - own.first_looked_at + 1, LOOK_MS);
+}
+
+void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost)
+{
 	struct vmag_box *box;
 	int saved = errno;
 
-	if (last != 0 && (int64_t)(now_ms - last) < LOOK_MS)
+	if (!is_due(now_ms)) {
+		atomic_store(&black_box_is_behind, true);
 		return;
+	}
 	box = mine();
 	if (box == NULL || atomic_exchange(&own.looking, true))
 		return;
+	if (atomic_load_explicit(&own.looked_at, memory_order_relaxed) == 0)
+		own.first_looked_at = now_ms;
+	atomic_store(&black_box_is_behind, false);
 	atomic_store_explicit(&own.looked_at, now_ms, memory_order_relaxed);
 	write_counters(box);
 	box->profile_active = active;
@@ -247,6 +261,7 @@ void black_box_end(void)
 	if (mine() == NULL)
 		return;
 	atomic_store(&black_box, NULL);
+	atomic_store(&black_box_is_behind, false);
 	os_file_remove(own.path);
 }
 
@@ -275,5 +290,6 @@ void black_box_fork_child(void)
 	own.stacks_seen = 0;
 	atomic_store(&own.looking, false);
 	atomic_store(&own.looked_at, 0);
+	atomic_store(&black_box_is_behind, false);
 	atomic_store(&black_box_wanted, true);
 }

@@ -35,8 +35,9 @@ void black_box_cache(unsigned number, const char *name);
 // Fills in the counters; set once by a floor above.
 extern void (*black_box_counters)(struct vmag_box_counters *counters);
 
-// Writes counters and maps, if that is due. No lock is held.
+// Writes counters and maps, if that is due; who comes by too soon leaves it to the background thread, if there is one. No lock is held.
 void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t lost);
+extern _Atomic bool black_box_is_behind;
 
 // The process ends by itself.
 void black_box_end(void);

@@ -308,6 +308,22 @@ def check_box_counters(setting):
         time.sleep(0.3)
         target.do("small", 2000)
         assert setting.live_small(setting.box(target.pid)) >= 19800  # of other threads the library counts half a magazine
+    # Whoever comes by too soon leaves it to the background thread, which is there since something was freed.
+    with Target(setting, setting.boxed("prof:false,dirty_decay_ms:1000")) as target:
+        target.do("fill", 20)
+        target.do("free")
+        time.sleep(3)
+        for count in (2, 3):
+            target.do("large", count)
+        wait_for(lambda: setting.counters(setting.box(target.pid))["allocated"] >= 4.9 * 2**20)
+        told = setting.json("attach", "--json", setting.box(target.pid))
+        assert told["time"] - told["begun"] >= 3, told
+        assert "seconds after the box was made" in setting.run("attach", setting.box(target.pid)).stdout
+    # A beginning in which all is allocated at once.
+    with Target(setting, setting.boxed("prof:false")) as target:
+        target.do("large", 400)
+        boxed = setting.counters(setting.box(target.pid))["allocated"]
+        assert boxed > 0, boxed
 
 
 def wait_for(condition):

@@ -157,6 +157,7 @@ struct Subject {
     library_version: String,
     /// Of a black box: when its counters were written, and the most that was resident.
     written: Option<(u64, u64)>,
+    begun: Option<u64>,
     sampling: (bool, u64),
     counters: Counters,
 }
@@ -168,6 +169,7 @@ impl Subject {
             program: process.program.clone(),
             library_version: process.library_version().to_string(),
             written: None,
+            begun: None,
             sampling: process.sampling().unwrap_or_default(),
             counters: process.counters()?,
         })
@@ -179,6 +181,7 @@ impl Subject {
             program: black_box.program,
             library_version: black_box.library_version,
             written: Some((black_box.time, black_box.peak_resident)),
+            begun: Some(black_box.begun),
             sampling: (black_box.profile_active, black_box.sample_bytes),
             counters: black_box.counters,
         }
@@ -189,7 +192,7 @@ impl Subject {
             "format": "vmag-attach-1",
             "pid": self.pid, "program": self.program, "library_version": self.library_version,
             "profile_active": self.sampling.0, "sample_bytes": self.sampling.1,
-            "time": self.written.map(|written| written.0), "peak_resident": self.written.map(|written| written.1),
+            "begun": self.begun, "time": self.written.map(|written| written.0), "peak_resident": self.written.map(|written| written.1),
             "counters": self.counters,
         })
     }
@@ -208,6 +211,13 @@ impl Subject {
             figures::counted(u64::from(self.counters.threads), "thread"),
         );
         out.push_str(&sums(&self.counters, self.written));
+        if let (Some(begun), Some((time, _))) = (self.begun, self.written) {
+            let age = figures::counted(time.saturating_sub(begun), "second");
+            let _ = writeln!(
+                out,
+                "\nas they were {age} after the box was made, when the process wrote them last"
+            );
+        }
         out.push_str(&classes(&self.counters));
         out
     }
