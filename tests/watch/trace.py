@@ -120,6 +120,11 @@ def check_limit(vmag, library, sites, folder):
     assert not summary["oldest_events_missing"] and summary["newest_events_missing"] and summary["events"] > 20000
     check_no_verdict(vmag, path)
     assert "newest events are not there" in subprocess.run([vmag, "trace", path], capture_output=True, text=True, check=True).stdout
+    for ring, least in (("false", 2), ("true", 4)):
+        small = os.path.join(folder, "small" + ring)
+        subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={small}", f"--trace-bytes={least * CHUNK}", *["--trace-ring"] * (least == 4),
+                        "--trace-stacks", "--", sites, "churn"], check=True, stdout=subprocess.DEVNULL)
+        assert os.path.getsize(small) <= least * CHUNK, (ring, os.path.getsize(small))
     tight = os.path.join(folder, "tight")  # room for one chunk of events and what the file says of itself
     subprocess.run([sites, "churn"], check=True, env=environment(library, f"trace:{tight},trace_bytes:{2 * CHUNK},trace_stacks:true"),
                    stdout=subprocess.DEVNULL)

@@ -6,6 +6,7 @@ use crate::measure::Asked;
 use crate::output::destination::named;
 use crate::output::figures::parse_bytes;
 use crate::process;
+use crate::trace::CHUNK;
 use clap::ValueEnum;
 use std::collections::HashMap;
 use std::fs;
@@ -98,6 +99,9 @@ impl Wanted {
     }
 
     pub fn trace(file: &Path, how: &TraceLimits, asked: &mut Asked) -> Result<Wanted> {
+        if how.ring {
+            check_ring(how.most_bytes)?;
+        }
         let wanted = Wanted::beside(file, "trace")?;
         asked.options.extend([
             format!("trace:{}", wanted.prefix()?),
@@ -236,14 +240,29 @@ pub struct TraceLimits {
 }
 
 /// The library's limits (src/conf/options.def): it would only say that it does not take what is beyond, and record nothing.
-const TRACE_BYTES: RangeInclusive<u64> = 65_536..=i64::MAX as u64;
+const TRACE_BYTES: RangeInclusive<u64> = 131_072..=i64::MAX as u64;
+/// Its files of a ring have no less (RING_LEAST of src/watch/trace_file.c): two chunks of events, and two for stacks and names.
+const RING_BYTES: u64 = 4 * CHUNK;
 pub const TRACE_SECONDS_MOST: u64 = 1_000_000_000;
 
 /// Most bytes of a trace.
 pub fn parse_trace_bytes(word: &str) -> std::result::Result<u64, String> {
     let bytes = Some(parse_bytes(word)?).filter(|bytes| TRACE_BYTES.contains(bytes));
     let (least, most) = TRACE_BYTES.into_inner();
-    bytes.ok_or(format!("a trace may have between {least} (64k) and {most} bytes"))
+    bytes.ok_or(format!("a trace may have between {least} (128k) and {most} bytes"))
+}
+
+pub fn check_ring(most_bytes: u64) -> Result<()> {
+    if most_bytes >= RING_BYTES {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        format!("cannot keep the newest events in a trace of {most_bytes} bytes"),
+        format!(
+            "with --trace-ring it needs {RING_BYTES} (256k), for a quarter, and 128k at least, is for stacks and names"
+        ),
+        "give more with --trace-bytes",
+    ))
 }
 
 /// "of.4711.0.trace" is of process 4711, its first.
@@ -304,8 +323,8 @@ mod tests {
             "{}",
             row("trace_seconds")
         );
-        assert_eq!(parse_trace_bytes("64k"), Ok(*least));
-        assert!(parse_trace_bytes("1").unwrap_err().contains("between 65536"));
+        assert_eq!(parse_trace_bytes("128k"), Ok(*least));
+        assert!(parse_trace_bytes("64k").unwrap_err().contains("between 131072"));
         assert!(parse_trace_bytes("16000000000G").is_err());
     }
 

@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "recorded")]
     trace: Option<Option<PathBuf>>,
 
-    /// With --trace: most bytes of the file
+    /// With --trace: most bytes of the file, 128k at least, with --trace-ring 256k
     #[arg(long, value_name = "BYTES", default_value = "4G", requires = "trace", value_parser = parse_trace_bytes)]
     trace_bytes: u64,
 
