@@ -24,12 +24,12 @@ PATIENTLY = "--wait", PATIENCE // 2  # for who comes by, but on a busy machine n
 
 
 class Target:
-    def __init__(self, setting, conf="", program=None):
+    def __init__(self, setting, conf="", program=None, user=None):
         self.setting = setting
         environment = {**os.environ, "VMAG_CONF": conf}
         environment["LD_PRELOAD"] = setting.library
         self.process = subprocess.Popen([program or setting.target], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment, text=True)
+                                        env=environment, text=True, user=user)
         self.pid = self.process.pid
         self.do("hello")
 
@@ -212,6 +212,17 @@ def check_trace(setting):
         target.do("small", 3000)
         told = setting.run("trace", "--events", f"{prefix}.{target.pid}.0.trace").stdout
         assert 5000 <= told.count(f",{SMALL_CLASS},") <= 5100, told[:1000]
+    if os.geteuid() == 0:
+        os.chmod(setting.folder, 0o711)
+        with Target(setting, user=65534) as target:
+            for mode, warned in ((0o755, True), (0o777, False)):
+                closed = os.path.join(setting.folder, oct(mode))
+                os.mkdir(closed)
+                os.chmod(closed, mode)
+                target.process.stdin.write("threads 1\n" if warned else "hello\n")  # which come by
+                target.process.stdin.flush()
+                told = setting.run("attach", "--trace", os.path.join(closed, "t"), *PATIENTLY, target.pid)
+                assert told.returncode == 0 and ("by its mode the process may not write there" in told.stderr) == warned, told
 
 
 def check_busy(setting):

@@ -55,6 +55,26 @@ pub fn is_of_user(pid: i32, user: u32) -> bool {
     users.is_some_and(|users| users.split_whitespace().all(|one| one.parse() == Ok(user)))
 }
 
+/// Whether the process may make a file in a folder, by owners and modes alone: lists of more rights are not looked at.
+pub fn may_write(pid: i32, folder: &Path) -> bool {
+    let Ok(status) = Process::new(pid).and_then(|process| process.status()) else {
+        return true;
+    };
+    let may = |folder: &Path, wanted: u32| {
+        fs::metadata(folder).map_or(true, |about| {
+            let in_group =
+                about.gid() == status.fgid || status.groups.iter().any(|group| *group as u32 == about.gid());
+            let shift = match (about.uid() == status.fuid, in_group) {
+                (true, _) => 6,
+                (_, true) => 3,
+                _ => 0,
+            };
+            about.mode() >> shift & wanted == wanted
+        })
+    };
+    status.fuid == 0 || (may(folder, 0o3) && folder.ancestors().all(|above| may(above, 0o1)))
+}
+
 /// Which file it is, whatever its name: device and inode, as maps tell them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileId {

@@ -6,7 +6,9 @@ use crate::black_box::BlackBox;
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
 use crate::output::figures::{self, parse_bytes};
-use crate::recorded::parse_trace_bytes;
+use crate::output::warn_missing;
+use crate::process::may_write;
+use crate::recorded::{check_ring, parse_trace_bytes};
 use crate::source::{Source, spoken};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
@@ -54,7 +56,7 @@ pub struct Arguments {
     #[arg(long, requires = "trace")]
     trace_ring: bool,
 
-    /// With --trace: most bytes of the file [default: 4G]
+    /// With --trace: most bytes of the file, 128k at least, with --trace-ring 256k [default: 4G]
     #[arg(long, value_name = "BYTES", requires = "trace", value_parser = parse_trace_bytes)]
     trace_bytes: Option<u64>,
 
@@ -136,12 +138,16 @@ fn asks(arguments: &Arguments) -> Result<Vec<Ask>> {
         }
         Some("off") => asks.push(Ask::TraceOff),
         Some(prefix) => {
+            let most_bytes = arguments.trace_bytes.unwrap_or(TRACE_BYTES_USUAL);
+            if arguments.trace_ring {
+                check_ring(most_bytes)?;
+            }
             // The process may be in another folder.
             let prefix = std::path::absolute(prefix)
                 .map_err(|error| ToolError::new("cannot ask for a trace", error, "give a path with --trace"))?;
             asks.push(Ask::TraceOn {
                 prefix: prefix.display().to_string(),
-                most_bytes: arguments.trace_bytes.unwrap_or(TRACE_BYTES_USUAL),
+                most_bytes,
                 ring: arguments.trace_ring,
                 stacks: arguments.trace_stacks,
             });
@@ -235,7 +241,11 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<(&'static 
     Ok(match (ask, process.sampling()) {
         (Ask::TraceOn { prefix, .. }, _) => {
             let files = format!("{}{prefix}.{}.*.trace", process.root_of_names(), process.own_number());
-            let line = format!("trace on, into {files}");
+            let line = format!("trace on, into {files} as soon as it has something to write");
+            if let Some(folder) = folder_of(process, prefix).filter(|folder| !may_write(process.pid, folder)) {
+                let why = "by its mode the process may not write there: unless it may otherwise, the trace ends with a line on its standard error";
+                warn_missing(&folder.display().to_string(), Some(why));
+            }
             ("trace", json!({"active": true, "files": files}), line)
         }
         (Ask::TraceOff, _) => ("trace", off(), "trace off".to_string()),
@@ -247,10 +257,15 @@ fn switch(process: &Process, ask: &Ask, patience: Duration) -> Result<(&'static 
     })
 }
 
+/// None: it cannot be told from here.
+fn folder_of<'a>(process: &Process, prefix: &'a str) -> Option<&'a Path> {
+    let folder = Path::new(prefix).parent()?;
+    (folder.is_absolute() && !process.lives_elsewhere()).then_some(folder)
+}
+
 /// The process makes its file when it has filled the first piece of it, and would say only there that it cannot.
 fn check_folder(process: &Process, prefix: &str) -> Result<()> {
-    let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
-    if folder.is_empty() || !prefix.starts_with('/') || process.lives_elsewhere() || Path::new(folder).is_dir() {
+    if folder_of(process, prefix).is_none_or(|folder| folder.is_dir()) {
         return Ok(());
     }
     Err(ToolError::new(
