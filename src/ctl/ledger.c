@@ -33,7 +33,7 @@ struct walk {
 	int residency;
 	size_t rows[ROWS];
 	size_t of_class[CLASSES]; // bytes of `live`, by class; 0: large
-	size_t large_runs;        // that are not kept in magazines
+	size_t large_tails;       // of those that are not kept in magazines, the last granules
 	size_t area[PAGE_STATES][ROWS]; // of the area at hand, by the state of the page
 	uintptr_t large_end;      // of the large run that the walk is in
 	unsigned large_class;
@@ -86,7 +86,6 @@ static void enter_large(struct walk *walk, uintptr_t at, const struct run *run, 
 {
 	walk->large_end = run_start(run) == at ? at + round_up(run->bytes, os_page_size()) : 0;
 	walk->large_class = class;
-	walk->large_runs += class == 0;
 }
 
 // NULL: no slab of malloc's is there.
@@ -116,6 +115,7 @@ static void count_granule(struct walk *walk, enum os_page_state state, uintptr_t
 	if (at < walk->large_end) {
 		count(walk, state, ROW_live, GRANULE_BYTES);
 		walk->of_class[walk->large_class] += GRANULE_BYTES;
+		walk->large_tails += walk->large_class == 0 && at + GRANULE_BYTES >= walk->large_end;
 	} else
 		count(walk, state, run == NULL ? ROW_dirty : magazines_own(run->bin) ? ROW_magazines : ROW_caches, GRANULE_BYTES);
 }
@@ -257,11 +257,11 @@ static void take_cached(struct walk *walk)
 	}
 }
 
-// Nobody notes the sizes asked for: half a step between classes for each object, half a page for those of whole pages of
-// which the program never touches the rest.
+// Nobody notes the sizes asked for: half a step between classes for each object, half a page for those of whole pages whose
+// last one is there.
 static void take_rounding(struct walk *walk)
 {
-	size_t bytes = walk->large_runs * (os_page_size() / 2);
+	size_t bytes = walk->large_tails * (os_page_size() / 2);
 
 	for (unsigned class = 2; class < CLASSES; class++) {
 		size_t step = class_size(class) - class_size(class - 1);

@@ -104,6 +104,28 @@ print("full", flush=True); sys.stdin.readline(); end.set()
 """
 
 
+LARGE = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+held = [libc.malloc(100000) for _ in range(20000)]
+for address in held:
+    ctypes.memset(address, 1, 100)
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
+def check_large(library, vmag):
+    """Of large objects only what is resident is rounded up: here their first pages."""
+    process = subprocess.Popen([sys.executable, "-c", LARGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env={**environment(library), "VMAG_CONF": "thp:never"})
+    process.stdout.readline()
+    rows = explain(vmag, process.pid)["rows"]
+    process.communicate(b"\n")
+    assert rows["live_bytes"] > 20000 * 4096 - MEBIBYTE and rows["rounding_bytes"] < 2 * MEBIBYTE, rows
+
+
 def check_threads(library, vmag):
     """Free objects that threads hold are told as `vmag attach` counts them, those beside the magazines, too."""
     process = subprocess.Popen([sys.executable, "-c", THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -164,6 +186,7 @@ def main(library, vmag, program):
     check_against_self(vmag, program)
     check_against_self(vmag, program, ",prof:true,lg_prof_sample:0")  # each object in a slab of samples
     check_python(library, vmag)
+    check_large(library, vmag)
     check_threads(library, vmag)
     check_redis(library, vmag)
     check_command(library, vmag)

@@ -82,6 +82,22 @@ static void check_large(void) {
     CHECK_MOVED(before, take(), dirty, -(long)before.dirty);
 }
 
+// Sizes are rounded up in a large object's last page alone, which here is not resident.
+static void check_large_begun(void) {
+    enum { COUNT = 1000 };
+    static char *begun[COUNT];
+    malloc_trim(0);
+    struct vmag_ledger before = take();
+    for (int i = 0; i < COUNT; i++)
+        memset(begun[i] = malloc(100000), 1, 100);
+    struct vmag_ledger held = take();
+    CHECK_MOVED(before, held, live, COUNT * PAGE);
+    CHECK_MOVED(before, held, rounding, 0);
+    for (int i = 0; i < COUNT; i++)
+        free(begun[i]);
+    malloc_trim(0);
+}
+
 // Pages that were only read are the kernel's page of zeroes: not resident, whatever the page map says.
 static void check_zero_pages(void) {
     malloc_trim(0);
@@ -267,6 +283,7 @@ int main(void) {
     check_against_kernel();
     check_small();
     check_large();
+    check_large_begun();
     check_zero_pages();
     check_cached();
     check_object_caches();

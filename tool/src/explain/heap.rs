@@ -66,7 +66,8 @@ pub struct Heap {
     /// Bytes of an object and bytes of live ones, by class; class 0 is not kept in magazines.
     sizes: Vec<u64>,
     live: Vec<u64>,
-    large_runs: u64,
+    /// Runs of no class whose last granule is resident.
+    large_tails: u64,
     large_end: u64,
     large_class: usize,
     /// The slab of magazines whose rounds were counted last.
@@ -91,7 +92,7 @@ impl Heap {
             rounds: vec![0; root.classes],
             sizes: vec![0; root.classes],
             live: vec![0; root.classes],
-            large_runs: 0,
+            large_tails: 0,
             large_end: 0,
             large_class: 0,
             last_magazines: 0,
@@ -300,6 +301,8 @@ impl Heap {
                 self.enter_large(at, run, class);
             }
             if at < self.large_end {
+                let is_tail = self.large_class == 0 && at + granule_bytes >= self.large_end;
+                self.large_tails += u64::from(is_tail && page != Page::Absent);
                 counted.add(page, Row::Live, granule_bytes);
                 self.live[self.large_class] += if page == Page::Absent { 0 } else { granule_bytes };
             } else {
@@ -373,21 +376,20 @@ impl Heap {
         }
         self.large_end = at.saturating_add(length);
         self.large_class = class;
-        self.large_runs += u64::from(class == 0);
         if class != 0 {
             self.sizes[class] = length;
         }
     }
 
     /// Of what is in use, the free objects that magazines hold, and an estimate of what the rest was rounded up by: half
-    /// a step between classes for each object, half a page for each large one.
+    /// a step between classes for each object, half a page for each large one whose last page is there.
     pub fn divide_live(&self, sums: &mut Sums) {
         // Of classes that the process has no object of, too, if those that it has are as they should be.
         let by_rule: Vec<u64> = (0..self.root.classes).map(class_size).collect();
         let is_rule = (1..self.root.classes).all(|class| [0, by_rule[class]].contains(&self.sizes[class]));
         let sizes = if is_rule { &by_rule } else { &self.sizes };
         let whole: u64 = self.live.iter().sum();
-        let (mut cached, mut rounding) = (0, self.large_runs * (1 << self.root.lg_granule) / 2);
+        let (mut cached, mut rounding) = (0, self.large_tails * (1 << self.root.lg_granule) / 2);
         for class in 1..self.root.classes {
             let of_magazines = (self.rounds[class].saturating_mul(sizes[class])).min(self.live[class]);
             let smaller = sizes[class - 1];
