@@ -14,7 +14,7 @@ int change_trace_active(struct control_call *call)
 	if (call->writes && wanted && !is_on && !tracing_start())
 		return EFAULT;
 	if (call->writes && !wanted)
-		tracing_stop();
+		tracing_stop(false);
 	call->value.boolean = is_on;
 	return 0;
 }

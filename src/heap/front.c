@@ -42,15 +42,15 @@ static void choose_magazines(struct front *front)
 		door_obey(front);
 }
 
-static uint8_t largest_class(void)
+static uint32_t most_bytes(void)
 {
-	return (uint8_t)size_class(min_size(options.tcache_max, MAGAZINE_MOST));
+	return (uint32_t)min_size(options.tcache_max, MAGAZINE_MOST);
 }
 
-COLD void front_keep_up_to(struct front *front, unsigned class)
+COLD void front_keep_up_to(struct front *front, size_t bytes)
 {
 	front_flush(front);
-	front->most_class = (uint8_t)min_size(class, largest_class());
+	front->most_bytes = (uint32_t)min_size(bytes, most_bytes());
 }
 
 // In the one that is not its own.
@@ -102,7 +102,7 @@ static COLD struct front *front_create_for(struct arena *arena, struct arena *co
 	for (unsigned class = 1; class < CLASSES; class++)
 		front->batch[class] = (uint8_t)front_first_batch(class);
 	front->tidied_at = os_clock_ms();
-	front->most_class = largest_class();
+	front->most_bytes = most_bytes();
 	for (unsigned class = 0; class < CLASSES; class++)
 		front->kept[class] = front->outbound[class].top = FRONT_CLOSED;
 	front_prepare_to_count(front);

@@ -132,7 +132,7 @@ struct front {
 	bool wanted[CLASSES];       // the thread came to the depot to allocate: else it only frees what others allocated
 	uint8_t outbound_capacity[CLASSES]; // of the next outbound magazine; 0: the class is not in use
 	uint8_t outbound_sent[CLASSES]; // rounds of full outbound magazines, counted up to what tells a steady stream
-	uint8_t most_class; // whose objects it keeps: of option tcache_max, or less
+	uint32_t most_bytes; // of the requests whose class it keeps: option tcache_max, or less
 	bool keeps; // to its arena, which the program asked for or was told (thread_arena)
 	bool takes_back; // it may hand out what it freed of other arenas
 	uint64_t homes[2][(ARENAS_MOST + 1 + 63) / 64]; // other arenas to which objects may travel, a bit for each word's number; of smaller classes than a line
@@ -217,8 +217,13 @@ static inline uintptr_t front_word(const struct front *front, unsigned class)
 // Gives an empty front other arenas.
 void front_move(struct front *front, struct arena *arena, struct arena *common);
 
-// Keeps objects of at most that class from now on, and no more than option tcache_max says.
-void front_keep_up_to(struct front *front, unsigned class);
+// Keeps the class of so many bytes and all below from now on, and no more than option tcache_max says; whether it keeps a class.
+void front_keep_up_to(struct front *front, size_t bytes);
+
+static inline bool front_keeps(const struct front *front, unsigned class)
+{
+	return size_class_bytes[class - 1] < front->most_bytes;
+}
 
 // Whether a thread's front shall have all that magazines keep from its own arena, and nothing from one in common (docs/decisions/0060).
 bool front_is_apart(const struct front *front);

@@ -255,7 +255,7 @@ bool front_refill(struct front *front, unsigned class)
 	front_note_miss(front);
 	if (is_to_move(front))
 		move(front);
-	if (UNLIKELY(class > front->most_class) || !bound_allows(front, class))
+	if (UNLIKELY(!front_keeps(front, class)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);
 	done = refill(front, class);
@@ -481,7 +481,7 @@ bool front_make_room(struct front *front, unsigned class)
 	bool done;
 
 	front_note_miss(front);
-	if (UNLIKELY(class > front->most_class) || !bound_allows(front, class))
+	if (UNLIKELY(!front_keeps(front, class)) || !bound_allows(front, class))
 		return false;
 	front_enter(front);
 	done = make_room(front, class);

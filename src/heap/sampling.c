@@ -131,22 +131,12 @@ void sampling_object_moved(const void *from, const void *to)
 		tally_freed(tally);
 }
 
-static void change_to_stop(bool at_exit)
+void tracing_stop(bool at_exit)
 {
 	if (!begin_change())
 		return;
 	stop(at_exit);
 	atomic_store(&changed_in, 0);
-}
-
-void tracing_stop(void)
-{
-	change_to_stop(false);
-}
-
-void tracing_end(void)
-{
-	change_to_stop(true);
 }
 
 void sampling_let_read(void)
@@ -260,7 +250,7 @@ static int obey(const struct vmag_request *asked)
 	case VMAG_ASK_TRACE_ON:
 		return trace_as_asked(asked) ? 0 : EBUSY;
 	case VMAG_ASK_TRACE_OFF:
-		tracing_stop();
+		tracing_stop(false);
 		return 0;
 	case VMAG_ASK_REPORT:
 		return request_report == NULL ? ENOSYS : request_report(asked->path);

@@ -58,8 +58,7 @@ extern struct tracing_settings tracing_settings;
 
 // A trace that is on, or came to its limit, is ended first. False: another thread begins one.
 bool tracing_start(void);
-void tracing_stop(void);
-void tracing_end(void); // the same, for the process ends
+void tracing_stop(bool at_exit); // of the process
 
 // Whether one is on, or came to its limit.
 bool tracing_is_begun(void);

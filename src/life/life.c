@@ -179,7 +179,7 @@ void life_end(void)
 	if (options.stats_print)
 		report_print(NULL, NULL, options.stats_print_opts);
 	report("exit", true);
-	tracing_end();
+	tracing_stop(true);
 	black_box_end();
 	if (leaks && options.prof_leak_error)
 		_exit(EXIT_FAILURE);

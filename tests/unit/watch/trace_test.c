@@ -70,7 +70,7 @@ uint64_t __real_trace_file_enter(void);
 uint64_t __wrap_trace_file_enter(void);
 uint64_t __wrap_trace_file_enter(void) {
     if (comes(STOP_BEFORE)) {
-        tracing_stop();
+        tracing_stop(false);
         CHECK(tracing_start());
     }
     return __real_trace_file_enter();
@@ -82,7 +82,7 @@ bool __wrap_trace_file_leave(uint64_t entered) {
     bool left = __real_trace_file_leave(entered);
 
     if (comes(STOP_BEHIND))
-        tracing_stop();
+        tracing_stop(false);
     return left;
 }
 
@@ -116,7 +116,7 @@ static void fill_a_chunk(void) {
 // There is no writer that it would wait for.
 static void stop_soon(void) {
     waits = 0;
-    tracing_stop();
+    tracing_stop(false);
     CHECK_EQ(waits, 0);
 }
 
@@ -133,7 +133,7 @@ static void a_handler_may_jump(void) {
     begin(JUMP);
     if (setjmp(outside) == 0)
         fill_a_chunk();
-    tracing_stop();
+    tracing_stop(false);
     begin(NOTHING);
     stop_soon();
 }
@@ -145,7 +145,7 @@ static void chunks_are_written_once(void) {
     begin(STOP_BEFORE);
     fill_a_chunk();
     CHECK_EQ(chunks, 1); // by who stopped, in the file before
-    tracing_stop();
+    tracing_stop(false);
 }
 
 // The parent's file is not the child's to write.
@@ -159,11 +159,11 @@ static void at_the_limit_it_may_fork(void) {
     child = fork();
     if (child == 0) {
         chunks = facts = 0;
-        tracing_stop();
+        tracing_stop(false);
         _exit(chunks + facts != 0);
     }
     expect_child(child);
-    tracing_stop();
+    tracing_stop(false);
 }
 
 static volatile unsigned facts_by_now; // when that thread has filled it; the free behind it may be another chunk's, which the end of the thread writes
@@ -193,7 +193,7 @@ static void beside_a_writer_it_may_fork(void) {
     expect_child(child);
     pthread_barrier_wait(&barrier);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    tracing_stop();
+    tracing_stop(false);
 }
 
 // Chunks from 0 on, each once, and all kinds of them.
@@ -227,7 +227,7 @@ static void a_childs_is_whole(void) {
         _exit(0);
     }
     expect_child(child);
-    tracing_stop();
+    tracing_stop(false);
     tracing_settings.stacks = false;
 }
 
@@ -244,7 +244,7 @@ static void a_late_writer_leaves_the_next_trace_alone(void) {
     begin(WAIT);
     CHECK_EQ(pthread_create(&thread, NULL, fill_a_chunk_too, NULL), 0);
     pthread_barrier_wait(&barrier);
-    tracing_stop();
+    tracing_stop(false);
     begin(NOTHING);
     fill_chunks(1);
     CHECK(written.maps > 0);
