@@ -58,7 +58,7 @@ fn not_explained(explained: &Estimate, allocated: u64, threads: u32, sample_byte
     let wanted = PART * allocated.saturating_sub(allowed) as f64;
     is_too_little(explained, wanted, sample_bytes).then(|| {
         format!(
-            "about {} of the {} that are allocated are not in it: they came while the profile, or that of their threads, was off",
+            "about {} of the {} that are allocated are not in it: they came while the profile, or that of their threads, was off, or before a prof.reset",
             bytes((allocated as f64 - explained.bytes) as u64),
             bytes(allocated)
         )
