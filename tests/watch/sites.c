@@ -1,5 +1,5 @@
 // Programs whose live memory is known: prints for each site its name, objects and bytes that are live at the end.
-// `sites small|large|mixed|churn|runs|deep|resized|threads`.  Every site is a function of its own, so that profiles can name it.
+// `sites small|large|mixed|churn|runs|deep|stacks|resized|threads`.  Every site is a function of its own, so that profiles can name it.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <pthread.h>
 #include <stdio.h>
@@ -87,6 +87,29 @@ SITE void site_deep(int depth) {
     __asm__ volatile("");
 }
 
+// Each way through two functions is a stack of its own.
+SITE void site_left(int turns);
+SITE void site_right(int turns);
+SITE void site_fork(int turns) {
+    if (turns == 0)
+        free(take(SMALL));
+    else {
+        site_left(turns - 1);
+        site_right(turns - 1);
+    }
+    __asm__ volatile("");
+}
+
+SITE void site_left(int turns) {
+    site_fork(turns);
+    __asm__ volatile("");
+}
+
+SITE void site_right(int turns) {
+    site_fork(turns);
+    __asm__ volatile("");
+}
+
 static void *worker(void *unused) {
     site_small(40000);
     return unused;
@@ -116,6 +139,8 @@ int main(int argc, char **argv) {
     } else if (strcmp(program, "deep") == 0) {
         site_deep(200);
         tell("site_large", 100, 100l * LARGE);
+    } else if (strcmp(program, "stacks") == 0) {
+        site_fork(16);
     } else if (strcmp(program, "resized") == 0) {
         site_resized(8);
         tell("site_resized", 8, LARGE + 7l * RUN);

@@ -93,7 +93,7 @@ def check_moves(vmag, library, sites, folder):
 
 
 # Forks, threads' ends and dlopen while a trace overwrites itself.
-def check_ring(vmag, library, everything, folder):
+def check_ring(vmag, library, sites, everything, folder):
     prefix = os.path.join(folder, "ring")
     conf = f"trace:{prefix},trace_bytes:{16 * CHUNK},trace_ring:true,trace_stacks:true,prof:true,lg_prof_sample:14"
     for seconds in (3, 30, 300):  # a busy machine needs more to fill the ring
@@ -108,6 +108,13 @@ def check_ring(vmag, library, everything, folder):
     print(f"{len(files)} files; the largest holds {summary['events']} events of {summary['seconds']:.2f} s")
     assert summary["oldest_events_missing"] and summary["damaged_chunks"] == 0, summary
     check_no_verdict(vmag, largest)
+    path = os.path.join(folder, "stacks")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--trace-ring", "--trace-bytes=512k", "--trace-stacks",
+                    "--callers=frames", "--", sites, "stacks"], check=True, stdout=subprocess.DEVNULL)
+    summary = summary_of(vmag, path)
+    assert 1000 < summary["unknown_stacks"] <= summary["allocations"], summary
+    told = subprocess.run([vmag, "trace", path], capture_output=True, text=True, check=True)
+    assert f"no room for the stacks of {summary['unknown_stacks']:,} of " in told.stdout + told.stderr, told
 
 
 def check_limit(vmag, library, sites, folder):
@@ -318,7 +325,7 @@ def main(vmag, library, sites, everything, traced):
         check_moves(vmag, library, sites, folder)
         check_limit(vmag, library, sites, folder)
         check_file_size(vmag, library, sites, folder)
-        check_ring(vmag, library, everything, folder)
+        check_ring(vmag, library, sites, everything, folder)
         check_killed(vmag, library, everything, folder)
         check_closed(vmag, library, folder)
         check_daemon(vmag, library, sites, folder)

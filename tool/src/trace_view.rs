@@ -71,6 +71,8 @@ pub struct Summary {
     /// In words: all that happened and is not in the sums; None: they are of all.
     pub missing: Option<String>,
     pub has_stacks: bool,
+    /// Allocations whose stacks are not in the file, for want of room.
+    pub unknown_stacks: u64,
     pub classes: Vec<SizeClass>,
     pub caches: Vec<Source>,
     pub arenas: Vec<Source>,

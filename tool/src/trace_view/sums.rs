@@ -3,6 +3,7 @@
 
 use super::{COLUMNS, LIFETIMES, SizeClass, Source, Summary, column_of};
 use crate::live::{Live, LiveTable};
+use crate::output::figures::{count, counted};
 use crate::trace::{Event, Kind, Losses, Named, Trace};
 use crate::trace_map::Blocks;
 use rustc_hash::FxHashMap;
@@ -218,6 +219,15 @@ impl Sums {
             .map(|(bytes, class)| SizeClass { bytes, ..class })
             .collect();
         classes.sort_by_key(|class| class.bytes);
+        let unknown_stacks = unknown_stacks(trace, &self.stacks);
+        let no_room = (unknown_stacks > 0 && (trace.is_cut || trace.facts.is_full)).then(|| {
+            let allocations = counted(self.stacks.iter().map(|sum| sum.all_objects).sum(), "allocation");
+            format!(
+                "the file had no room for the stacks of {} of {allocations}, more with --trace-bytes",
+                count(unknown_stacks)
+            )
+        });
+        let missing: Vec<String> = trace.missing(&losses).into_iter().chain(no_room).collect();
         let summary = Summary {
             pid: trace.pid,
             file_bytes: trace.bytes,
@@ -230,8 +240,9 @@ impl Sums {
             newest_events_missing: trace.facts.is_full,
             missing_at_ends: trace.missing_at_ends(),
             damaged_chunks: trace.damaged + losses.chunks,
-            missing: trace.missing(&losses),
+            missing: (!missing.is_empty()).then(|| missing.join("; ")),
             has_stacks: trace.has_stacks,
+            unknown_stacks,
             classes,
             caches: named(self.caches, &trace.facts.caches, "cache"),
             arenas: named(self.arenas, &trace.facts.arenas, "arena"),
@@ -249,6 +260,13 @@ impl Sums {
             .filter(|sum| sum.all_objects > 0);
         (summary, stacks.collect())
     }
+}
+
+/// Allocations of stacks that the file does not have.
+fn unknown_stacks(trace: &Trace, sums: &[StackSum]) -> u64 {
+    let has = |number: usize| trace.facts.stacks.get(number).is_some_and(|frames| !frames.is_empty());
+    let lacking = sums.iter().enumerate().filter(|(number, _)| !has(*number));
+    lacking.map(|(_, sum)| sum.all_objects).sum()
 }
 
 fn named(sources: FxHashMap<u32, Source>, names: &HashMap<u32, Named>, kind: &str) -> Vec<Source> {
