@@ -10,6 +10,7 @@ use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
 use crate::output::figures::counted;
 use crate::output::plain;
+use crate::process::by_told_name;
 use crate::profile::Profile;
 use crate::recorded::check_replaceable;
 use crate::source::spoken;
@@ -286,7 +287,7 @@ fn gather(addresses: &HashSet<u64>, profile: &Profile) -> (Known, Vec<String>) {
     let places = profile.places();
     let path_of = |address: &u64| Some(places.locate(address.saturating_sub(1))?.0.path.as_str());
     let used: BTreeSet<&str> = addresses.iter().filter_map(path_of).collect();
-    let read = |path: &str| ObjectFile::read(Path::new(path)).filter(|_| !profile.is_replaced(path));
+    let read = |path: &str| ObjectFile::read(&by_told_name(path)).filter(|_| !profile.is_replaced(path));
     let files = used
         .iter()
         .filter_map(|path| Some((path.to_string(), read(path)?)))

@@ -98,12 +98,35 @@ impl FileId {
     }
 }
 
+/// A file by its name in maps, where the end of a line is told as \012, and from which what is no UTF-8 was lost: what has a name that is told so.
+pub fn by_told_name(name: &str) -> PathBuf {
+    let path = PathBuf::from(name);
+    if !(name.contains(LINE_END) || name.contains(char::REPLACEMENT_CHARACTER)) || path.exists() {
+        return path;
+    }
+    let mut found = PathBuf::new();
+    for part in &path {
+        let is_it = |entry: &fs::DirEntry| {
+            Some(entry.file_name().to_string_lossy().replace('\n', LINE_END).as_str()) == part.to_str()
+        };
+        let entries = match found.join(part).symlink_metadata() {
+            Ok(_) => None,
+            Err(_) => fs::read_dir(&found).ok(),
+        };
+        let entry = entries.and_then(|entries| entries.flatten().find(is_it));
+        found.push(entry.map_or(part.to_os_string(), |entry| entry.file_name()));
+    }
+    found
+}
+
+const LINE_END: &str = "\\012";
+
 /// A file by its name in maps, as it can be opened from here. Names in maps begin at the root of the process's mounts, and not at its own root, which may
 /// be a folder below (chroot): the way leads from there up. What the file system itself tells of the file may differ from maps (overlayfs, btrfs).
 pub fn file(pid: i32, name: &str, id: Option<FileId>) -> PathBuf {
     let root = format!("/proc/{pid}/root");
     let depth = fs::read_link(&root).map_or(0, |path| path.components().skip(1).count());
-    let candidates = [depth, 0].map(|up| PathBuf::from(format!("{root}{}{name}", "/..".repeat(up))));
+    let candidates = [depth, 0].map(|up| by_told_name(&format!("{root}{}{name}", "/..".repeat(up))));
     let is_it = |path: &&PathBuf| id.is_some_and(|id| id.is_of(path));
     let found = candidates.iter().find(is_it);
     let found = found.or_else(|| candidates.iter().find(|path| path.exists()));
@@ -187,6 +210,7 @@ pub fn cannot_look(pid: i32, error: &io::Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
     use std::process::{Child, Command};
 
     fn sleeper(name: &str) -> Child {
@@ -204,6 +228,30 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found);
+    }
+
+    #[test]
+    fn a_program_with_an_odd_name_is_found_by_what_maps_tell() {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = folder.path().join(OsString::from_vec(b"caf\xe9\nb".to_vec()));
+        fs::create_dir(&odd).unwrap();
+        fs::copy("/bin/sleep", odd.join("sleep")).unwrap();
+        let mut child = Command::new(odd.join("sleep")).arg("60").spawn().unwrap();
+        let told = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let maps = fs::read(format!("/proc/{}/maps", child.id())).unwrap();
+            let maps = String::from_utf8_lossy(&maps);
+            let line = maps
+                .lines()
+                .find(|line| line.ends_with("/sleep") && line.contains("caf"))?;
+            line.find('/').map(|at| line[at..].to_string())
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let told = told.unwrap();
+        assert!(!Path::new(&told).exists(), "{told}");
+        assert_eq!(by_told_name(&told), odd.join("sleep"));
+        assert_eq!(by_told_name("/no/such\\012file"), Path::new("/no/such\\012file"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::bundle::{self, Known};
 use crate::error::{Result, ToolError};
 use crate::image::{self, ObjectFile};
 use crate::output::in_line;
+use crate::process::by_told_name;
 use crate::progress::Progress;
 use crate::source::spoken;
 use crate::trace::Trace;
@@ -461,7 +462,7 @@ impl Profile {
         match self.bundled(path) {
             Some(bundled) => Some(bundled.clone()),
             None if self.is_replaced(path) => None,
-            None => ObjectFile::read(Path::new(path)),
+            None => ObjectFile::read(&by_told_name(path)),
         }
     }
 
@@ -486,7 +487,7 @@ impl Profile {
     /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none. Of one that cannot be
     /// read nothing is known.
     pub fn is_replaced(&self, path: &str) -> bool {
-        let file = Path::new(path);
+        let file = &by_told_name(path);
         let Some(about) = fs::metadata(file).ok().filter(fs::Metadata::is_file) else {
             return false;
         };

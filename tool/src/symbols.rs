@@ -7,6 +7,7 @@ mod own;
 use crate::debuginfod;
 use crate::image;
 use crate::output::in_line;
+use crate::process::by_told_name;
 use crate::profile::{MOST_DEPTH, Profile, RECORDED_DEPTH, own_path};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
@@ -281,7 +282,7 @@ pub fn name_addresses(profile: &Profile, addresses: HashSet<u64>) -> HashMap<u64
 fn name_offsets(profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame>> {
     let module = module_of(path);
     let found = match is_at_hand(profile, path) {
-        true => symbolize(Path::new(path), &module, Input::FileOffset(offsets)),
+        true => symbolize(&by_told_name(path), &module, Input::FileOffset(offsets)),
         false => Vec::new(),
     };
     let mut found = found.into_iter();
@@ -298,7 +299,7 @@ fn name_offsets(profile: &Profile, path: &str, offsets: &[u64]) -> Vec<Vec<Frame
     let Some(file) = profile.object_file(path) else {
         return frames;
     };
-    let debug = || debug_file(Path::new(path), file.build_id.as_deref()?);
+    let debug = || debug_file(&by_told_name(path), file.build_id.as_deref()?);
     if let Some(debug) = debug() {
         let addresses: Vec<u64> = offsets.iter().map(|offset| file.own_address(*offset)).collect();
         for (frames, better) in frames
