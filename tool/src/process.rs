@@ -62,8 +62,7 @@ pub fn may_write(pid: i32, folder: &Path) -> bool {
     };
     let may = |folder: &Path, wanted: u32| {
         fs::metadata(folder).map_or(true, |about| {
-            let in_group =
-                about.gid() == status.fgid || status.groups.iter().any(|group| *group as u32 == about.gid());
+            let in_group = about.gid() == status.fgid || status.groups.iter().any(|group| *group == about.gid());
             let shift = match (about.uid() == status.fuid, in_group) {
                 (true, _) => 6,
                 (_, true) => 3,
