@@ -94,11 +94,8 @@ static COLD struct late make_obey(void)
 
 static COLD void leave_the_rest(void)
 {
-	uint32_t asleep = RECLAIM_ASLEEP;
-
 	atomic_store(&doors_looks, LOOKS_LATER);
-	if (atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE))
-		os_word_wake(&reclaim_state);
+	reclaim_wake();
 }
 
 COLD void doors_look_again(uint64_t now_ms)

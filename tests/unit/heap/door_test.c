@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../support/child.h"
 #include "heap/fronts.h"
 #include "heap/heap.h"
 #include "unit.h"
@@ -343,6 +344,26 @@ static void who_never_misses_obeys(bool counts) {
     pthread_join(thread, NULL);
 }
 
+// In a child that another thread made meanwhile nobody else would open them.
+static void a_child_opens_sizes(void) {
+    pthread_t thread;
+    pid_t child;
+
+    over = false;
+    steady = NULL;
+    pthread_create(&thread, NULL, steady_pairs, &over); // else nothing is made up for in the child
+    while (steady == NULL)
+        usleep(100);
+    fronts_close_sizes();
+    child = fork();
+    if (child == 0)
+        _exit(front_sizes_closed());
+    fronts_watch_sizes();
+    over = true;
+    pthread_join(thread, NULL);
+    expect_child(child);
+}
+
 // `steady`: only that, where fronts of processors may serve.
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "steady") == 0) {
@@ -362,6 +383,7 @@ int main(int count, char **arguments) {
     closing_from_outside_loses_nothing();
     who_never_misses_obeys(false);
     who_never_misses_obeys(true);
+    a_child_opens_sizes();
     for (int i = 0; i < SLOTS; i++)
         free(kept[i]);
     return 0;
