@@ -18,9 +18,12 @@
 
 static bool take_options(void)
 {
-	char values[sizeof options + 2];
-	ssize_t bytes = os_file_read("/dev/stdin", values, sizeof values);
+	char values[sizeof options + 1];
+	size_t bytes = 0;
+	ssize_t got;
 
+	while (bytes < sizeof values && (got = os_file_read_some(STDIN_FILENO, values + bytes, sizeof values - bytes)) > 0)
+		bytes += (size_t)got;
 	if (bytes == sizeof options)
 		memcpy(&options, values, sizeof options);
 	return bytes == sizeof options || bytes == 0;

@@ -65,7 +65,7 @@ static const struct item logging_items[] = {
 };
 
 static const struct item option_items[] = {
-	{ "concurrency", FIELD(concurrency), 0, ITEM_SIZED, 240 },
+	{ "concurrency", FIELD(concurrency), 0, ITEM_SIZED, 176 }, // as narenas
 	{ "nomagazines", FIELD(no_magazines), 1, ITEM_PLAIN, 0 },
 	{ "perthread_cache", FIELD(thread_cache), 0, ITEM_SIZED, SIZE_MAX },
 	{ "reap_interval", FIELD(reap_interval), 0, ITEM_SIZED, 86400 },

@@ -111,7 +111,7 @@ int change_thread_tcache_max(struct control_call *call)
 		return EFAULT;
 	if (call->writes)
 		front_keep_up_to(front, call->value.size);
-	call->value.size = class_size(size_class(front->most_bytes));
+	call->value.size = front->most_bytes == 0 ? 0 : class_size(size_class(front->most_bytes));
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "ctl/figures.h"
 #include "heap/debug.h"
+#include "heap/explicit.h"
 #include "heap/fronts.h"
 #include "magazine/magazine.h"
 #include "pages/chunks.h"
@@ -134,12 +135,13 @@ void stats_for_box(struct vmag_box_counters *counters)
 	add_classes(counters->classes);
 }
 
-// With debugging objects take more than their samples say.
+// With debugging objects take more than their samples say; what the magazines of caches hold that the program made, or held of threads that a fork's child does not
+// have, counts as allocated.
 bool stats_for_dump(size_t *allocated, unsigned *threads)
 {
 	struct stats stats;
 
-	if (heap_debug == DEBUG_ON)
+	if (heap_debug == DEBUG_ON || explicit_caches_used() || fronts_lost())
 		return false;
 	stats = stats_snapshot();
 	*allocated = stats.allocated;

@@ -18,6 +18,7 @@ enum {
 	LOOKS_CLOSED = 2,  // in a row that find all words closed are enough
 	LOOKS_LATER = 16,  // by who comes by, each
 	LOOK_MS = 10,      // after the one before at the earliest
+	LEFT_MS = 50,      // sizes closed for so long were left so: by a handler's longjmp, a cancellation, a copy that the C library made nothing of
 };
 
 enum { JUNK_ALLOCATED = 0xa5, JUNK_FREED = 0x5a }; // 2006: J
@@ -70,6 +71,15 @@ bool door_around_hooks(bool before)
 }
 
 _Atomic unsigned doors_looks;
+static _Atomic uint64_t sizes_closed_at; // ms; 0: they are not
+
+static COLD void open_sizes(void)
+{
+	fronts_watch_sizes();
+	if (!atomic_load(&profile_settings.active))
+		fronts_draw_points();
+	atomic_store(&sizes_closed_at, 0);
+}
 
 // What a thread opens again it may open again and again: an allocation that misses obeys. Between two looks it may run, where another one has
 // its processor. What was counted to points of the profile meanwhile was not for it.
@@ -78,6 +88,8 @@ static COLD struct late make_obey(void)
 	_Atomic uint32_t never = 0;
 	struct late late = { 0 };
 
+	atomic_store(&sizes_closed_at, os_clock_ms());
+	atomic_store(&doors_looks, LOOKS_LATER);
 	fronts_close_sizes();
 	for (unsigned looks = 0, closed = 0; looks < LOOKS && closed < LOOKS_CLOSED; looks++) {
 		os_word_wait(&never, 0, 1);
@@ -86,9 +98,7 @@ static COLD struct late make_obey(void)
 			break;
 		closed = late.open ? 0 : closed + 1;
 	}
-	fronts_watch_sizes();
-	if (!atomic_load(&profile_settings.active))
-		fronts_draw_points();
+	open_sizes();
 	return late;
 }
 
@@ -96,6 +106,13 @@ static COLD void leave_the_rest(void)
 {
 	atomic_store(&doors_looks, LOOKS_LATER);
 	reclaim_wake();
+}
+
+static bool sizes_were_left(uint64_t now_ms)
+{
+	uint64_t since = atomic_load(&sizes_closed_at);
+
+	return UNLIKELY(since != 0) && (int64_t)(now_ms - since) > LEFT_MS;
 }
 
 COLD void doors_look_again(uint64_t now_ms)
@@ -107,6 +124,8 @@ COLD void doors_look_again(uint64_t now_ms)
 
 	if (now_ms - last < LOOK_MS || !atomic_compare_exchange_strong(&looked_at, &last, now_ms))
 		return;
+	if (sizes_were_left(now_ms))
+		open_sizes();
 	late = fronts_close_again();
 	if (late.open)
 		late = make_obey();
@@ -117,8 +136,12 @@ void doors_close(enum door why)
 {
 	fronts_end_gone();
 	fronts_close_words((uint8_t)why, 0);
-	if (UNLIKELY(fronts_live() > 1) && fronts_close_again().threads > 0 && make_obey().threads > 0)
+	if (LIKELY(fronts_live() < 2) || fronts_close_again().threads == 0)
+		return;
+	if (make_obey().threads > 0)
 		leave_the_rest();
+	else
+		atomic_store(&doors_looks, 0);
 }
 
 void doors_open(enum door why)

@@ -78,6 +78,7 @@ void thread_set_cache(bool wanted);
 int explicit_cache_create(unsigned *id);
 int explicit_cache_flush(unsigned id);
 int explicit_cache_destroy(unsigned id);
+bool explicit_caches_used(void); // whether there ever was one
 
 // The cache of that number, made to serve that arena (NULL: the one it serves, or the thread's if that is gone): what it holds
 // of another one goes home first. NULL: no such cache, or no memory.

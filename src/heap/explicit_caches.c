@@ -42,6 +42,11 @@ static bool table_ready(void)
 	return fresh != NULL && (atomic_compare_exchange_strong(&caches.table, &none, fresh) || none != NULL);
 }
 
+bool explicit_caches_used(void)
+{
+	return atomic_load_explicit(&caches.end, memory_order_relaxed) != 0;
+}
+
 static unsigned number_take(void)
 {
 	unsigned id;

@@ -32,6 +32,7 @@ static struct {
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
 	bool serves_short, leaves_delete;
+	bool lost; // there were others, in the parent of a fork
 	// Read by anyone.
 	_Atomic unsigned threads;   // unknown, few or many
 	_Atomic uint64_t second_at; // when there was a second one for the first time, ms; 0: never. Written after
@@ -404,6 +405,11 @@ unsigned fronts_live(void)
 	return fronts.count;
 }
 
+bool fronts_lost(void)
+{
+	return fronts.lost;
+}
+
 COLD void fronts_tell(struct vmag_root *root)
 {
 	root->fronts = (uintptr_t)&fronts.first;
@@ -427,6 +433,7 @@ void fronts_fork_done(bool child)
 
 	if (child) {
 		os_process_begins();
+		fronts.lost |= fronts.count > (own != NULL);
 		fronts.first = own;
 		fronts.count = own != NULL;
 		if (own != NULL) {

@@ -39,6 +39,7 @@ void fronts_and_depots_count(size_t rounds[CLASSES]);
 // By fronts alone, in bytes, by the number of the arena: of small objects, and of large ones.
 void fronts_cached(size_t bytes[ARENAS_MOST][2]);
 unsigned fronts_live(void);
+bool fronts_lost(void); // with what other threads of the parents had, in a child of fork
 
 // Of the runs that fronts have at hand (heap/own_runs.h): bytes, and objects of them that the arena was not told of.
 struct own_figures {

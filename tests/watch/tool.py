@@ -213,7 +213,7 @@ def check_missing(tool, sites):
     run = [tool.vmag, "run", "--quiet", "--lib", tool.library]
     subprocess.run([*run, f"--profile={path}", "--", sites, "large"], stdout=subprocess.DEVNULL, check=True,
                    env={**os.environ, "VMAG_CONF": "prof_active:false"})
-    subprocess.run([*run, f"--trace={trace}", "--trace-stacks", "--trace-bytes=64k", "--", sites, "small"], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([*run, f"--trace={trace}", "--trace-stacks", "--trace-bytes=128k", "--", sites, "small"], stdout=subprocess.DEVNULL, check=True)
     for recording, why in ((path, "the profile was off"), (trace, "the newest events are not there")):
         tool.run("export", recording, copy)
         for file in (recording, copy):
