@@ -110,8 +110,8 @@ int change_thread_tcache_max(struct control_call *call)
 	if (call->writes && (cpu_nowhere != NULL || front->inside != 0))
 		return EFAULT;
 	if (call->writes)
-		front_keep_up_to(front, call->value.size);
-	call->value.size = front->most_bytes == 0 ? 0 : class_size(size_class(front->most_bytes));
+		front_keep_up_to(front, max_size(call->value.size, 1)); // the smallest class at least, as jemalloc
+	call->value.size = class_size(size_class(front->most_bytes));
 	return 0;
 }
 
