@@ -17,8 +17,8 @@ use crate::source::spoken;
 use crate::trace::Trace;
 use crate::trace_view;
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -195,7 +195,16 @@ pub fn own_path(path: &str) -> String {
     link.map_or(path.to_string(), |link| link.display().to_string())
 }
 
+const BEGIN: &str = "heap_v2/";
+
 impl Profile {
+    /// Whether the file begins as a profile does, or is a bundle of one.
+    pub fn is_one(path: &Path) -> bool {
+        let mut start = [0; BEGIN.len()];
+        File::open(path).is_ok_and(|file| file.read_exact_at(&mut start, 0).is_ok())
+            && (start == *BEGIN.as_bytes() || (bundle::kind(path) == Some(false) && !bundle::is_unreadable(path)))
+    }
+
     /// A profile, or what a trace with stacks says of the same.
     pub fn read(path: &Path) -> Result<Profile> {
         if Trace::is_one(path) {
@@ -253,7 +262,7 @@ impl Profile {
         }
         let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
         let period: f64 = head
-            .strip_prefix("heap_v2/")
+            .strip_prefix(BEGIN)
             .and_then(|period| period.trim().parse().ok())
             .filter(|period: &f64| (1.0..=MOST_PERIOD).contains(period))
             .ok_or("its first line is not heap_v2/<period>")?;

@@ -3,15 +3,17 @@
 
 use crate::error::{Result, ToolError};
 use crate::measure::Asked;
-use crate::output::destination::named;
+use crate::output::destination::{is_opened, named};
 use crate::output::figures::parse_bytes;
 use crate::process;
-use crate::trace::CHUNK;
+use crate::profile::Profile;
+use crate::trace::{CHUNK, Trace};
 use clap::ValueEnum;
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -44,6 +46,8 @@ const LIBGCC: &str = "libgcc_s.so.1";
 pub struct Wanted {
     what: &'static str,
     file: PathBuf,
+    /// What had its name before the run.
+    older: Option<Metadata>,
     /// Where the processes of the run put theirs.
     folder: TempDir,
 }
@@ -58,17 +62,32 @@ pub struct Written {
     /// Processes that run on, as daemons do, and where their files will be.
     pub running: Vec<i32>,
     pub folder: PathBuf,
-    /// Where that of the command's own process was wanted.
+    what: &'static str,
+    /// Where that of the command's own process was wanted, and what was there before the run.
     wanted: PathBuf,
+    older: Option<Metadata>,
+}
+
+/// What had the name that was wanted where the command's process left nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Older {
+    Nothing,
+    /// Was of an earlier run, and is gone.
+    Removed,
+    /// Is somebody's: a link, something else, or written since the run began.
+    Kept(PathBuf),
 }
 
 impl Written {
-    /// Where the command's process left none, that of an earlier run would be taken for it. Whether there was one, which is gone then.
-    pub fn remove_older(&self) -> Result<bool> {
-        if self.own.is_some() || !fs::metadata(&self.wanted).is_ok_and(|about| about.is_file()) {
-            return Ok(false);
+    /// Where the command's process left none, that of an earlier run would be taken for it.
+    pub fn remove_older(&self) -> Result<Older> {
+        let Some(there) = about(&self.wanted).filter(|_| self.own.is_none()) else {
+            return Ok(Older::Nothing);
+        };
+        if !self.is_of_an_earlier_run(&there) {
+            return Ok(Older::Kept(self.wanted.clone()));
         }
-        fs::remove_file(&self.wanted).map(|()| true).map_err(|error| {
+        fs::remove_file(&self.wanted).map(|()| Older::Removed).map_err(|error| {
             ToolError::new(
                 format!("cannot remove {}, which is of an earlier run", self.wanted.display()),
                 error,
@@ -76,6 +95,22 @@ impl Written {
             )
         })
     }
+
+    /// Whatever else has that name is not ours to remove; nor what another run has put there meanwhile.
+    fn is_of_an_earlier_run(&self, there: &Metadata) -> bool {
+        let stamp = |about: &Metadata| (about.dev(), about.ino(), about.len(), about.mtime(), about.mtime_nsec());
+        there.is_file()
+            && self.older.as_ref().map(stamp) == Some(stamp(there))
+            && match self.what {
+                "trace" => Trace::is_one(&self.wanted),
+                _ => Profile::is_one(&self.wanted),
+            }
+    }
+}
+
+/// Of the name itself, not of what a link leads to.
+fn about(path: &Path) -> Option<Metadata> {
+    fs::symlink_metadata(path).ok()
 }
 
 /// What processes call their files, with their number behind it.
@@ -134,6 +169,7 @@ impl Wanted {
         Ok(Wanted {
             what,
             file: file.to_path_buf(),
+            older: about(file),
             folder,
         })
     }
@@ -160,7 +196,9 @@ impl Wanted {
             earlier: Vec::new(),
             running: running_with(&self.prefix()?),
             folder: self.folder.path().canonicalize().map_err(|error| self.lost(error))?,
+            what: self.what,
             wanted: self.file.clone(),
+            older: self.older.clone(),
         };
         self.folder.disable_cleanup(!written.running.is_empty());
         let entries = fs::read_dir(self.folder.path()).map_err(|error| self.lost(error))?;
@@ -271,8 +309,13 @@ fn number_in(path: &Path, place: usize) -> Option<i32> {
     rest.split('.').nth(place)?.parse().ok()
 }
 
-/// What is made beside a file and renamed then would take the place of a device or a pipe, for everybody where root does it.
+/// What is made beside a file and renamed then would take the place of a device, a pipe or /dev/stdout, for everybody where root does it.
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    if is_opened(path) {
+        return Err(io::Error::other(
+            "it stands for what is open already, and would itself be replaced",
+        ));
+    }
     match fs::metadata(path) {
         Ok(about) if !about.is_file() => Err(io::Error::other("it is there, and is no regular file")),
         _ => Ok(()),
@@ -301,6 +344,7 @@ fn numbered(file: &Path, number: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn limits_are_those_of_the_library() {
@@ -351,14 +395,9 @@ mod tests {
         }
         fs::write(wanted.folder.path().join("of.8.0.f.heap"), "eight").unwrap();
         let written = wanted.collect(7).unwrap();
-        assert!(!written.remove_older().unwrap());
+        assert_eq!(written.remove_older().unwrap(), Older::Nothing);
         assert_eq!(fs::read_to_string(written.own.unwrap()).unwrap(), "seven");
         assert_eq!(written.of_children, [folder.path().join("x.8.heap")]);
-        let of_nobody = wanted.collect(9).unwrap();
-        assert!(of_nobody.own.is_none());
-        // It would be taken for that of process 9.
-        assert!(of_nobody.remove_older().unwrap() && !folder.path().join("x.heap").exists());
-        assert!(!of_nobody.remove_older().unwrap());
         // What cannot be moved is not thrown away.
         fs::write(wanted.folder.path().join("of.9.0.f.heap"), "nine").unwrap();
         fs::create_dir(folder.path().join("x.9.heap")).unwrap();
@@ -386,6 +425,54 @@ mod tests {
         assert_eq!(written.earlier, [folder.path().join("t.7.0.trace")]);
         assert_eq!(fs::read_to_string(&written.earlier[0]).unwrap(), "7.0");
         assert_eq!(written.of_children, [folder.path().join("t.8.trace")]);
+    }
+
+    #[test]
+    fn only_what_an_earlier_run_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let trial = |meanwhile: &dyn Fn()| {
+            let mut wanted = Wanted::profile(&at("x.heap"), None, Callers::Tables, &mut Asked::default()).unwrap();
+            meanwhile();
+            wanted.collect(9).unwrap().remove_older().unwrap()
+        };
+        let kept = Older::Kept(at("x.heap"));
+        assert_eq!(trial(&|| ()), Older::Nothing);
+        fs::write(at("x.heap"), "heap_v2/1\n").unwrap();
+        assert_eq!(trial(&|| ()), Older::Removed);
+        assert!(!at("x.heap").exists());
+        // Another run's, in the place of one or of none.
+        let replace = || {
+            fs::write(at("new"), "heap_v2/1\n").unwrap();
+            fs::rename(at("new"), at("x.heap")).unwrap();
+        };
+        assert_eq!(trial(&replace), kept);
+        assert_eq!(trial(&replace), kept);
+        assert_eq!(trial(&|| fs::write(at("x.heap"), "heap_v2/1\n\n").unwrap()), kept);
+        for foreign in ["", "important\n", "vmtc", "\u{1f}\u{8b}"] {
+            fs::write(at("x.heap"), foreign).unwrap();
+            assert_eq!(trial(&|| ()), kept);
+            assert_eq!(fs::read_to_string(at("x.heap")).unwrap(), foreign);
+        }
+        fs::write(at("real.heap"), "heap_v2/1\n").unwrap();
+        fs::remove_file(at("x.heap")).unwrap();
+        symlink("real.heap", at("x.heap")).unwrap();
+        assert_eq!(trial(&|| ()), kept);
+        assert!(at("x.heap").is_symlink() && at("real.heap").exists());
+    }
+
+    #[test]
+    fn what_is_open_already_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, second) = (folder.path().join("link"), folder.path().join("second"));
+        symlink("/proc/self/fd/1", &link).unwrap();
+        symlink("link", &second).unwrap();
+        let others = ["/dev/stdout", "/dev/../dev/stderr", "/dev/fd/1", "/proc/self/fd/1"].map(PathBuf::from);
+        for path in others.iter().chain([&link, &second]) {
+            let why = check_replaceable(path).unwrap_err().to_string();
+            assert!(why.contains("open already"), "{}: {why}", path.display());
+        }
+        assert!(check_replaceable(&folder.path().join("none/x.heap")).is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::output::destination::{Destination, check_own_places};
 use crate::output::figures::counted;
 use crate::output::{json, say, text};
 use crate::profile::Profile;
-use crate::recorded::{Callers, TRACE_SECONDS_MOST, TraceLimits, Wanted, Written, parse_trace_bytes};
+use crate::recorded::{Callers, Older, TRACE_SECONDS_MOST, TraceLimits, Wanted, Written, parse_trace_bytes};
 use crate::system::Status;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
@@ -189,9 +189,9 @@ impl Leavings {
 
     /// Puts it where it was wanted, as it was wanted.
     fn finish(&self, written: Written, name: Name, shown: &Shown) -> Result<()> {
-        let is_removed = written.remove_older();
-        tell_written(&written, is_removed.as_ref().is_ok_and(|is| *is), name, shown);
-        is_removed?;
+        let older = written.remove_older();
+        tell_written(&written, older.as_ref().unwrap_or(&Older::Nothing), name, shown);
+        older?;
         if self.bundle {
             if let Some(path) = &written.own {
                 let told = bundle::make(path, path)?;
@@ -209,8 +209,8 @@ impl Leavings {
     }
 }
 
-/// `is_removed`: what was there of an earlier run; `name`: of the thing, and the command that shows it.
-fn tell_written(written: &Written, is_removed: bool, (name, command): Name, shown: &Shown) {
+/// `older`: what had the name before; `name`: of the thing, and the command that shows it.
+fn tell_written(written: &Written, older: &Older, (name, command): Name, shown: &Shown) {
     // What a full disk cut short is not recommended.
     let is_profile = |_: &&PathBuf| name == "profile";
     let unreadable = written
@@ -233,9 +233,10 @@ fn tell_written(written: &Written, is_removed: bool, (name, command): Name, show
                     "or may not write here any more; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
                 _ => "may not write here any more, or allocated nothing",
             },
-            match is_removed {
-                true => format!("; the {name} that an earlier run left there was removed"),
-                false => String::new(),
+            match older {
+                Older::Removed => format!("; the {name} that an earlier run left there was removed"),
+                Older::Kept(file) => format!("; {} is not this run's {name}, and stays as it is", file.display()),
+                Older::Nothing => String::new(),
             }
         )),
     }

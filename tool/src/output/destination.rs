@@ -12,6 +12,29 @@ use std::path::{Path, PathBuf};
 /// What somebody has opened already, perhaps a file to which more is written.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
 
+/// Whether a path names such, through links, too: where it is a regular file it must not be replaced, for the name is not that file's.
+pub fn is_opened(path: &Path) -> bool {
+    const LINKS_MOST: usize = 40; // the kernel's
+    let target = |path: &PathBuf| {
+        let target = fs::read_link(path).ok()?;
+        Some(place(&path.parent()?.join(target)))
+    };
+    std::iter::successors(Some(place(path)), target)
+        .take(LINKS_MOST)
+        .any(|place| OPENED.iter().any(|opened| place.starts_with(opened)))
+}
+
+/// In the folder as it is, whatever led there.
+fn place(path: &Path) -> PathBuf {
+    let folder = path
+        .parent()
+        .and_then(|folder| Path::new(".").join(folder).canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
 /// What was named to be written; None: standard output, which "-" names. A file of that name is "./-".
 pub fn named(path: &Path) -> Option<&Path> {
     Some(path).filter(|path| *path != Path::new("-"))
@@ -30,7 +53,7 @@ impl Destination {
             return Ok(Destination::Stream(Box::new(io::stdout())));
         }
         let is_there = path.exists();
-        let is_stream = OPENED.iter().any(|opened| path.starts_with(opened)) || (is_there && !path.is_file());
+        let is_stream = is_opened(path) || (is_there && !path.is_file());
         if is_stream {
             let file = OpenOptions::new().append(true).open(path)?;
             return Ok(Destination::Stream(Box::new(file)));

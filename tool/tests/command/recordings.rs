@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Stdio;
 
 /// One object of 4000 bytes by a function that no file has.
@@ -119,7 +121,7 @@ fn nothing_is_written_over_what_it_is_made_of() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("p.heap"), folder.path().join("link.heap"));
     fs::write(&path, PROFILE).unwrap();
-    std::os::unix::fs::symlink(&path, &link).unwrap();
+    symlink(&path, &link).unwrap();
     for output in [&path, &link] {
         for words in [
             &["heap", "-o"][..],
@@ -212,19 +214,72 @@ fn a_recording_does_not_go_where_the_program_writes() {
 #[test]
 fn what_an_earlier_run_left_is_not_taken_for_this_ones() {
     let folder = tempfile::tempdir().unwrap();
-    for (option, name) in [("--profile", "p.heap"), ("--trace", "t.trace")] {
+    for (option, name, begin) in [("--profile", "p.heap", PROFILE), ("--trace", "t.trace", "vmtc")] {
         let file = folder.path().join(name);
-        fs::write(&file, PROFILE).unwrap();
-        let run = || {
-            let mut command = vmag_run();
-            command.arg(option).arg(&file).args(["--", "sh", "-c", "kill -KILL $$"]);
-            stderr(&command.output().unwrap())
-        };
+        fs::write(&file, begin).unwrap();
+        let run = || killed(option, &file, "");
         let text = run();
         assert!(text.contains("that an earlier run left there was removed"), "{text}");
         assert!(!file.exists());
         let text = run();
         assert!(text.contains("it was killed") && !text.contains("removed"), "{text}");
+    }
+}
+
+/// What `vmag run` says of a command that does `first`, with the file as `$0`, and leaves no recording.
+fn killed(option: &str, file: &Path, first: &str) -> String {
+    let mut command = vmag_run();
+    command
+        .arg(option)
+        .arg(file)
+        .args(["--", "sh", "-c", &format!("{first}\nkill -KILL $$")])
+        .arg(file);
+    stderr(&command.output().unwrap())
+}
+
+#[test]
+fn what_no_earlier_run_left_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("notes.txt"), "important\n").unwrap();
+    fs::write(at("real.heap"), PROFILE).unwrap();
+    fs::write(at("replaced.heap"), PROFILE).unwrap();
+    symlink("real.heap", at("link.heap")).unwrap();
+    let replace = "cp \"$0\" \"$0.new\"; mv \"$0.new\" \"$0\"";
+    for (option, name, first) in [
+        ("--profile", "notes.txt", ""),
+        ("--trace", "notes.txt", ""),
+        ("--trace", "real.heap", ""),
+        ("--profile", "link.heap", ""),
+        ("--profile", "replaced.heap", replace),
+        ("--profile", "made.heap", "echo heap_v2/1 > \"$0\""),
+    ] {
+        let text = killed(option, &at(name), first);
+        let stays = format!("{name} is not this run's {}, and stays", &option[2..]);
+        assert!(text.contains(&stays) && !text.contains("removed"), "{text}");
+        assert!(fs::symlink_metadata(at(name)).is_ok(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(at("notes.txt")).unwrap(), "important\n");
+    assert!(at("link.heap").is_symlink());
+    assert_eq!(fs::read_to_string(at("real.heap")).unwrap(), PROFILE);
+}
+
+#[test]
+fn a_recording_does_not_take_the_name_of_what_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, mark) = (folder.path().join("link"), folder.path().join("ran"));
+    symlink("/proc/self/fd/1", &link).unwrap();
+    for option in ["--profile", "--trace"] {
+        let mut command = vmag_run();
+        command.arg(option).arg(&link).args(["--", "touch"]).arg(&mark);
+        // As a regular file, which could be replaced.
+        let output = command
+            .stdout(File::create(folder.path().join("out")).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(stderr(&output).contains("open already"), "{}", stderr(&output));
+        assert!(link.is_symlink() && !mark.exists());
     }
 }
 
