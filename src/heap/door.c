@@ -179,7 +179,7 @@ static void count_again(struct front *front, size_t size)
 		front_count_word(front, class);
 }
 
-static void trace_new(struct front *front, const void *object, size_t size)
+static inline __attribute__((always_inline)) void trace_new(struct front *front, const void *object, size_t size)
 {
 	if (UNLIKELY(front->starts))
 		trace_leave_out(object);
