@@ -47,7 +47,7 @@ const ENTRIES: [&str; 23] = [
 ];
 
 /// On the way from there to where the stack is found, with what may be inlined in them.
-const INSIDE: [&str; 76] = [
+const INSIDE: [&str; 78] = [
     "added_alloc",
     "aligned_missed",
     "alloc_class",
@@ -79,6 +79,7 @@ const INSIDE: [&str; 76] = [
     "heap_malloc_some",
     "heap_mallocx",
     "heap_plain_aligned",
+    "heap_plain_lasting",
     "heap_plain_malloc",
     "heap_rallocx",
     "heap_realloc",
@@ -118,6 +119,7 @@ const INSIDE: [&str; 76] = [
     "stack_number",
     "tell_alloc",
     "trace_allocated",
+    "trace_new",
     "trace_other",
     "trace_resized",
     "traced_malloc",
