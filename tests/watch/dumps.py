@@ -68,6 +68,24 @@ def check_empty(library, folder, command):
     assert told == "" and os.listdir(empty) == [], (told, os.listdir(empty))
 
 
+def check_forked(library, folder):
+    """What the magazines of other threads held is nobody's in a child: how much was allocated is not told there."""
+    program = ("import os, sys, threading, time\n"
+               "def rest():\n"
+               "    bytearray(100000)\n"
+               "    time.sleep(60)\n"
+               "threading.Thread(target=rest, daemon=True).start()\n"
+               "time.sleep(0.2)\n"
+               "child = os.fork()\n"
+               "if child:\n"
+               "    os.waitpid(child, 0)\n")
+    subprocess.run([sys.executable, "-c", program], check=True,
+                   env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=f"prof:true,prof_final:true,prof_prefix:{folder}/forked"))
+    lines = [re.search(r"^lg_sample=.*$", open(path, encoding="utf-8").read(), re.MULTILINE).group()
+             for path in glob.glob(folder + "/forked.*.heap")]
+    assert sorted(" allocated=" in line for line in lines) == [False, True], lines
+
+
 def main(library, kind, *command):
     with tempfile.TemporaryDirectory() as folder:
         conf = f"prof:true,prof_prefix:{folder}/p," + (
@@ -81,6 +99,7 @@ def main(library, kind, *command):
         if kind == "final":
             check_refused(library, folder, command)
             check_empty(library, folder, command)
+            check_forked(library, folder)
             assert len(dumps) == 1 and dumps[0].endswith(".f.heap"), dumps
             if shutil.which("jeprof"):
                 theirs = jeprof_total(command[0], dumps[0])
