@@ -353,7 +353,7 @@ mod tests {
         let row = |name: &str| {
             table
                 .lines()
-                .find(|line| line.starts_with(&format!("OPTION({name},")))
+                .find(|line| line.contains(&format!("({name},")))
                 .unwrap()
         };
         let least = TRACE_BYTES.start();
