@@ -350,12 +350,7 @@ mod tests {
     fn limits_are_those_of_the_library() {
         let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/conf/options.def");
         let table = fs::read_to_string(table).unwrap();
-        let row = |name: &str| {
-            table
-                .lines()
-                .find(|line| line.contains(&format!("({name},")))
-                .unwrap()
-        };
+        let row = |name: &str| table.lines().find(|line| line.contains(&format!("({name},"))).unwrap();
         let least = TRACE_BYTES.start();
         assert!(
             row("trace_bytes").contains(&format!(", {least}, INT64_MAX,")),
