@@ -234,7 +234,7 @@ long copies_failed(long error)
 	return -1;
 }
 
-// Nobody else is there to wake it before the call.
+// Nobody but a handler is there to wake it before the call.
 void copies_before(void)
 {
 	int saved = errno;
