@@ -1,4 +1,4 @@
-// Areas on Linux: /proc/self/smaps and maps, /proc/self/pagemap.
+// Areas on Linux: /proc/thread-self/smaps, maps and pagemap; those of /proc/self are empty once the first thread has ended.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/areas.h"
@@ -27,14 +27,14 @@ static bool begin(struct os_areas *areas, const char *path, bool kinds)
 
 bool os_areas_begin(struct os_areas *areas)
 {
-	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0)
+	if (os_link_read("/proc/thread-self/exe", areas->program, sizeof areas->program) < 0)
 		areas->program[0] = '\0';
-	return begin(areas, "/proc/self/smaps", true);
+	return begin(areas, "/proc/thread-self/smaps", true);
 }
 
 bool os_areas_begin_places(struct os_areas *areas)
 {
-	return begin(areas, "/proc/self/maps", false);
+	return begin(areas, "/proc/thread-self/maps", false);
 }
 
 void os_areas_end(struct os_areas *areas)
@@ -199,7 +199,7 @@ size_t os_areas_copy_code(char *text, size_t most)
 
 int os_residency_open(void)
 {
-	return os_file_open("/proc/self/pagemap");
+	return os_file_open("/proc/thread-self/pagemap");
 }
 
 void os_residency_close(int file)

@@ -442,7 +442,7 @@ static size_t statm(unsigned field)
 	char text[128];
 	const char *at = text;
 
-	if (os_file_read("/proc/self/statm", text, sizeof text) <= 0)
+	if (os_file_read("/proc/thread-self/statm", text, sizeof text) <= 0)
 		return 0;
 	while (field-- > 0) {
 		number_take(&at, 10);

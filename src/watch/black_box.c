@@ -59,7 +59,7 @@ static void make_path(void)
 	struct text text = text_into(own.path, sizeof own.path - 1);
 	char folder[PATH_BYTES / 2];
 
-	if (options.black_box[0] != '/' && os_link_read("/proc/self/cwd", folder, sizeof folder) > 0)
+	if (options.black_box[0] != '/' && os_link_read("/proc/thread-self/cwd", folder, sizeof folder) > 0)
 		text_add(&text, "%s/", folder);
 	text_add(&text, "%s.%d.box", options.black_box, own.pid);
 	*text.at = '\0';

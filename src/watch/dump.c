@@ -165,7 +165,7 @@ static void write_stack(struct writer *out, const struct stack *stack, const str
 
 static void write_maps(struct writer *out)
 {
-	int fd = os_file_open("/proc/self/maps");
+	int fd = os_file_open("/proc/thread-self/maps");
 	ssize_t got;
 
 	text_add(line(out), "\nMAPPED_LIBRARIES:\n");

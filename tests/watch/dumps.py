@@ -86,6 +86,24 @@ def check_forked(library, folder):
     assert sorted(" allocated=" in line for line in lines) == [False, True], lines
 
 
+def check_first_thread_ended(library, folder):
+    """/proc/self is empty where the first thread has ended; the files are told all the same."""
+    program = ("import ctypes, threading, time\n"
+               "c = ctypes.CDLL(None)\n"
+               "def rest():\n"
+               "    while b'Z (zombie)' not in open('/proc/self/status', 'rb').read():\n"
+               "        time.sleep(0.01)\n"
+               "    assert open('/proc/self/maps', 'rb').read() == b''\n"
+               "    c.exit(0)\n"
+               "threading.Thread(target=rest).start()\n"
+               "c.pthread_exit(None)\n")
+    subprocess.run([sys.executable, "-c", program], check=True,
+                   env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=f"prof:true,prof_final:true,prof_prefix:{folder}/threads"))
+    dump, = glob.glob(folder + "/threads.*.heap")
+    parts = open(dump, encoding="utf-8").read().split("MAPPED_LIBRARIES:")[1].split("VMAG_PROFILE:")[0]
+    assert re.search(r"^[0-9a-f]+-[0-9a-f]+ r-xp .*/libvmag[.]so$", parts, re.MULTILINE), parts
+
+
 def main(library, kind, *command):
     with tempfile.TemporaryDirectory() as folder:
         conf = f"prof:true,prof_prefix:{folder}/p," + (
@@ -100,6 +118,7 @@ def main(library, kind, *command):
             check_refused(library, folder, command)
             check_empty(library, folder, command)
             check_forked(library, folder)
+            check_first_thread_ended(library, folder)
             assert len(dumps) == 1 and dumps[0].endswith(".f.heap"), dumps
             if shutil.which("jeprof"):
                 theirs = jeprof_total(command[0], dumps[0])
