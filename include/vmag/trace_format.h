@@ -19,8 +19,9 @@
 //   VMAG_TRACE_ALLOC, VMAG_TRACE_FREE
 //   VMAG_TRACE_RESIZE  the object at this address has this size from now on
 //   VMAG_TRACE_OTHER   an event of an object cache or a resource arena, always long: the step is in units of 1 from the event
-//                      of this kind before; at its end a byte, which one (VMAG_TRACE_CACHE_ALLOC …), and the varint of the
-//                      cache's or the arena's number
+//                      of this kind before; at its end a byte, which one (VMAG_TRACE_CACHE_ALLOC …; VMAG_TRACE_PLACES_ALLOC and _FREE are of
+//                      a cache whose objects are not memory of the heap, but an arena's), and the varint of the cache's or the arena's
+//                      number, which no other one has or had in this process
 // In a chunk of VMAG_TRACE_EVENTS_STACKS all events that make something end with the varint of the stack's number; 0: unknown.
 //
 // Fact: a tag byte, then
@@ -35,13 +36,16 @@
 //   VMAG_TRACE_ENDED  varints: VMAG_TRACE_EXITED, by the process's exit, or VMAG_TRACE_OUT_OF_TIME or VMAG_TRACE_STOPPED, by
 //                     somebody, and what came later is not in it; how many chunks the file has, 0 in ring mode. It is missing where a process was killed
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
-//                     memory of the heap); a text, the name
+//                     memory of the heap); a text, the name. It comes before the first event of that number is written, in ring mode
+//                     of those that live again and again
+//   VMAG_TRACE_MORE_MAPS  a text: lines that go on where VMAG_TRACE_MAPS or the last of these in the order of sequences ended
+//   VMAG_TRACE_MAPS_CUT   nothing: there was no room for all of these lines
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
 // 0, 1, 2, 3 …; a text is the varint of its length and its bytes. Of two facts about the same the one of the higher sequence holds.
 //
 // Ticks are the processor's; (ticks_first, ns_first) and (ticks_last, ns_last), the last event, say what they are in CLOCK_MONOTONIC.
 // Each reading of that clock may be late by some hundred nanoseconds: what two threads did to one object is in its order by ticks.
-// Before version 5 nothing says how it began and ended. In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
+// Before version 6 numbers of caches may be those of others later, and there is no VMAG_TRACE_PLACES_ALLOC. Before version 5 nothing says how it began and ended. In version 2 no frames are those of the stack before, and their number is not there; in versions 2 and 3 the checksum is of the payload only.
 // Checksum: four lanes, at first 0, 1, 2, 3; head and payload, filled up with zeros to 32 bytes, as 64-bit words in turn:
 // lane = (lane ^ word) · 0x9e3779b97f4a7c15, lane ^= lane >> 32. In the end all lanes and the length in bytes are added, and
 // the two halves of that xored.
@@ -52,7 +56,7 @@
 
 #define VMAG_TRACE_MAGIC 0x63746d76u // "vmtc"
 
-enum { VMAG_TRACE_VERSION = 5, VMAG_TRACE_CHUNK = 65536 };
+enum { VMAG_TRACE_VERSION = 6, VMAG_TRACE_CHUNK = 65536 };
 enum { VMAG_TRACE_EVENTS, VMAG_TRACE_EVENTS_STACKS, VMAG_TRACE_FACTS }; // what is in a chunk
 enum { VMAG_TRACE_ALLOC, VMAG_TRACE_FREE, VMAG_TRACE_RESIZE, VMAG_TRACE_OTHER };
 enum {
@@ -62,10 +66,10 @@ enum {
 	VMAG_TRACE_SIZE_AT = 42, VMAG_TRACE_SIZE_BITS = 14,
 	VMAG_TRACE_SHORT_SIZED = 7, VMAG_TRACE_SHORT_FREE = 5
 };
-enum { VMAG_TRACE_CACHE_ALLOC, VMAG_TRACE_CACHE_FREE, VMAG_TRACE_ARENA_ALLOC, VMAG_TRACE_ARENA_FREE };
+enum { VMAG_TRACE_CACHE_ALLOC, VMAG_TRACE_CACHE_FREE, VMAG_TRACE_ARENA_ALLOC, VMAG_TRACE_ARENA_FREE, VMAG_TRACE_PLACES_ALLOC, VMAG_TRACE_PLACES_FREE };
 enum {
 	VMAG_TRACE_STACK = 1, VMAG_TRACE_MAPS, VMAG_TRACE_CACHE, VMAG_TRACE_ARENA, VMAG_TRACE_LEDGER, VMAG_TRACE_FULL,
-	VMAG_TRACE_BEGAN, VMAG_TRACE_ENDED
+	VMAG_TRACE_BEGAN, VMAG_TRACE_ENDED, VMAG_TRACE_MORE_MAPS, VMAG_TRACE_MAPS_CUT
 };
 enum { VMAG_TRACE_AT_START, VMAG_TRACE_LATER, VMAG_TRACE_IN_CHILD };
 enum { VMAG_TRACE_EXITED, VMAG_TRACE_OUT_OF_TIME, VMAG_TRACE_STOPPED };

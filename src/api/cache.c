@@ -72,18 +72,27 @@ EXPORT void vmag_cache_destroy(vmag_cache_t *cache)
 	cache_destroy(cache, "vmag_cache_destroy");
 }
 
+static void tell_trace(vmag_cache_t *cache, bool is_alloc, const void *object)
+{
+	bool is_of_heap = cache->source.import == NULL;
+	unsigned what = is_alloc ? is_of_heap ? VMAG_TRACE_CACHE_ALLOC : VMAG_TRACE_PLACES_ALLOC : is_of_heap ? VMAG_TRACE_CACHE_FREE : VMAG_TRACE_PLACES_FREE;
+	const struct trace_source source = { VMAG_TRACE_CACHE, cache->number, is_of_heap ? cache->object_bytes : 0, cache->name, &cache->told };
+
+	tracing_tell(what, &source, (uintptr_t)object, is_alloc ? cache->object_bytes : 0);
+}
+
 // What the event trace and the profile are told, out of the way of who is not watched.
-static __attribute__((noinline)) void tell_alloc(const vmag_cache_t *cache, const void *object)
+static __attribute__((noinline)) void tell_alloc(vmag_cache_t *cache, const void *object)
 {
 	if (trace_is_on())
-		tracing_tell(VMAG_TRACE_CACHE_ALLOC, cache->id, (uintptr_t)object, cache->object_bytes);
+		tell_trace(cache, true, object);
 	sampling_object(cache, object);
 }
 
-static __attribute__((noinline)) void tell_free(const vmag_cache_t *cache, const void *object)
+static __attribute__((noinline)) void tell_free(vmag_cache_t *cache, const void *object)
 {
 	if (trace_is_on())
-		tracing_tell(VMAG_TRACE_CACHE_FREE, cache->id, (uintptr_t)object, 0);
+		tell_trace(cache, false, object);
 	sampling_object_freed(object);
 }
 

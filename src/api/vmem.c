@@ -42,17 +42,24 @@ EXPORT void *vmag_vmem_add(vmag_vmem_t *arena, void *address, size_t size, int f
 }
 
 // What the event trace is told.
-static void *allocated(const vmag_vmem_t *arena, void *start, size_t size)
+static COLD void tell_trace(unsigned what, vmag_vmem_t *arena, const void *start, size_t size)
+{
+	const struct trace_source source = { VMAG_TRACE_ARENA, arena->number, (uint64_t)1 << arena->lg_quantum, arena->name, &arena->told };
+
+	tracing_tell(what, &source, (uintptr_t)start, size);
+}
+
+static void *allocated(vmag_vmem_t *arena, void *start, size_t size)
 {
 	if (UNLIKELY(trace_is_on()) && start != NULL)
-		tracing_tell(VMAG_TRACE_ARENA_ALLOC, arena->number, (uintptr_t)start, size);
+		tell_trace(VMAG_TRACE_ARENA_ALLOC, arena, start, size);
 	return start;
 }
 
-static void freeing(const vmag_vmem_t *arena, const void *start, size_t size)
+static void freeing(vmag_vmem_t *arena, const void *start, size_t size)
 {
 	if (UNLIKELY(trace_is_on()))
-		tracing_tell(VMAG_TRACE_ARENA_FREE, arena->number, (uintptr_t)start, size);
+		tell_trace(VMAG_TRACE_ARENA_FREE, arena, start, size);
 }
 
 static __attribute__((noinline)) void *alloc_slow(vmag_vmem_t *arena, size_t size, int flags)

@@ -66,7 +66,9 @@ struct vmag_cache {
 	unsigned contended_rounds; // at most, where threads meet at the depot
 	unsigned colours;
 	char name[CACHE_NAME_BYTES];
+	uint64_t number; // of all caches ever
 	// Atomic.
+	_Atomic uint32_t told; // the trace's file that has its name (watch/trace_stacks.h)
 	vmag_move_t *_Atomic move;
 	_Atomic unsigned rounds;    // of a new magazine
 	_Atomic unsigned next_colour;

@@ -21,6 +21,7 @@ static struct {
 	struct vmag_cache *_Atomic by_id[CACHES_MOST];
 	void *_Atomic roots[CACHES_MOST]; // of the caches' sources, by id, for who looks for those of one: that happens at each allocation that finds no room
 	uint64_t taken[CACHES_MOST / 64]; // ids
+	uint64_t number;
 } table = { .lock = MUTEX_INIT(RANK_CACHES) };
 
 // Written under the lock: one above the highest id that was ever taken. Apart: every program reads it at its end (layout/).
@@ -83,6 +84,7 @@ bool caches_enter(struct vmag_cache *cache)
 	if (id < CACHES_MOST) {
 		table.taken[id / 64] |= 1ull << id % 64;
 		cache->id = id;
+		cache->number = ++table.number;
 		cache->fast_place = cache_fast_place(id);
 		atomic_store_explicit(&table.roots[id], cache->source.root, memory_order_relaxed);
 		atomic_store_explicit(&table.by_id[id], cache, memory_order_release);

@@ -83,12 +83,12 @@ bool tracing_is_begun(void)
 	return atomic_load(&tracing);
 }
 
-void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size)
+void tracing_tell(unsigned what, const struct trace_source *source, uintptr_t start, size_t size)
 {
 	struct front *front = front_get();
 
 	if (front != NULL)
-		trace_other(&front->tracer, what, number, start, size);
+		trace_other(&front->tracer, what, source, start, size);
 }
 
 void sampling_object(const struct vmag_cache *cache, const void *object)

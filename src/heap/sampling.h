@@ -83,4 +83,5 @@ void sampling_object_freed(const void *object);
 void sampling_object_moved(const void *from, const void *to);
 
 // An event of an object cache or a resource arena, of this thread.
-void tracing_tell(unsigned what, uint64_t number, uintptr_t start, size_t size);
+struct trace_source;
+void tracing_tell(unsigned what, const struct trace_source *source, uintptr_t start, size_t size);

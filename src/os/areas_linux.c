@@ -172,26 +172,37 @@ bool os_areas_next(struct os_areas *areas, struct os_area *area)
 	return true;
 }
 
-size_t os_areas_copy_code(char *text, size_t most)
+size_t os_areas_copy_code(uintptr_t *from, char *text, size_t most)
 {
+	char last[LINE], build[OS_BUILD_LINE]; // where there is no room for the head of a line
+	uintptr_t start = *from;
 	struct os_areas areas;
 	struct os_area area;
-	char build[OS_BUILD_LINE];
-	size_t used = 0;
+	size_t used = 0, bytes;
 	ssize_t length;
 
+	*from = 0;
 	if (!os_areas_begin_places(&areas))
 		return 0;
-	while (used < most && (length = next_line(&areas, text + used, most - used)) >= 0) {
-		if ((size_t)length >= most - used || !parse_head(&areas, text + used, &area) || !area.is_code)
+	for (;;) {
+		size_t room = most - used;
+		char *line = room < LINE ? last : text + used;
+
+		length = next_line(&areas, line, room < LINE ? LINE : room);
+		if (length < 0)
+			break;
+		if (!parse_head(&areas, line, &area) || !area.is_code || area.start < start)
 			continue;
-		used += (size_t)length + 1;
-		text[used - 1] = '\n';
-		length = (ssize_t)os_build_line(&areas, &area, build);
-		if ((size_t)length <= most - used) {
-			memcpy(text + used, build, (size_t)length);
-			used += (size_t)length;
+		bytes = os_build_line(&areas, &area, build);
+		if ((size_t)length + 1 + bytes > room) {
+			*from = area.start;
+			break;
 		}
+		memmove(text + used, line, (size_t)length);
+		used += (size_t)length;
+		text[used++] = '\n';
+		memcpy(text + used, build, bytes);
+		used += bytes;
 	}
 	os_areas_end(&areas);
 	return used;

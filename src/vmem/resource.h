@@ -42,6 +42,7 @@ struct vmag_vmem {
 	_Atomic uint32_t waiters;
 	_Atomic uint32_t direct; // segments within qcache_max that are from no quantum cache
 	_Atomic uint32_t care;   // the sum of the two
+	_Atomic uint32_t told;   // the trace's file that has its name (watch/trace_stacks.h)
 	_Atomic size_t uneven;   // allocated segments of which no whole number of quanta was asked for
 
 	// Under the lock of the list.

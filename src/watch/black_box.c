@@ -18,7 +18,7 @@
 #include "util/bits.h"
 #include "util/format.h"
 
-enum { PATH_BYTES = 768, MAPS_BYTES = 64 * 1024, NAME_BYTES = 32, NAMES_MOST = 256, CACHES_TOLD = 1024, LOOK_MS = 250 };
+enum { PATH_BYTES = 768, MAPS_LEAST = 64 * 1024, MAPS_PART = 32, NAME_BYTES = 32, NAMES_MOST = 256, CACHES_TOLD = 1024, LOOK_MS = 250 };
 
 struct vmag_box *_Atomic black_box;
 _Atomic bool black_box_wanted;
@@ -90,8 +90,8 @@ static void lay_out(struct vmag_box *box, size_t bytes)
 	box->pid = (uint32_t)own.pid;
 	memcpy(box->library_version, VMAG_VERSION, sizeof VMAG_VERSION);
 	box->maps = (uint32_t)round_up(sizeof *box, CACHE_LINE);
-	box->maps_bytes = MAPS_BYTES;
-	box->names = box->maps + 2 * MAPS_BYTES;
+	box->maps_bytes = (uint32_t)max_size(MAPS_LEAST, round_down(bytes / MAPS_PART, CACHE_LINE));
+	box->names = box->maps + 2 * box->maps_bytes;
 	box->name_bytes = NAME_BYTES;
 	box->names_most = NAMES_MOST;
 	box->caches = box->names + NAMES_MOST * NAME_BYTES;
@@ -205,8 +205,9 @@ void black_box_cache(unsigned number, const char *name)
 static void copy_maps(struct vmag_box *box)
 {
 	uint32_t next = (box->maps_written + 1) & 1;
+	uintptr_t from = 0;
 
-	box->maps_used[next] = (uint32_t)os_areas_copy_code(at(box, box->maps + next * MAPS_BYTES), MAPS_BYTES);
+	box->maps_used[next] = (uint32_t)os_areas_copy_code(&from, at(box, box->maps + next * box->maps_bytes), box->maps_bytes);
 	__atomic_store_n(&box->maps_written, box->maps_written + 1, __ATOMIC_RELEASE);
 }
 

@@ -364,14 +364,16 @@ void trace_freed(struct tracer **own, const void *object)
 		event_done(tracer, add_long(tracer, VMAG_TRACE_FREE, ticks, step));
 }
 
-void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t start, size_t size)
+void trace_other(struct tracer **own, unsigned what, const struct trace_source *source, uintptr_t start, size_t size)
 {
-	bool has_stack = trace.stacks && (what == VMAG_TRACE_CACHE_ALLOC || what == VMAG_TRACE_ARENA_ALLOC);
+	bool has_stack = trace.stacks && (what == VMAG_TRACE_CACHE_ALLOC || what == VMAG_TRACE_ARENA_ALLOC || what == VMAG_TRACE_PLACES_ALLOC);
 	struct tracer *tracer = ready(own);
 	uint32_t generation = tracer == NULL ? 0 : tracer->generation;
 	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
 	uint8_t *at;
 
+	if (tracer != NULL)
+		trace_stacks_name(source);
 	tracer = ready(own);
 	if (tracer == NULL)
 		return;
@@ -381,7 +383,7 @@ void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t 
 	tracer->place = start;
 	at = add_varint(at, size);
 	*at++ = (uint8_t)what;
-	at = add_varint(at, number);
+	at = add_varint(at, source->number);
 	if (has_stack && tracer->head.kind == VMAG_TRACE_EVENTS_STACKS)
 		at = add_varint(at, stack);
 	event_done(tracer, at);

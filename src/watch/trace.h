@@ -48,8 +48,17 @@ void trace_resized(struct tracer **own, const void *object, size_t size);
 // This object is not the program's: its free is no event either. One at a time.
 void trace_leave_out(const void *object);
 
-// Of an object cache or a resource arena: VMAG_TRACE_CACHE_ALLOC …, and its number.
-void trace_other(struct tracer **own, unsigned what, uint64_t number, uintptr_t start, size_t size);
+// An object cache or a resource arena, as events tell of it.
+struct trace_source {
+	uint8_t tag;     // VMAG_TRACE_CACHE or VMAG_TRACE_ARENA
+	uint64_t number; // no other one's, ever
+	uint64_t bytes;  // see VMAG_TRACE_CACHE
+	const char *name;
+	_Atomic uint32_t *told; // in which file
+};
+
+// Of one of these: VMAG_TRACE_CACHE_ALLOC ….
+void trace_other(struct tracer **own, unsigned what, const struct trace_source *source, uintptr_t start, size_t size);
 
 // The thread ends: what it has is written.
 void trace_thread_end(struct tracer **own);

@@ -4,10 +4,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "vmag/trace_format.h"
 
-enum { FACTS_BYTES = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk) };
+enum { FACTS_BYTES = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk), FACTS_NAME_MOST = 128 };
 #define NO_SEQUENCE UINT32_MAX // it was not written yet
 
 struct facts {
@@ -35,4 +36,20 @@ static inline uint8_t *add_varint(uint8_t *at, uint64_t value)
 		*at++ = (uint8_t)value | 0x80;
 	*at++ = (uint8_t)value;
 	return at;
+}
+
+static inline void facts_add_text(struct facts *facts, const char *text, size_t length)
+{
+	facts->at = add_varint(facts->at, length);
+	memcpy(facts->at, text, length);
+	facts->at += length;
+}
+
+// There is room for FACTS_NAME_MOST.
+static inline void facts_add_name(struct facts *facts, uint8_t tag, uint64_t number, uint64_t bytes, const char *name)
+{
+	*facts->at++ = tag;
+	facts->at = add_varint(add_varint(facts->at, number), bytes);
+	facts_add_text(facts, name, strnlen(name, FACTS_NAME_MOST / 2));
+	facts->head.events++;
 }

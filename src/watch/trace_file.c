@@ -26,7 +26,7 @@ enum {
 	LANES = 4,
 	MAPS_MOST = 48 * 1024,
 	MAPS_LENGTH_MOST = 3, // bytes of its varint
-	NAME_MOST = 128,
+	MORE_MAPS = 16, // chunks of mappings at most, beside the first
 	REST_EVERY = 64, // chunks, without need
 	RING_LEAST = 4, // places, of which one in four is for facts,
 	FACT_PLACES_LEAST = 2, // and two in any case: stacks, and the rest
@@ -62,6 +62,7 @@ static struct {
 	size_t ledger_bytes;
 	char ledger[TRACE_LEDGER_BYTES];
 	uint32_t names_sequence; // of the chunk of the rest, or NO_SEQUENCE
+	uint32_t maps_sequences[MORE_MAPS]; // likewise
 } out;
 
 static _Atomic int out_file = NO_FILE; // or another of the three above
@@ -191,51 +192,42 @@ static bool write_at(int file, struct vmag_trace_chunk *head, uint32_t place)
 	return false;
 }
 
-static void add_text(struct facts *facts, const char *text, size_t length)
-{
-	facts->at = add_varint(facts->at, length);
-	memcpy(facts->at, text, length);
-	facts->at += length;
-}
-
-static void add_name(struct facts *facts, uint8_t tag, uint64_t number, uint64_t bytes, const char *name)
-{
-	if (facts_room(facts) < NAME_MOST)
-		return;
-	*facts->at++ = tag;
-	facts->at = add_varint(add_varint(facts->at, number), bytes);
-	add_text(facts, name, strnlen(name, NAME_MOST / 2));
-	facts->head.events++;
-}
-
 static void add_arena(void *facts, struct vmag_vmem *arena)
 {
-	add_name(facts, VMAG_TRACE_ARENA, arena->number, (uint64_t)1 << arena->lg_quantum, arena->name);
+	if (facts_room(facts) >= FACTS_NAME_MOST)
+		facts_add_name(facts, VMAG_TRACE_ARENA, arena->number, (uint64_t)1 << arena->lg_quantum, arena->name);
 }
 
 static void add_cache(void *facts, struct vmag_cache *cache)
 {
-	add_name(facts, VMAG_TRACE_CACHE, cache->id, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
+	if (facts_room(facts) >= FACTS_NAME_MOST)
+		facts_add_name(facts, VMAG_TRACE_CACHE, cache->number, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
 }
 
-// Of those that there are now. The number of one that was destroyed since may be another's by now.
+// Of those that there are now, as far as there is room: in ring mode what was told at their first events may be overwritten.
 static void add_names(struct facts *facts)
 {
 	caches_each(add_cache, facts);
 	resource_each(add_arena, facts);
 }
 
-// The text is made where it will stand, behind the room for its length.
-static void add_maps(struct facts *facts)
+static void add_tag(struct facts *facts, uint8_t tag)
+{
+	*facts->at++ = tag;
+	facts->head.events++;
+}
+
+// From this address on; returns where it ends, 0: all is told. The text is made where it will stand, behind the room for its length.
+static uintptr_t add_maps(struct facts *facts, uint8_t tag, uintptr_t from)
 {
 	char *text = (char *)facts->at + 1 + MAPS_LENGTH_MOST;
-	size_t bytes = os_areas_copy_code(text, MAPS_MOST);
+	size_t bytes = os_areas_copy_code(&from, text, MAPS_MOST);
 
-	*facts->at++ = VMAG_TRACE_MAPS;
+	add_tag(facts, tag);
 	facts->at = add_varint(facts->at, bytes);
 	memmove(facts->at, text, bytes);
 	facts->at += bytes;
-	facts->head.events++;
+	return from;
 }
 
 // Where a chunk goes. UINT32_MAX: there is no place left.
@@ -280,30 +272,46 @@ static void write_stacks(int file, struct facts *facts)
 	while (sequence != NULL && write_facts_chunk(file, facts, sequence));
 }
 
+// What did not fit into the first chunk, and nothing into those where there is less of it than before.
+static void write_more_maps(int file, struct facts *facts, uintptr_t from)
+{
+	for (unsigned i = 0; i < MORE_MAPS && (from != 0 || out.maps_sequences[i] != NO_SEQUENCE); i++) {
+		facts_clear(facts);
+		if (from != 0)
+			from = add_maps(facts, VMAG_TRACE_MORE_MAPS, from);
+		if (from != 0 && i == MORE_MAPS - 1)
+			add_tag(facts, VMAG_TRACE_MAPS_CUT);
+		write_facts_chunk(file, facts, &out.maps_sequences[i]);
+	}
+}
+
 static void write_the_rest(int file, struct facts *facts)
 {
+	bool is_ring = out.fact_places != 0;
+	uintptr_t more;
+
 	facts_clear(facts);
-	add_maps(facts);
+	more = add_maps(facts, VMAG_TRACE_MAPS, 0);
+	if (is_ring && more != 0) // there is one place that is kept
+		add_tag(facts, VMAG_TRACE_MAPS_CUT);
 	if (out.ledger_bytes > 0) {
-		*facts->at++ = VMAG_TRACE_LEDGER;
-		add_text(facts, out.ledger, out.ledger_bytes);
-		facts->head.events++;
+		add_tag(facts, VMAG_TRACE_LEDGER);
+		facts_add_text(facts, out.ledger, out.ledger_bytes);
 	}
-	add_names(facts);
-	if (atomic_load(&out.is_full)) {
-		*facts->at++ = VMAG_TRACE_FULL;
-		facts->head.events++;
-	}
-	*facts->at++ = VMAG_TRACE_BEGAN;
+	if (atomic_load(&out.is_full))
+		add_tag(facts, VMAG_TRACE_FULL);
+	add_tag(facts, VMAG_TRACE_BEGAN);
 	*facts->at++ = out.began;
-	facts->head.events++;
 	if (out.has_ended) {
-		*facts->at++ = VMAG_TRACE_ENDED;
+		add_tag(facts, VMAG_TRACE_ENDED);
 		*facts->at++ = out.ended;
-		facts->at = add_varint(facts->at, out.fact_places != 0 ? 0 : atomic_load(&out.chunks));
-		facts->head.events++;
+		facts->at = add_varint(facts->at, is_ring ? 0 : atomic_load(&out.chunks));
 	}
+	if (is_ring)
+		add_names(facts);
 	write_facts_chunk(file, facts, &out.names_sequence);
+	if (!is_ring)
+		write_more_maps(file, facts, more);
 }
 
 // Where code is mapped is not asked for each time: the kernel takes long to tell.
@@ -443,5 +451,6 @@ void trace_file_fork_child(void)
 	out.has_ended = false;
 	out.fact_chunks = out.rest_at = out.generation = 0;
 	out.names_sequence = NO_SEQUENCE;
+	memset(out.maps_sequences, -1, sizeof out.maps_sequences);
 	trace_stacks_begin();
 }

@@ -1,4 +1,4 @@
-// The stacks of an event trace.
+// The stacks of an event trace, and names.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "watch/trace_stacks.h"
 
@@ -8,9 +8,11 @@
 
 #include "base/base.h"
 #include "os/mutex.h"
+#include "watch/trace.h"
 #include "watch/trace_facts.h"
 
 enum { STACK_MOST = 24 + STACK_DEPTH * 10 }; // bytes of one
+_Static_assert((int)STACK_MOST >= (int)FACTS_NAME_MOST, "where there is room for a stack there is for a name");
 
 _Atomic uint32_t trace_stacks_file; // written under the lock
 
@@ -114,6 +116,20 @@ uint32_t trace_stacks_tell(struct stack *stack, const uintptr_t *frames)
 	}
 	mutex_unlock(&stacks.lock);
 	return number;
+}
+
+void trace_stacks_name(const struct trace_source *source)
+{
+	uint32_t file = atomic_load_explicit(&trace_stacks_file, memory_order_relaxed);
+
+	if (LIKELY(atomic_load_explicit(source->told, memory_order_relaxed) == file) || mutexes_held != 0)
+		return;
+	mutex_lock(&stacks.lock);
+	if (make_room() && atomic_load_explicit(source->told, memory_order_relaxed) != trace_stacks_file) {
+		facts_add_name(&stacks.filling->facts, source->tag, source->number, source->bytes, source->name);
+		atomic_store_explicit(source->told, trace_stacks_file, memory_order_relaxed);
+	}
+	mutex_unlock(&stacks.lock);
 }
 
 void trace_stacks_begin(void)

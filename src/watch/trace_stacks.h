@@ -1,4 +1,4 @@
-// The stacks of an event trace: each is told once a file, as a fact, when the first event has it, and goes by a number from then on.
+// The stacks of an event trace, and the names of object caches and arenas: each is told once a file, as a fact, when the first event has it, and goes by a number from then on.
 //
 // Chunks of them are filled under a lock, which is not held across a write; who writes events writes what was filled since (watch/trace_file.h).
 // SPDX-License-Identifier: BSD-2-Clause
@@ -23,6 +23,10 @@ static inline uint32_t trace_stacks_number(const struct stack *stack)
 
 // Tells one, if nobody did meanwhile; its number, or 0: no memory, or the thread holds a lock. `frames`: all of it, innermost first. Takes a lock; may call the operating system without it.
 uint32_t trace_stacks_tell(struct stack *stack, const uintptr_t *frames);
+
+// Tells the name of a cache or an arena, unless this file has it. As trace_stacks_tell, but in two of its cases the next event tells it.
+struct trace_source;
+void trace_stacks_name(const struct trace_source *source);
 
 // Another file: no stack has a number in it, and nothing is to be written.
 void trace_stacks_begin(void);

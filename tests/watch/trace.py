@@ -1,10 +1,11 @@
 # Event traces: every event is there, threads and forks included; limits hold; what is left after SIGKILL can be read.
-# `trace.py VMAG LIBRARY SITES EVERYTHING TRACED`.
+# `trace.py VMAG LIBRARY SITES EVERYTHING TRACED PLUGIN`.
 # SPDX-License-Identifier: BSD-2-Clause
 import glob
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,38 @@ def check_own_thread(vmag, library, traced, folder):
         live = [site for site in json.loads(told)["sites"] if site["objects"] > 0]
         own = [site for site in live if any(frame["function"] in ("site_freed", "set") for frame in site["frames"])]
         assert not own, (path, own)
+
+
+# Caches that are gone, and as many as there may be: all are told by name, and their objects are the heap's; those of a cache of places are not.
+def check_names(vmag, library, traced, folder):
+    path = os.path.join(folder, "names.trace")
+    subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--trace-stacks", "--", traced, "names"], check=True)
+    summary = summary_of(vmag, path)
+    caches = {cache["name"]: cache for cache in summary["caches"]}
+    assert caches["gone_first"]["allocations"] == caches["gone_first"]["frees"] == 3000, caches["gone_first"]
+    assert 0 <= summary["peak_live_bytes"] - 3000 * 4096 < 4096, summary["peak_live_bytes"]
+    assert 0 <= summary["allocated_bytes"] - 3000 * 4096 - 25000 * 256 < 4096, summary["allocated_bytes"]
+    assert [arena["peak_live"] for arena in summary["arenas"] if arena["name"] == "gone_arena"] == [9000], summary["arenas"]
+    workers = [caches[f"connection_state_of_worker_{number}"]["live"] for number in range(2500)]
+    assert workers == [10] * 2500 and 0 <= summary["live_bytes_at_end"] - 25000 * 256 < 4096, summary["live_bytes_at_end"]
+    print(len(caches), "caches by name")
+
+
+# More mappings than there is room for in one chunk.
+def check_libraries(vmag, library, traced, plugin, folder):
+    place = os.path.join(folder, "x" * 200)
+    os.mkdir(place)
+    files = [shutil.copy(plugin, os.path.join(place, f"{number}.so")) for number in range(300)]
+    for extra in ([], ["--trace-ring"]):
+        path = os.path.join(folder, f"libraries{len(extra)}.trace")
+        subprocess.run([vmag, "run", "--quiet", "--lib", library, f"--trace={path}", "--trace-stacks", *extra, "--", traced, "libraries", *files],
+                       check=True)
+        done = subprocess.run([vmag, "heap", "--json", path], capture_output=True, text=True, check=True)
+        named = sum(site["objects"] for site in json.loads(done.stdout)["sites"] if site["frames"] and site["frames"][0]["function"] == "allocate")
+        text = subprocess.run([vmag, "heap", path], capture_output=True, text=True, check=True)
+        is_cut = "that the recording had no room to name" in text.stdout + text.stderr
+        print(f"{named} of {len(files)} libraries by name, {extra}, cut: {is_cut}")
+        assert (named == len(files) and not is_cut) if not extra else (0 < named < len(files) and is_cut), done.stderr
 
 
 # A realloc that moves an object is an allocation and a free; one that does not names an object that is there.
@@ -316,7 +349,7 @@ def check_time_limit(vmag, library, everything, folder):
     raise AssertionError(part)
 
 
-def main(vmag, library, sites, everything, traced):
+def main(vmag, library, sites, everything, traced, plugin):
     if not os.path.exists(vmag):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(77)
@@ -331,6 +364,8 @@ def main(vmag, library, sites, everything, traced):
         check_daemon(vmag, library, sites, folder)
         check_controls(vmag, library, traced, folder)
         check_own_thread(vmag, library, traced, folder)
+        check_names(vmag, library, traced, folder)
+        check_libraries(vmag, library, traced, plugin, folder)
         check_parts(vmag, library, folder)
         check_stacks(vmag, library, folder)
         check_time_limit(vmag, library, everything, folder)

@@ -1,7 +1,9 @@
 // A program that traces itself: `traced PREFIX`.  Objects of malloc, of an object cache and of a resource arena, with stacks,
 // then again without; what happens while nothing is traced must not be in the files. In the end the same stacks three times more, the last time by a child.
-// `traced thread`: frees all that it allocates, and has the library's own thread come and go.
+// `traced thread`: frees all that it allocates, and has the library's own thread come and go. `traced names`: caches of which some are gone, and arenas.
+// `traced libraries FILE…`: opens these, and calls `allocate` in each.
 // SPDX-License-Identifier: BSD-2-Clause
+#include <dlfcn.h>
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
@@ -14,7 +16,7 @@
 
 #define SITE __attribute__((noinline, noclone)) static
 
-enum { OBJECTS = 3000, KEPT = 1000, LARGE = 100000, LARGES = 40, THREADS = 8, STACK = 16 << 20 };
+enum { OBJECTS = 3000, KEPT = 1000, LARGE = 100000, LARGES = 40, THREADS = 8, STACK = 16 << 20, CACHES = 2500 };
 
 static void *objects[OBJECTS];
 
@@ -55,6 +57,47 @@ SITE void site_freed(void) {
     __asm__ volatile("");
 }
 
+// Caches with long names, of which each holds ten objects; and one that is gone before, whose number another cache has, of no memory, next.
+static int names(void) {
+    vmag_vmem_t *arena = vmag_vmem_create("places", (void *)1, 100000, 1, NULL, NULL, NULL, 8, VMAG_VM_NOSLEEP);
+    vmag_cache_t *first = vmag_cache_create("gone_first", 4096, 0, NULL, NULL, NULL, NULL, NULL, 0);
+
+    for (int i = 0; i < OBJECTS; i++)
+        objects[i] = vmag_cache_alloc(first, 0);
+    for (int i = 0; i < OBJECTS; i++)
+        vmag_cache_free(first, objects[i]);
+    vmag_cache_destroy(first);
+    vmag_vmem_t *second = vmag_vmem_create("gone_arena", (void *)1, 100000, 1, NULL, NULL, NULL, 8, VMAG_VM_NOSLEEP);
+    site_arena(second);
+    for (int i = 0; i < KEPT; i++)
+        vmag_vmem_free(second, objects[i], 3);
+    vmag_vmem_destroy(second);
+    site_arena(arena);
+    for (int i = 0; i < CACHES; i++) {
+        char name[64];
+        vmag_cache_t *cache;
+
+        sprintf(name, "connection_state_of_worker_%d", i);
+        cache = vmag_cache_create(name, 256, 0, NULL, NULL, NULL, NULL, NULL, 0);
+        CHECK(cache != NULL);
+        for (int k = 0; k < 10; k++)
+            CHECK(vmag_cache_alloc(cache, 0) != NULL);
+    }
+    return 0;
+}
+
+static int libraries(char **files) {
+    for (; *files != NULL; files++) {
+        void *library = dlopen(*files, RTLD_NOW | RTLD_LOCAL);
+        void (*allocate)(void);
+
+        CHECK_SAY(library != NULL, "%s", dlerror());
+        *(void **)&allocate = dlsym(library, "allocate");
+        allocate();
+    }
+    return 0;
+}
+
 static pthread_barrier_t barrier;
 
 static void *meet(void *unused) {
@@ -91,6 +134,10 @@ int main(int argc, char **argv) {
 
     if (argc == 2 && strcmp(prefix, "thread") == 0)
         return come_and_go();
+    if (argc == 2 && strcmp(prefix, "names") == 0)
+        return names();
+    if (argc > 2 && strcmp(prefix, "libraries") == 0)
+        return libraries(argv + 2);
     CHECK(argc == 2 && cache != NULL && ids != NULL);
     CHECK_EQ(mallctl("trace.prefix", NULL, NULL, &prefix, sizeof prefix), 0);
     CHECK_EQ(mallctl("trace.bytes", NULL, NULL, &bytes, sizeof bytes), 0);

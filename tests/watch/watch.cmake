@@ -27,10 +27,12 @@ vmag_test(watch.packed.processors quick 60 ${CMAKE_COMMAND} -E env VMAG_CONF=pro
 vmag_test_program(watch_moved watch/moved.c LIBRARIES vmag)
 target_include_directories(watch_moved PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.moved quick 60 watch_moved)
+add_library(watch_plugin SHARED watch/plugin.c)
+target_compile_options(watch_plugin PRIVATE ${TEST_C_FLAGS})
 vmag_test_program(watch_traced watch/traced.c LIBRARIES vmag)
 target_include_directories(watch_traced PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(watch.trace quick 120 ${PYTHON} ${WATCH}/trace.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag>
-          $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything> $<TARGET_FILE:watch_traced>)
+          $<TARGET_FILE:watch_sites> $<TARGET_FILE:watch_everything> $<TARGET_FILE:watch_traced> $<TARGET_FILE:watch_plugin>)
 vmag_test(watch.report slow 180 ${PYTHON} ${WATCH}/report.py ${CMAKE_BINARY_DIR}/bin/vmag $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
 vmag_test(watch.probes quick 120 ${PYTHON} ${WATCH}/probes.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
 vmag_test_program(watch_pairs watch/pairs.c LIBRARIES vmag)

@@ -169,12 +169,16 @@ impl Head {
     }
 
     fn profile(&self, bytes: &[u8], time: u64) -> Profile {
+        /// A line of mappings and its build: no more of them than this were left out where there is more room.
+        const LINE_MOST: usize = 4096 + 256;
+        let maps = self.maps(bytes);
         let mut profile = Profile {
             lg_sample: Some(self.lg_sample).filter(|lg| *lg < 64),
             lost: self.lost,
             pid: Some(u32_in(bytes, 32).into()),
             time: Some(time as i64),
-            mappings: mappings(&self.maps(bytes)),
+            mappings: mappings(&maps),
+            mappings_are_cut: self.maps_bytes.saturating_sub(maps.len()) < LINE_MOST,
             threads: names(bytes, &self.threads),
             caches: names(bytes, &self.caches),
             ..Profile::default()

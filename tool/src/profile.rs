@@ -172,6 +172,8 @@ pub struct Profile {
     pub stacks: Vec<Vec<u64>>,
     pub samples: Vec<Sample>,
     pub mappings: Vec<Mapping>,
+    /// There may be more, for which there was no room where it was recorded.
+    pub mappings_are_cut: bool,
     pub threads: HashMap<u32, String>,
     /// Names of object caches.
     pub caches: HashMap<u32, String>,

@@ -171,7 +171,11 @@ fn named(profile: &Profile, frames: &HashMap<u64, Vec<Arc<Frame>>>) -> Named {
     modules.sort();
     modules.dedup();
     for module in modules.iter_mut().filter(|module| *module == "?") {
-        *module = "memory without a file".to_string();
+        *module = match profile.mappings_are_cut {
+            true => "memory without a file, or in a file that the recording had no room to name",
+            false => "memory without a file",
+        }
+        .to_string();
     }
     named.replaced = replaced(profile, &modules);
     for module in modules.iter_mut().filter(|module| named.replaced.contains(module)) {

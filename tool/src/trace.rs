@@ -20,10 +20,11 @@ use std::sync::Arc;
 pub const CHUNK: u64 = 65536;
 const HEAD: usize = 64;
 const MAGIC: u32 = 0x6374_6d76;
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 const OLDEST_VERSION: u16 = 2;
 const HEAD_SUMMED: u16 = 4; // the first version whose checksum is of the head as well
 const TELLS_ENDS: u16 = 5; // the first that says how it began and ended
+const TELLS_HEAP: u16 = 6; // the first whose events say whether a cache's objects are memory of the heap
 const CHECKSUM: std::ops::Range<usize> = 20..24;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
@@ -68,6 +69,8 @@ pub struct Event {
     pub number: u32,
     /// Of the stack of the call; 0: not known.
     pub stack: u32,
+    /// Memory of the heap, as if malloc and free had been called; else the addresses are an arena's.
+    pub is_heap: bool,
 }
 
 /// What the head of a chunk says.
@@ -148,6 +151,8 @@ pub struct Facts {
     pub ledger: Option<String>,
     /// It could be no longer, and what came later is not in it.
     pub is_full: bool,
+    /// There was no room for all of them.
+    pub mappings_are_cut: bool,
     /// VMAG_TRACE_AT_START, LATER or IN_CHILD, if it says how it began.
     began: Option<u64>,
     /// VMAG_TRACE_EXITED, …, and how many chunks the file had then.
@@ -517,6 +522,16 @@ impl Facts {
                 6 => self.is_full = true,
                 7 => self.began = Some(from.varint()?),
                 8 => self.ended = Some((from.varint()?, from.varint()?)),
+                9 => {
+                    let known = self.mappings.len();
+                    for mapping in mappings(&from.text()?) {
+                        // The chunks before may have been written at another time.
+                        if self.mappings[..known].iter().all(|other| other.start != mapping.start) {
+                            self.mappings.push(mapping);
+                        }
+                    }
+                }
+                10 => self.mappings_are_cut = true,
                 _ => return None,
             }
         }
@@ -531,6 +546,7 @@ struct Stream<'a> {
     payload: Vec<u8>,
     at: usize,
     has_stacks: bool,
+    tells_heap: bool,
     thread: u32,
     /// Of the last event.
     ticks: u64,
@@ -549,6 +565,7 @@ impl<'a> Stream<'a> {
             payload: Vec::new(),
             at: 0,
             has_stacks: false,
+            tells_heap: false,
             thread: 0,
             ticks: 0,
             line: trace.line_of(&chunks[0]),
@@ -583,6 +600,7 @@ impl<'a> Stream<'a> {
         self.payload = payload;
         self.at = 0;
         self.has_stacks = chunk.kind == EVENTS_STACKS;
+        self.tells_heap = chunk.version >= TELLS_HEAP;
         self.thread = chunk.thread;
         self.ticks = chunk.ticks.0;
         self.line = self.trace.line_of(chunk);
@@ -606,20 +624,29 @@ impl<'a> Stream<'a> {
             let (ticks, step) = (from.varint()?, from.varint()?);
             (ticks, step, if first & 3 == 1 { 0 } else { from.varint()? }, 0, 0)
         };
+        let mut is_heap = true;
         let kind = match first & 3 {
             0 => Kind::Alloc,
             1 => Kind::Free,
             2 => Kind::Resize,
             _ => {
-                let kind = match from.byte()? {
-                    0 => Kind::CacheAlloc,
-                    1 => Kind::CacheFree,
+                let which = from.byte()?;
+                number = from.varint()? as u32;
+                let is_cache_of_heap = || {
+                    self.trace
+                        .facts
+                        .caches
+                        .get(&number)
+                        .is_some_and(|cache| cache.bytes != 0)
+                };
+                is_heap = which < 2 && (self.tells_heap || is_cache_of_heap());
+                match which {
+                    0 | 4 => Kind::CacheAlloc,
+                    1 | 5 => Kind::CacheFree,
                     2 => Kind::ArenaAlloc,
                     3 => Kind::ArenaFree,
                     _ => return None,
-                };
-                number = from.varint()? as u32;
-                kind
+                }
             }
         };
         if self.has_stacks && !matches!(kind, Kind::Free | Kind::CacheFree | Kind::ArenaFree) {
@@ -639,8 +666,7 @@ impl<'a> Stream<'a> {
             size = 0;
         }
         // What an arena hands out need not be memory.
-        let is_memory = !matches!(kind, Kind::ArenaAlloc | Kind::ArenaFree);
-        if is_memory && address.checked_add(size).is_none_or(|end| end > ADDRESS_MOST) {
+        if is_heap && address.checked_add(size).is_none_or(|end| end > ADDRESS_MOST) {
             return None;
         }
         self.at = self.payload.len() - from.0.len();
@@ -655,6 +681,7 @@ impl<'a> Stream<'a> {
             size,
             number,
             stack,
+            is_heap,
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::live::{Live, LiveTable};
 use crate::trace::{Event, Kind, Trace};
-use crate::trace_view::{COLUMNS, HeapCaches, column_of};
+use crate::trace_view::{COLUMNS, column_of};
 use rustc_hash::FxHashMap;
 
 pub const ROWS: usize = 400;
@@ -182,7 +182,6 @@ pub struct Drawing {
     row_end: Vec<u64>,
     row_of_block: FxHashMap<u64, Box<[u16; BLOCKS]>>,
     live: LiveTable,
-    heap_caches: HeapCaches,
     site_of_stack: FxHashMap<u32, u8>,
     live_bytes: u64,
     /// What was the most in the first pass, until it is reached again.
@@ -215,7 +214,6 @@ impl Drawing {
             row_end: blocks.chunks(blocks_a_row).map(end_of).collect(),
             row_of_block,
             live: LiveTable::new(trace.duration_ns),
-            heap_caches: HeapCaches::new(trace),
             site_of_stack,
             live_bytes: 0,
             peak_bytes: (peak_bytes > 0).then_some(peak_bytes),
@@ -233,9 +231,9 @@ impl Drawing {
         }
         match event.kind {
             Kind::Alloc | Kind::Resize => self.put(event, false),
-            Kind::CacheAlloc if self.heap_caches.has(event.number) => self.put(event, true),
+            Kind::CacheAlloc if event.is_heap => self.put(event, true),
             Kind::Free => self.take_out(event),
-            Kind::CacheFree if self.heap_caches.has(event.number) => self.take_out(event),
+            Kind::CacheFree if event.is_heap => self.take_out(event),
             _ => {}
         }
         if self.peak_bytes == Some(self.live_bytes) {

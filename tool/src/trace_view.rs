@@ -16,7 +16,6 @@ pub use crate::trace_map::{Map, OTHER_SITES};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
-pub use sums::HeapCaches;
 use sums::{StackSum, Sums};
 
 /// Columns of the time line and of the picture.
@@ -198,6 +197,7 @@ fn profile_of(trace: &Trace, sums: &[StackSum], summary: &Summary) -> Profile {
         stacks: sums.iter().map(frames).collect(),
         samples: samples.collect(),
         mappings: trace.facts.mappings.clone(),
+        mappings_are_cut: trace.facts.mappings_are_cut,
         lg_sample: Some(0),
         pid: Some(i64::from(trace.pid)),
         missing: summary.missing.clone(),

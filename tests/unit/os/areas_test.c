@@ -9,7 +9,9 @@
 
 #include "unit.h"
 
-static char text[64 * 1024];
+enum { LINE_MOST = 1024 }; // bytes of one and its build, here
+
+static char text[64 * 1024], whole[64 * 1024];
 static int builds;
 
 static bool is_told(uintptr_t address) {
@@ -31,16 +33,26 @@ static bool is_told(uintptr_t address) {
 }
 
 int main(void) {
-    size_t all = os_areas_copy_code(text, sizeof text - 1);
+    uintptr_t from = 0;
+    size_t all = os_areas_copy_code(&from, text, sizeof text - 1);
 
+    CHECK_EQ(from, 0);
     CHECK(all > 0 && all < sizeof text - 1 && text[all - 1] == '\n');
     text[all] = '\0';
+    memcpy(whole, text, all);
     CHECK(is_told((uintptr_t)main) && is_told((uintptr_t)&qsort) && !is_told((uintptr_t)text) && builds > 0);
     for (size_t room = 0; room <= all; room++) {
         memset(text, '#', sizeof text);
-        size_t bytes = os_areas_copy_code(text, room);
+        from = 0;
+        size_t bytes = os_areas_copy_code(&from, text, room);
         CHECK(bytes <= room && text[room] == '#' && (bytes == 0 || text[bytes - 1] == '\n'));
         CHECK(room < all || bytes == all);
+        CHECK_EQ(from != 0, bytes < all);
+        if (room % 101 == 0 && room >= LINE_MOST) { // in pieces it is the same
+            while (from != 0)
+                bytes += os_areas_copy_code(&from, text + bytes, room < sizeof text - bytes ? room : sizeof text - bytes);
+            CHECK(bytes == all && memcmp(text, whole, all) == 0);
+        }
     }
     return 0;
 }

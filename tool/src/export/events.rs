@@ -54,6 +54,7 @@ fn places(trace: &Trace) -> Vec<String> {
     let profile = Profile {
         stacks: trace.facts.stacks.clone(),
         mappings: trace.facts.mappings.clone(),
+        mappings_are_cut: trace.facts.mappings_are_cut,
         known: trace.facts.known.clone(),
         ..Profile::default()
     };

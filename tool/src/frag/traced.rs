@@ -10,7 +10,6 @@ use crate::output::warn_missing;
 use crate::profile::Profile;
 use crate::symbols::{Frame, name_stacks};
 use crate::trace::{Event, Kind, Trace};
-use crate::trace_view::HeapCaches;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -95,7 +94,6 @@ pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut d
     let until = at.map_or(u64::MAX, |seconds| (seconds * 1e9) as u64);
     let mut live = Live {
         objects: FxHashMap::default(),
-        heap_caches: HeapCaches::new(trace),
     };
     let take = |event: Event| {
         if event.time <= until {
@@ -133,6 +131,7 @@ fn name_owners(trace: &Trace, owners: &mut Vec<OwnerKept>) {
     let profile = Profile {
         stacks: owners.iter().map(frames).collect(),
         mappings: trace.facts.mappings.clone(),
+        mappings_are_cut: trace.facts.mappings_are_cut,
         known: trace.facts.known.clone(),
         ..Profile::default()
     };
@@ -160,17 +159,11 @@ impl OwnerKept {
 
 struct Live {
     objects: FxHashMap<u64, Object>,
-    heap_caches: HeapCaches,
 }
 
 impl Live {
     fn take(&mut self, event: &Event) {
-        let is_of_heap = match event.kind {
-            Kind::Alloc | Kind::Free | Kind::Resize => true,
-            Kind::CacheAlloc | Kind::CacheFree => self.heap_caches.has(event.number),
-            Kind::ArenaAlloc | Kind::ArenaFree => false,
-        };
-        if !is_of_heap {
+        if !event.is_heap {
             return;
         }
         if matches!(event.kind, Kind::Free | Kind::CacheFree) || event.size >= LARGE_BYTES || event.size == 0 {

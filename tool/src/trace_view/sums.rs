@@ -21,26 +21,6 @@ pub struct StackSum {
     pub weight: f64,
 }
 
-/// Which event of a cache stands for memory of the heap: as if malloc and free had been called.
-pub struct HeapCaches(FxHashMap<u32, bool>);
-
-impl HeapCaches {
-    pub fn new(trace: &Trace) -> HeapCaches {
-        HeapCaches(
-            trace
-                .facts
-                .caches
-                .iter()
-                .map(|(number, cache)| (*number, cache.bytes != 0))
-                .collect(),
-        )
-    }
-
-    pub fn has(&self, number: u32) -> bool {
-        self.0.get(&number).copied().unwrap_or(false)
-    }
-}
-
 /// The first pass.
 pub struct Sums {
     duration: u64,
@@ -48,7 +28,6 @@ pub struct Sums {
     live_bytes: u64,
     classes: FxHashMap<u64, SizeClass>,
     pub blocks: Blocks,
-    heap_caches: HeapCaches,
     caches: FxHashMap<u32, Source>,
     arenas: FxHashMap<u32, Source>,
     /// By number.
@@ -65,7 +44,6 @@ impl Sums {
             live_bytes: 0,
             classes: FxHashMap::default(),
             blocks: Blocks::default(),
-            heap_caches: HeapCaches::new(trace),
             caches: FxHashMap::default(),
             arenas: FxHashMap::default(),
             stacks: Vec::new(),
@@ -129,7 +107,7 @@ impl Sums {
             source.frees += 1;
             source.live -= amount;
         }
-        if !is_cache || !self.heap_caches.has(event.number) {
+        if !event.is_heap {
             return;
         }
         if allocates {
