@@ -28,7 +28,7 @@
 #include "os/thread.h"
 #include "os/unseen.h"
 
-enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000 };
+enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000, UNSEEN_REST_MS = 250, ENDING_MS = 100 };
 
 extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 
@@ -106,17 +106,28 @@ static struct {
 	uint64_t at_ms, pause_ms;
 } look;
 
-// Sleeps until somebody leaves garbage, a thread ends that could be the last, or it is time to look.
-// What was left since the last step saw nobody asleep and woke nobody; who dismissed it or switched it off as well.
-static void rest(bool unseen)
+// What was left since the last step saw nobody asleep and woke nobody; who dismissed it or switched it off as well. False: it is awake.
+static bool fall_asleep(bool unseen)
 {
 	uint32_t awake = RECLAIM_AWAKE, asleep = RECLAIM_ASLEEP;
 
 	if (!atomic_compare_exchange_strong(&reclaim_state, &awake, RECLAIM_ASLEEP))
-		return;
+		return false;
 	atomic_thread_fence(memory_order_seq_cst); // who switches it off writes, and then looks whether it is asleep
-	if (!options.background_thread || reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends))
+	if (!options.background_thread || reclaim_is_left(unseen) || (unseen ? atomic_load(&reclaim_dismissed) != 0 : atomic_load(&reclaim_ends) != look.ends)) {
 		atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
+		return false;
+	}
+	return true;
+}
+
+// Sleeps until somebody leaves garbage, a thread ends that could be the last, or it is time to look.
+static void rest(void)
+{
+	uint32_t asleep = RECLAIM_ASLEEP;
+
+	if (!fall_asleep(false))
+		return;
 	for (uint64_t now = 0; atomic_load(&reclaim_state) == RECLAIM_ASLEEP;) {
 		if (look.ends != 0 && (now = os_clock_ms()) >= look.at_ms)
 			atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_AWAKE);
@@ -179,7 +190,7 @@ static void *work(void *unused)
 		if (left || look.ends != 0)
 			os_word_wait(&never, 0, RECLAIM_STEP_MS);
 		if (!left)
-			rest(false);
+			rest();
 	}
 	if (over)
 		process = 0; // none is started in its place
@@ -187,6 +198,20 @@ static void *work(void *unused)
 	if (over)
 		reclaim_start_unwatched(leave_end_to_a_thread, NULL);
 	return unused;
+}
+
+// The same, but nobody is to find a second thread in the process for longer than there is something to do: false, and the next one is begun by who leaves
+// something, where nobody does for a while. What the kernel asks of processes of one thread, and what programs ask that count their threads, is theirs again.
+static bool rest_unseen(void)
+{
+	uint64_t now = os_clock_ms(), end = now + UNSEEN_REST_MS;
+	uint32_t asleep = RECLAIM_ASLEEP;
+
+	if (!fall_asleep(true))
+		return true;
+	for (; atomic_load(&reclaim_state) == RECLAIM_ASLEEP && now < end; now = os_clock_ms())
+		os_word_wait(&reclaim_state, RECLAIM_ASLEEP, end - now);
+	return !atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_NO_THREAD);
 }
 
 // The same for as long as it is wanted. The C library ends the process without regard to this one.
@@ -198,8 +223,10 @@ static void work_unseen(void)
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
 		if (left)
 			os_word_wait(&reclaim_dismissed, 0, RECLAIM_STEP_MS);
-		else
-			rest(true);
+		else if (!rest_unseen()) {
+			reclaim_unseen_ended();
+			return;
+		}
 	}
 	reclaim_unseen_ended(); // first, for then another may begin
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
@@ -232,11 +259,15 @@ static bool catches_traps(void)
 	return sigaction(SIGSYS, NULL, &action) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
-// Where nobody dismisses it, a process that has something to give up gets none.
+// Where nobody dismisses it, a process that has something to give up gets none. The one before may be about to end.
 static bool start_unseen(void)
 {
 	const ElfW(Phdr) *local = objects[OWN].local;
 
+	if (!os_unseen_wait(ENDING_MS)) {
+		errno = EAGAIN;
+		return false;
+	}
 	if (local == NULL || catches_traps() || (size_t)((char *)&words - objects[OWN].block) >= local->p_memsz || !reclaim_may_be_unseen() || !calls_c_library() ||
 	    (c_librarys == NULL && !os_thread_is_unprivileged()))
 		return false;
