@@ -24,7 +24,8 @@ enum {
 	IDLE_FLOOR = 512 * 1024, // bytes that may be dirty in a heap that grows in any case, and
 	LG_IDLE_PROPORTION = 5,  // of it: one to 32, as in 2006
 	MADE_UP_A_MS = 64 * 1024, // bytes given back for fresh pages in a millisecond,
-	MADE_UP_MS = 128,         // of so many at once
+	MADE_UP_MS = 128,         // of so many at once, and
+	LG_MADE_UP_SHARE = 2,     // for fresh pages a fourth of them, whose own page faults take longer
 };
 
 static uintptr_t import(void *source, size_t size, int flags)
@@ -173,23 +174,23 @@ static __attribute__((noinline)) void keep_proportion(struct pages *pages, size_
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));
 }
 
-// Dirty runs that lie idle in a heap that grows were too small, and count at its new peak beside what it took. As many bytes go back, but no more in
-// a millisecond than take a fiftieth of it with the page faults for what is wanted again; of runs that may be torn out of huge pages those that are
-// as large as one (docs/decisions/0064). Returns how many went.
+// Dirty runs that lie idle in a heap that grows were too small, and count at its new peak beside what it took. As many bytes go back, but beyond a fourth
+// of what it took no more in a millisecond than take a fiftieth of it with the page faults for what is wanted again; of runs that may be torn out of huge
+// pages those that are as large as one (docs/decisions/0064). Returns how many went.
 static __attribute__((noinline)) size_t make_up_for_fresh(struct pages *pages, size_t taken)
 {
 	uint64_t now = os_clock_ms(), purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed);
 	uint64_t at = atomic_load_explicit(&pages->made_up_at, memory_order_relaxed);
 	int64_t ms = (int64_t)(now - at) < MADE_UP_MS ? (int64_t)(now - at) : MADE_UP_MS; // negative: more was given than that
-	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), most;
+	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), share = taken >> LG_MADE_UP_SHARE, most;
 
-	if (ms <= 0 || pages_dirty_bytes(pages) > pages_allowed_dirty(pages)) // nearly all is dirty: what is taken of the rest is no growth
+	if (pages_dirty_bytes(pages) > pages_allowed_dirty(pages)) // nearly all is dirty: what is taken of the rest is no growth
 		return 0;
-	most = (size_t)ms * MADE_UP_A_MS;
+	most = (ms > 0 ? (size_t)ms * MADE_UP_A_MS : 0) + share;
 	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), has_huge(pages) ? CHUNK_BYTES : PIECE_LEAST);
 	purged = atomic_load_explicit(&pages->purged_bytes, memory_order_relaxed) - purged;
-	if (purged > 0)
-		atomic_store_explicit(&pages->made_up_at, now - (uint64_t)ms + purged / MADE_UP_A_MS, memory_order_relaxed);
+	if (purged > share)
+		atomic_store_explicit(&pages->made_up_at, now - (uint64_t)ms + (purged - share) / MADE_UP_A_MS, memory_order_relaxed);
 	return purged;
 }
 

@@ -395,7 +395,7 @@ static void made_up(void) {
 
 // At a new peak dirty runs go back, as fast as may be, and where there are huge pages only those that are as large as one.
 static void at_a_peak(void) {
-    enum { MIB = 1024 * 1024, IDLE = 8 * MIB, LIVE = 48 * MIB, PIECES = 16 };
+    enum { MIB = 1024 * 1024, IDLE = 20 * MIB, FRESH = 24 * MIB, LIVE = 120 * MIB, PIECES = 16 };
     uintptr_t live, idle, fresh[4], pieces[PIECES];
     struct pages pages;
     uint64_t begin;
@@ -407,11 +407,11 @@ static void at_a_peak(void) {
     idle = take(&pages, IDLE, &zeroed);
     pages_free(&pages, idle, IDLE);
     pages.made_up_at = os_clock_ms() + 1000 * 1000; // as if much had been given just now
-    fresh[0] = take(&pages, 2 * IDLE, &zeroed);
-    CHECK_EQ(pages_dirty_bytes(&pages), IDLE);
+    fresh[0] = take(&pages, FRESH, &zeroed);
+    CHECK_EQ(pages_dirty_bytes(&pages), IDLE - FRESH / 4);
     pages.made_up_at = 0;
     begin = os_clock_ms();
-    fresh[1] = take(&pages, 2 * IDLE, &zeroed);
+    fresh[1] = take(&pages, FRESH, &zeroed);
     CHECK_EQ(pages_dirty_bytes(&pages), 0);
     CHECK_GE(pages.made_up_at, begin); // and that was all for now
 
@@ -422,18 +422,18 @@ static void at_a_peak(void) {
     pages.made_up_at = 0;
     pages.has_huge = true;
     CHECK_GE(pages_dirty_bytes(&pages), (PIECES / 2) * MIB);
-    fresh[2] = take(&pages, 3 * IDLE, &zeroed);
+    fresh[2] = take(&pages, FRESH, &zeroed);
     CHECK_GE(pages_dirty_bytes(&pages), (PIECES / 2) * MIB); // each is half a huge page
     CHECK_EQ(pages.made_up_at, 0);
     pages.has_huge = false;
-    fresh[3] = take(&pages, 3 * IDLE, &zeroed);
+    fresh[3] = take(&pages, FRESH, &zeroed);
     CHECK_EQ(pages_dirty_bytes(&pages), 0);
-    pages_free(&pages, fresh[3], 3 * IDLE);
+    pages_free(&pages, fresh[3], FRESH);
     for (int i = 1; i < PIECES; i += 2)
         pages_free(&pages, pieces[i], MIB);
-    pages_free(&pages, fresh[2], 3 * IDLE);
-    pages_free(&pages, fresh[1], 2 * IDLE);
-    pages_free(&pages, fresh[0], 2 * IDLE);
+    pages_free(&pages, fresh[2], FRESH);
+    pages_free(&pages, fresh[1], FRESH);
+    pages_free(&pages, fresh[0], FRESH);
     pages_free(&pages, live, LIVE);
     end(&pages);
 }
