@@ -318,8 +318,9 @@ fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     }
     if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
         let live = heap.sum(Measure::LiveBytes);
-        let error = bytes(live.bytes_error() as u64);
-        add(&format!("± {error}, live in the profile"), bytes(live.bytes as u64));
+        let error = bytes(live.bytes_error().round() as u64);
+        let title = format!("± {error}, live in the profile");
+        add(&title, bytes(live.bytes.round() as u64));
     }
     out
 }

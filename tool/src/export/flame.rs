@@ -91,10 +91,11 @@ fn color(module: &str, function: &str) -> String {
 }
 
 fn amount(value: f64, measure: Measure) -> String {
+    let whole = value.round() as u64;
     if measure.is_bytes() {
-        figures::bytes(value as u64)
+        figures::bytes(whole)
     } else {
-        figures::counted(value as u64, "object")
+        figures::counted(whole, "object")
     }
 }
 
@@ -118,6 +119,13 @@ mod tests {
         assert_eq!(svg.matches("<rect x").count(), 5);
         assert!(svg.contains("a&lt;b&gt;") && !svg.contains("a<b>"));
         assert!(svg.contains("c: 3.9 KiB (80.0 %)"));
+    }
+
+    /// As tables do: an estimate is seldom whole.
+    #[test]
+    fn objects_are_rounded() {
+        assert_eq!(amount(5.78, Measure::LiveObjects), "6 objects");
+        assert_eq!(amount(5.78, Measure::LiveBytes), "6 B");
     }
 
     #[test]

@@ -113,9 +113,9 @@ fn sites_table(out: &mut String, heap: &HeapView) {
         let _ = write!(
             out,
             "<tr><td>{}<td>{}<td>{share:.1} %<td>{}<td>{}</tr>",
-            bytes(held.bytes as u64),
-            bytes(held.bytes_error() as u64),
-            count(held.objects as u64),
+            bytes(held.bytes.round() as u64),
+            bytes(held.bytes_error().round() as u64),
+            count(held.objects.round() as u64),
             escaped(&place)
         );
     }
@@ -189,6 +189,28 @@ fn sizes_table(out: &mut String, trace: &TraceView) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As `vmag heap` does.
+    #[test]
+    fn estimates_are_rounded() {
+        let view = crate::heap_view::tests::view();
+        let mut out = String::new();
+        let sample = |objects| crate::profile::Sample {
+            live: crate::profile::Estimate {
+                objects,
+                bytes: 8.0 * objects,
+                ..Default::default()
+            },
+            ..view.profile.samples[0].clone()
+        };
+        let samples = vec![sample(5.78)];
+        let profile = crate::profile::Profile {
+            samples,
+            ..view.profile.clone()
+        };
+        sites_table(&mut out, &HeapView { profile, named: view.named });
+        assert!(out.contains("<td>46 B<td>0 B<td>100.0 %<td>6<td>"), "{out}");
+    }
 
     #[test]
     fn a_table_that_is_cut_says_so() {
