@@ -27,6 +27,8 @@ READER = """<script>
     let h = 0; for (let i = 0; i < p.length; i += 4) h = (h * 31 + p[i] + p[i + 1] * 3 + p[i + 2] * 7) >>> 0; return h; };
   seen.trouble = text('trouble');
   mouse('timeline', 'pointermove', .9, .5); seen.time = text('time-told');
+  mouse('timeline', 'pointermove', .0005, .5); mouse('map', 'mousedown', .0005, .5); mouse('map', 'mouseup', .0005, .5);
+  seen.ends = [text('time-told'), text('map-told'), document.querySelector('#who-lives h3').textContent];
   seen.modes = [...document.querySelectorAll('[data-mode]')].filter(b => !b.hidden).length;
   key('map', '1'); const whole = print('map');
   search: for (const x of [.97, .995]) for (let y = .02; y < 1; y += .04) { // where something lives differs from run to run
@@ -90,6 +92,9 @@ def check_seen(seen):
     print(json.dumps(seen, indent=1, ensure_ascii=False))
     assert seen["trouble"] == ""
     assert re.search(r"s: \d.* live, \d", seen["time"])
+    time, place, asked = seen["ends"]
+    end = time.split(": ")[0]
+    assert place.startswith(end + ", ") and asked.endswith(" at " + end), seen["ends"]
     assert "% in use" in seen["place"] and "mostly objects of" in seen["place"]
     assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"] and seen["bookmark"]
     assert seen["all"].startswith("all") or "% of all" in seen["all"]
