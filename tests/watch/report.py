@@ -67,10 +67,10 @@ def browse(browser, folder, page, *options):
                           capture_output=True, text=True, timeout=1000)
 
 
-def look(browser, folder, page):
+def look(browser, folder, page, reader=READER):
     path = os.path.join(folder, "read.html")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(page.replace("</body>", READER))
+        file.write(page.replace("</body>", reader))
     dom = browse(browser, folder, path, "--dump-dom").stdout
     found = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
     assert found, dom[-2000:]
@@ -114,6 +114,25 @@ def report_of(vmag, folder, name, *samples):
     return path
 
 
+SEARCHER = """<script>
+(async () => {
+  for (let i = 0; i < 100 && document.documentElement.dataset.ready !== 'yes'; i++) await new Promise(done => setTimeout(done, 20));
+  const flame = document.getElementById('flame'), search = document.getElementById('search');
+  const find = words => words.map(word => { search.value = word; search.dispatchEvent(new Event('input')); return document.getElementById('found').textContent; });
+  const found = find(['al', '0x20', '0x10', '0x30']);
+  for (let i = 0; i < 3; i++) flame.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }));
+  const result = document.createElement('pre'); result.id = 'seen'; result.textContent = JSON.stringify([...found, ...find(['0x', '0x30'])]); document.body.append(result);
+})();
+</script></body>"""
+
+
+def check_search(vmag, browser, folder):
+    """Functions of a name that called each other are counted once, also the callers of what is seen; the root, "all", is none."""
+    path = report_of(vmag, folder, "search", (600, [0x10, 0x20]), (400, [0x30, 0x20]))
+    seen = look(browser, folder, open(path, encoding="utf-8").read(), SEARCHER)
+    assert [float(found.split(" ")[0]) for found in seen] == [0, 100, 60, 40, 100, 0], seen
+
+
 def check_towers(vmag, browser, folder):
     """A stack of a hundred functions that hold next to nothing does not make the page long."""
     path = report_of(vmag, folder, "sliver", (999, [0x10, 0x20]), (1, [*range(0x1000, 0x1064), 0x30]))
@@ -145,6 +164,7 @@ def main(vmag, library, sites, screenshot=None):
         check_seen(seen)
         assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
         check_towers(vmag, browser, folder)
+        check_search(vmag, browser, folder)
         tower = report_of(vmag, folder, "tower", (100, [0x10, 0x20]), (900, [*range(0x1000, 0x1000 + STOREYS), 0x30]))
         check_phone(browser, folder, path, tower)
         if screenshot:
