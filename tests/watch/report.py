@@ -94,6 +94,7 @@ def check_seen(seen):
     assert re.search(r"s: \d.* live, \d", seen["time"])
     time, place, asked = seen["ends"]
     end = time.split(": ")[0]
+    assert not time.startswith("0.0"), time
     assert place.startswith(end + ", ") and asked.endswith(" at " + end), seen["ends"]
     assert "% in use" in seen["place"] and "mostly objects of" in seen["place"]
     assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"] and seen["bookmark"]

@@ -10,7 +10,7 @@ use crate::call_tree::{Call, Stack};
 use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::figures::{bytes, count, counted, percent, seconds};
+use crate::output::figures::{bytes, count, counted, percent, short_time};
 use crate::symbols::{Frame, callers};
 use crate::trace_view::{Ledger, TraceView};
 use flate2::Compression;
@@ -274,7 +274,7 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
         parts.push(format!(
             "trace of process {}: {}, {}",
             s.pid,
-            seconds(s.seconds),
+            short_time(s.seconds),
             counted(s.events, "event")
         ));
         if s.has_stacks {
@@ -357,6 +357,11 @@ mod tests {
         trace.map = crate::trace_map::Map::default();
         assert!(!has_map(&trace));
         assert!(PAGE.contains("if (data.map) again.push(map(data))"));
+    }
+
+    #[test]
+    fn a_short_trace_has_a_length() {
+        assert!(subtitle(Some(&crate::trace_view::tests::view()), None).contains(": 1.0 µs, 6 events"));
     }
 
     fn data_of(page: &str) -> Value {
