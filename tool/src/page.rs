@@ -4,15 +4,15 @@
 //! from the length of the run: pictures are made while the trace is read, and the flame graph leaves out what nobody could see.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+mod flame;
 mod tables;
 
-use crate::call_tree::{Call, Stack};
 use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{bytes, count, counted, percent, short_time};
 use crate::symbols::{Frame, callers};
-use crate::trace_view::{Ledger, TraceView};
+use crate::trace_view::{Ledger, Summary, TraceView};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
@@ -22,21 +22,13 @@ use std::io::Write;
 use std::sync::Arc;
 
 const PAGE: &str = include_str!("../assets/report.html");
-const MEASURES: [Measure; 4] = [
-    Measure::LiveBytes,
-    Measure::LiveObjects,
-    Measure::AllBytes,
-    Measure::AllObjects,
-];
-/// Functions that hold less than this part of all are shown together.
-const LEAST_PART: f64 = 0.0005;
 
 pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     let mut names = Names::default();
     let mut data = json!({});
     let own = trace.and_then(|trace| trace.heap.as_ref());
     if let Some(trace) = trace {
-        data["summary"] = serde_json::to_value(&trace.summary).expect("figures are plain numbers");
+        data["summary"] = time_line(&trace.summary);
         // Of a trace with frees only nothing can be drawn.
         if trace.map.rows > 0 {
             data["map"] = map(trace, &mut names);
@@ -44,9 +36,9 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
     }
     // What is exact goes before what is estimated.
     if let (Some(trace), Some(heap)) = (trace, own) {
-        data["flame"] = flame_of_trace(trace, heap, &mut names);
+        data["flame"] = flame::of_trace(trace, heap, &mut names);
     } else if let Some(heap) = heap {
-        data["flame"] = flame(heap, &mut names);
+        data["flame"] = flame::of_profile(heap, &mut names);
         data["by_size"] = by_size(heap, &mut names);
     }
     if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
@@ -100,6 +92,14 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// Tables have the rest.
+fn time_line(summary: &Summary) -> Value {
+    json!({
+        "seconds": summary.seconds, "peak_live_bytes": summary.peak_live_bytes,
+        "live_line": summary.live_line, "event_line": summary.event_line,
+    })
 }
 
 fn map(trace: &TraceView, names: &mut Names) -> Value {
@@ -181,90 +181,19 @@ fn ledger_rows(ledger: &Ledger) -> Value {
 struct Names {
     numbers: HashMap<String, usize>,
     all: Vec<String>,
+    bytes: usize,
 }
 
 impl Names {
     fn number(&mut self, name: &str) -> usize {
-        *self.numbers.entry(name.to_string()).or_insert_with(|| {
-            self.all.push(name.to_string());
-            self.all.len() - 1
-        })
-    }
-}
-
-/// [name, module, values, children]; small children become one.
-fn branch<'a>(mut call: Call<'a, 4>, stacks: &[Stack<'a, 4>], all: &[f64; 4], names: &mut Names) -> Value {
-    let (mut children, mut others) = (Vec::new(), [0.0; 4]);
-    let mut called = call.take_called(stacks);
-    called.sort_by(|a, b| b.values[0].total_cmp(&a.values[0]).then(a.function.cmp(b.function)));
-    for child in called {
-        if (0..4).any(|i| child.values[i] > all[i] * LEAST_PART) {
-            children.push(branch(child, stacks, all, names));
-        } else {
-            others
-                .iter_mut()
-                .zip(child.values)
-                .for_each(|(sum, value)| *sum += value);
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
         }
+        self.bytes += name.len();
+        self.all.push(name.to_string());
+        self.numbers.insert(name.to_string(), self.all.len() - 1);
+        self.all.len() - 1
     }
-    if others.iter().any(|value| *value > 0.0) {
-        children.push(json!([
-            names.number("[others]"),
-            names.number(""),
-            others.map(f64::round),
-            []
-        ]));
-    }
-    json!([
-        names.number(call.function),
-        names.number(call.last_module),
-        call.values.map(f64::round),
-        children
-    ])
-}
-
-fn flame(heap: &HeapView, names: &mut Names) -> Value {
-    let values = |sample: usize| MEASURES.map(|measure| measure.of(&measure.estimate(&heap.profile.samples[sample])));
-    flame_tree(
-        heap,
-        values,
-        MEASURES.map(|measure| (measure.title(), measure.is_bytes())),
-        names,
-    )
-}
-
-/// Bytes at the peak, at the end, allocated; objects allocated.
-fn values_of_trace(trace: &TraceView, heap: &HeapView, sample: usize) -> [f64; 4] {
-    let of = &heap.profile.samples[sample];
-    [trace.at_peak[sample], of.live.bytes, of.total.bytes, of.total.objects]
-}
-
-/// Exact figures, and what was there when most was alive.
-fn flame_of_trace(trace: &TraceView, heap: &HeapView, names: &mut Names) -> Value {
-    let values = |sample: usize| values_of_trace(trace, heap, sample);
-    let measures = [
-        ("bytes alive at the peak", true),
-        ("bytes alive at the end", true),
-        ("bytes allocated", true),
-        ("objects allocated", false),
-    ];
-    flame_tree(heap, values, measures, names)
-}
-
-fn flame_tree(
-    heap: &HeapView,
-    values: impl Fn(usize) -> [f64; 4],
-    measures: [(&str, bool); 4],
-    names: &mut Names,
-) -> Value {
-    let samples = heap.profile.samples.iter().enumerate();
-    let stacks: Vec<Stack<4>> = samples
-        .map(|(index, sample)| (heap.named.stacks[sample.stack].as_slice(), values(index)))
-        .collect();
-    let root = Call::all(&stacks);
-    let all = root.values;
-    let tree = branch(root, &stacks, &all, names);
-    json!({ "measures": measures.map(|measure| measure.0), "is_bytes": measures.map(|measure| measure.1), "tree": tree })
 }
 
 fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
@@ -348,6 +277,15 @@ mod tests {
         assert!(!write("x", None, Some(&heap)).contains("<h2>Sizes"));
     }
 
+    /// A trace of objects of all sizes has a hundred thousand classes.
+    #[test]
+    fn the_page_has_no_lists_that_nothing_shows() {
+        let data = data_of(&write("x", Some(&crate::trace_view::tests::view()), None));
+        let keys: Vec<&String> = data["summary"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["event_line", "live_line", "peak_live_bytes", "seconds"]);
+        assert!(keys.iter().all(|key| PAGE.contains(&format!("s.{key}"))));
+    }
+
     /// The page's other pictures would be lost with an empty one.
     #[test]
     fn what_has_no_rows_is_not_drawn() {
@@ -383,14 +321,5 @@ mod tests {
             bytes.extend(&word.to_be_bytes()[..four.len() - 1]);
         }
         serde_json::from_reader(flate2::read::ZlibDecoder::new(&bytes[..])).unwrap()
-    }
-
-    #[test]
-    fn small_functions_are_shown_together() {
-        let heap = crate::heap_view::tests::view();
-        let mut names = Names::default();
-        let value = flame(&heap, &mut names);
-        assert_eq!(value["tree"][2], json!([5000.0, 101.0, 21500.0, 155.0]));
-        assert_eq!(names.all[value["tree"][0].as_u64().unwrap() as usize], "all");
     }
 }

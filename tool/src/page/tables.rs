@@ -1,7 +1,8 @@
 //! Tables of the report, for those who print: call sites, sizes, caches and arenas, the ledger.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::{group_name, values_of_trace};
+use super::flame::values_of_trace;
+use super::group_name;
 use crate::explain::ledger::TITLES;
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
@@ -208,7 +209,13 @@ mod tests {
             samples,
             ..view.profile.clone()
         };
-        sites_table(&mut out, &HeapView { profile, named: view.named });
+        sites_table(
+            &mut out,
+            &HeapView {
+                profile,
+                named: view.named,
+            },
+        );
         assert!(out.contains("<td>46 B<td>0 B<td>100.0 %<td>6<td>"), "{out}");
     }
 
