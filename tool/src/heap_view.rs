@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::call_tree::{Call, Stack};
+use crate::output::figures::counted;
 use crate::profile::{Estimate, Profile, Sample};
 use crate::symbols::{Frame, Named, name_stacks};
 use std::cmp::Ordering;
@@ -96,7 +97,14 @@ impl HeapView {
         let lacks = self.profile.live_only && measure.is_since_the_beginning();
         let told =
             "what was allocated where nothing is alive any more is missing: it was written without prof_accum:true";
-        self.profile.missing.clone().or(lacks.then(|| told.to_string()))
+        joined(self.profile.missing.clone(), lacks.then(|| told.to_string()))
+    }
+
+    /// The same, and the samples that were lost: for what has no place to say it itself.
+    pub fn missing_and_lost(&self, measure: Measure) -> Option<String> {
+        let lost = self.profile.lost;
+        let told = format!("{} missing, for want of memory", counted(lost, "sample"));
+        joined(self.missing_of(measure), (lost > 0).then_some(told))
     }
 
     /// Sites by what they hold, the largest first; those of equal frames are one.
@@ -145,6 +153,12 @@ impl HeapView {
         let least = all.values[0] * least_part;
         Node::of(all, &stacks, least)
     }
+}
+
+/// What is missing by one reason and by another.
+pub fn joined(one: Option<String>, other: Option<String>) -> Option<String> {
+    let parts: Vec<String> = one.into_iter().chain(other).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// A frame that many stacks share is the same to all of them: its name need not be read.
@@ -220,6 +234,21 @@ pub mod tests {
                 ..Named::default()
             },
         }
+    }
+
+    #[test]
+    fn all_that_is_missing_is_told() {
+        let mut view = view();
+        assert_eq!(view.missing_and_lost(Measure::AllBytes), None);
+        (view.profile.live_only, view.profile.lost) = (true, 3);
+        view.profile.missing = Some("half of it is not in it".to_string());
+        let told = |measure| view.missing_and_lost(measure).unwrap();
+        let (live, all) = (told(Measure::LiveBytes), told(Measure::AllBytes));
+        assert_eq!(live, "half of it is not in it; 3 samples missing, for want of memory");
+        assert!(
+            all.starts_with("half") && all.contains("prof_accum") && all.ends_with("memory"),
+            "{all}"
+        );
     }
 
     #[test]

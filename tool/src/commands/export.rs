@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::bundle;
-use crate::commands::heap::{Format, cannot_write, deliver, deliver_as};
+use crate::commands::heap::{Format, cannot_write, deliver, deliver_as, missing_in};
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
@@ -82,7 +82,10 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     let view = HeapView::new(arguments.profile.profile()?);
     let title = arguments.profile.name();
     deliver_as(&view, format, arguments.measure, &title, Some(&arguments.output))?;
-    told(arguments, json!({"missing": view.profile.missing}))
+    told(
+        arguments,
+        json!({"missing": missing_in(&view, format, arguments.measure)}),
+    )
 }
 
 fn told(arguments: &Arguments, more: Value) -> Result<Status> {

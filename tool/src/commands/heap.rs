@@ -113,7 +113,7 @@ pub fn deliver_as(
 ) -> Result<()> {
     let output = output.and_then(named);
     if ![Format::Text, Format::Json].contains(&format) {
-        warn_missing(title, view.missing_of(measure).as_deref());
+        warn_missing(title, missing_in(view, format, measure).as_deref());
     }
     if output.is_none() && io::stdout().is_terminal() {
         let mut bytes = Vec::new();
@@ -129,6 +129,15 @@ pub fn deliver_as(
     let mut out = BufWriter::new(File::create(path).map_err(failed)?);
     let done = render(view, format, measure, title, &mut out).and_then(|()| out.flush());
     done.map_err(failed)
+}
+
+/// What is not in it: some formats hold what is alive and all that was allocated, whatever is counted.
+pub fn missing_in(view: &HeapView, format: Format, measure: Measure) -> Option<String> {
+    let measure = match format {
+        Format::Pprof | Format::Csv | Format::Parquet => measure.since_the_beginning(),
+        _ => measure,
+    };
+    view.missing_and_lost(measure)
 }
 
 fn render(view: &HeapView, format: Format, measure: Measure, title: &str, out: &mut dyn Write) -> io::Result<()> {

@@ -116,6 +116,40 @@ fn a_report_knows_what_its_files_are() {
     }
 }
 
+/// Formats with columns of all that was allocated have them whatever is counted.
+#[test]
+fn what_a_profile_lacks_is_told_where_it_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.heap");
+    fs::write(
+        &path,
+        PROFILE.replace("lost=0 pid=7 time=11", "lost=3 pid=7 time=11 accum=0"),
+    )
+    .unwrap();
+    let made = |command: &str, words: &[&str], name: &str| {
+        let page = folder.path().join(name);
+        let mut vmag = bare_vmag();
+        vmag.args([command, "--json"]).arg(&path).args(words).arg(&page);
+        let output = vmag.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let missing = serde_json::from_str::<serde_json::Value>(&stdout(&output)).unwrap()["missing"].clone();
+        (stderr(&output), missing.as_str().unwrap().to_string())
+    };
+    for name in ["p.csv", "p.pb.gz", "p.parquet"] {
+        let (said, missing) = made("export", &[], name);
+        assert!(
+            said.contains("p.heap: ") && said.contains("prof_accum") && missing.contains("prof_accum"),
+            "{name}: {said}"
+        );
+    }
+    let (said, missing) = made("export", &[], "p.svg");
+    assert!(
+        said.contains("3 samples missing") && !said.contains("prof_accum"),
+        "{said}"
+    );
+    assert_eq!(missing, "3 samples missing, for want of memory");
+}
+
 #[test]
 fn nothing_is_written_over_what_it_is_made_of() {
     let folder = tempfile::tempdir().unwrap();
