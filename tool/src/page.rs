@@ -45,12 +45,12 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
         data["ledger"] = ledger_rows(ledger);
     }
     data["names"] = json!(names.all);
-    let heap = own.or(heap);
+    let profile = heap.filter(|_| own.is_none());
     filled(&[
         ("title", escaped(title)),
-        ("subtitle", subtitle(trace, heap)),
-        ("figures", figures(trace, heap)),
-        ("tables", tables::all(trace, heap)),
+        ("subtitle", subtitle(trace, profile)),
+        ("figures", figures(trace, profile)),
+        ("tables", tables::all(trace, own.or(profile))),
         ("data", packed(&data)),
     ])
 }
@@ -196,7 +196,13 @@ impl Names {
     }
 }
 
-fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
+/// What a profile does not tell; the page has sums since the beginning as well.
+pub fn missing_of(profile: &HeapView) -> Option<String> {
+    profile.missing_and_lost(Measure::AllBytes)
+}
+
+/// `profile`: another one than the trace's own.
+fn subtitle(trace: Option<&TraceView>, profile: Option<&HeapView>) -> String {
     let mut parts = Vec::new();
     if let Some(trace) = trace {
         let s = &trace.summary;
@@ -211,14 +217,23 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
         }
         parts.extend(s.missing.clone());
     }
-    if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
+    if let Some(heap) = profile {
+        let missing = missing_of(heap);
         let rate = match heap.profile.lg_sample {
-            Some(lg) if lg > 0 => format!("one sample in {} on average", bytes(1 << lg)),
-            _ => "every allocation".to_string(),
+            Some(0) if missing.is_some() => "every allocation counted that was recorded".to_string(),
+            Some(0) => "every allocation counted".to_string(),
+            Some(lg) => format!("one sample in {} on average", bytes(1 << lg)),
+            None => "sampled".to_string(),
         };
-        parts.push(format!("profile: {rate}"));
+        let of = heap
+            .profile
+            .pid
+            .map_or(String::new(), |pid| format!(" of process {pid}"));
+        parts.push(format!("profile{of}: {rate}"));
+        parts.extend(missing);
     }
-    if let Some(heap) = heap.filter(|heap| heap.named.nameless > 0) {
+    let named = trace.and_then(|trace| trace.heap.as_ref()).or(profile);
+    if let Some(heap) = named.filter(|heap| heap.named.nameless > 0) {
         let files = heap.named.nameless_in.join(", ");
         let addresses = counted(heap.named.nameless as u64, "address");
         parts.push(format!("no symbol for {addresses}, in {files}"));
@@ -226,7 +241,7 @@ fn subtitle(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     escaped(&parts.join("; "))
 }
 
-fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
+fn figures(trace: Option<&TraceView>, profile: Option<&HeapView>) -> String {
     let mut out = String::new();
     let mut add = |title: &str, value: String| {
         let _ = write!(out, "<div class=\"figure\"><b>{value}</b><span>{title}</span></div>");
@@ -245,10 +260,13 @@ fn figures(trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
     if let Some(ledger) = trace.and_then(|trace| trace.ledger.as_ref()) {
         add("resident at the end", bytes(ledger.resident_bytes));
     }
-    if let Some(heap) = heap.filter(|heap| heap.profile.lg_sample != Some(0)) {
+    if let Some(heap) = profile {
         let live = heap.sum(Measure::LiveBytes);
         let error = bytes(live.bytes_error().round() as u64);
-        let title = format!("± {error}, live in the profile");
+        let title = match heap.profile.lg_sample {
+            Some(0) => "live in the profile".to_string(),
+            _ => format!("± {error}, live in the profile"),
+        };
         add(&title, bytes(live.bytes.round() as u64));
     }
     out
@@ -295,6 +313,34 @@ mod tests {
         trace.map = crate::trace_map::Map::default();
         assert!(!has_map(&trace));
         assert!(PAGE.contains("if (data.map) again.push(map(data))"));
+    }
+
+    #[test]
+    fn what_a_profile_lacks_is_told() {
+        let mut heap = crate::heap_view::tests::view();
+        assert!(!subtitle(None, Some(&heap)).contains("missing"));
+        (heap.profile.live_only, heap.profile.lost) = (true, 3);
+        heap.profile.missing = Some("half of it is not in it".to_string());
+        let trace = crate::trace_view::tests::view();
+        for trace in [None, Some(&trace)] {
+            let told = subtitle(trace, Some(&heap));
+            assert!(
+                told.contains("half of it is not in it; ") && told.contains("prof_accum:true; 3 samples missing"),
+                "{told}"
+            );
+        }
+    }
+
+    /// One of every allocation, as of `--sample-bytes 1`.
+    #[test]
+    fn an_exact_profile_has_figures() {
+        let (trace, heap) = (crate::trace_view::tests::view(), crate::heap_view::tests::view());
+        assert_eq!(heap.profile.lg_sample, Some(0));
+        for trace in [None, Some(&trace)] {
+            let page = write("x", trace, Some(&heap));
+            assert!(page.contains("<b>4.9 KiB</b><span>live in the profile</span>"));
+            assert!(page.contains("profile: every allocation counted"));
+        }
     }
 
     #[test]

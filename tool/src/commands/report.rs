@@ -3,9 +3,9 @@
 
 use crate::commands::heap::deliver;
 use crate::error::{Result, ToolError};
-use crate::heap_view::HeapView;
+use crate::heap_view::{HeapView, joined};
 use crate::output::destination::check_apart;
-use crate::output::{check_told_apart, say, tell_written};
+use crate::output::{check_told_apart, say, tell_written, warn_missing};
 use crate::page;
 use crate::progress::Progress;
 use crate::source::{Source, file_parser};
@@ -64,21 +64,21 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
     check_apart(Some(&arguments.output), inputs.filter_map(Source::path))?;
     let (traces, profiles): (Vec<&Source>, Vec<&Source>) =
         arguments.sources.iter().partition(|source| source.is_trace());
-    let trace = match one_of("trace", named.iter().chain(traces))? {
+    let trace_source = one_of("trace", named.iter().chain(traces))?;
+    let trace = match trace_source {
         None | Some(Source::Process(_)) => None,
         Some(Source::File(path)) => {
             let mut progress = Progress::new("reading the trace");
             Some(trace_view::look(&Trace::open(path)?, &mut |part| progress.at(part))?)
         }
     };
-    let heap = match one_of("profile", arguments.profile.iter().chain(profiles))? {
+    let profile_source = one_of("profile", arguments.profile.iter().chain(profiles))?;
+    let mut heap = match profile_source {
         Some(source) => Some(HeapView::new(source.profile_if_any()?)),
         None => None,
     };
-    if let Some(heap) = heap
-        .as_ref()
-        .filter(|_| trace.as_ref().is_some_and(|trace| trace.heap.is_some()))
-    {
+    let is_unused = trace.as_ref().is_some_and(|trace| trace.heap.is_some());
+    if let Some(heap) = heap.take_if(|_| is_unused) {
         let of = heap
             .profile
             .pid
@@ -87,13 +87,17 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             "vmag: the profile{of} is not in the report: the trace knows the stack of each call\n"
         ));
     }
+    let [of_trace, of_profile] = [
+        trace.as_ref().and_then(|trace| trace.summary.missing.clone()),
+        heap.as_ref().and_then(page::missing_of),
+    ];
+    let name = |source: Option<&Source>| source.map_or(String::new(), Source::name);
+    warn_missing(&name(trace_source), of_trace.as_deref());
+    warn_missing(&name(profile_source), of_profile.as_deref());
     let page = page::write(&arguments.title, trace.as_ref(), heap.as_ref());
     deliver(page.as_bytes(), Some(&arguments.output))?;
     if arguments.json {
-        let missing = match (&trace, &heap) {
-            (Some(trace), _) => trace.summary.missing.as_ref(),
-            (None, heap) => heap.as_ref().and_then(|heap| heap.profile.missing.as_ref()),
-        };
+        let missing = joined(of_trace, of_profile);
         tell_written("vmag-report-1", &arguments.output, json!({"missing": missing}))?;
     }
     Ok(Status::Exited(0))

@@ -27,7 +27,13 @@ const CALL_TEXT: usize = 60;
 
 pub fn of_profile(heap: &HeapView, names: &mut Names) -> Value {
     let values = |sample: usize| MEASURES.map(|measure| measure.of(&measure.estimate(&heap.profile.samples[sample])));
-    let measures = MEASURES.map(|measure| (measure.title(), measure.is_bytes()));
+    let titles = MEASURES.map(
+        |measure| match heap.profile.live_only && measure.is_since_the_beginning() {
+            true => format!("{}, where something is alive", measure.title()),
+            false => measure.title().to_string(),
+        },
+    );
+    let measures = [0, 1, 2, 3].map(|i| (titles[i].as_str(), MEASURES[i].is_bytes()));
     of_samples(heap, values, measures, names)
 }
 
@@ -174,13 +180,29 @@ mod tests {
     #[test]
     fn all_that_is_held_is_shown() {
         let mut names = Names::default();
-        let tree = &of_profile(&view(), &mut names)["tree"];
+        let flame = of_profile(&view(), &mut names);
+        assert_eq!(flame["measures"][2], "bytes allocated since the beginning");
+        let tree = &flame["tree"];
         assert_eq!(tree[2], json!([5000, 101, 21500, 155]));
         let name = |branch: &Value| names.all[branch[0].as_u64().unwrap() as usize].clone();
         let main = &tree[3][0];
         assert_eq!(
             (name(tree), name(main), name(&main[3][1])),
             ("all".into(), "main".into(), "a".into())
+        );
+    }
+
+    #[test]
+    fn what_was_allocated_is_called_so_only_where_all_is_there() {
+        let mut view = view();
+        view.profile.live_only = true;
+        let flame = of_profile(&view, &mut Names::default());
+        assert_eq!(flame["measures"][0], "live bytes");
+        assert!(
+            flame["measures"][2]
+                .as_str()
+                .unwrap()
+                .ends_with("since the beginning, where something is alive")
         );
     }
 

@@ -148,6 +148,16 @@ fn what_a_profile_lacks_is_told_where_it_is_shown() {
         "{said}"
     );
     assert_eq!(missing, "3 samples missing, for want of memory");
+    let (said, missing) = made("report", &["-o"], "r.html");
+    assert!(
+        said.contains("prof_accum") && missing.ends_with("3 samples missing, for want of memory"),
+        "{said}"
+    );
+    assert!(
+        fs::read_to_string(folder.path().join("r.html"))
+            .unwrap()
+            .contains(&missing)
+    );
 }
 
 #[test]
