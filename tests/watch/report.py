@@ -134,6 +134,19 @@ def check_search(vmag, browser, folder):
     assert [float(found.split(" ")[0]) for found in seen] == [0, 100, 60, 40, 100, 0], seen
 
 
+def check_strangers(vmag, folder, trace, profile):
+    """A profile of another process is told from one of the process that was traced."""
+    path = os.path.join(folder, "stranger.html")
+    other = os.path.join(folder, "stranger.heap")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(re.sub(r" pid=\d+", " pid=1", open(profile, encoding="utf-8").read()))
+    for given, is_of_another in ((profile, False), (other, True)):
+        said = subprocess.run([vmag, "report", trace, given, "-o", path], check=True, capture_output=True, text=True).stderr
+        page = open(path, encoding="utf-8").read()
+        assert ("not of the traced process" in said) == is_of_another, said
+        assert ("not the traced one" in page) == is_of_another and " profile of process " in page
+
+
 def check_towers(vmag, browser, folder):
     """A stack of a hundred functions that hold next to nothing does not make the page long."""
     path = report_of(vmag, folder, "sliver", (999, [0x10, 0x20]), (1, [*range(0x1000, 0x1064), 0x30]))
@@ -154,6 +167,7 @@ def main(vmag, library, sites, screenshot=None):
         subprocess.run([*run, f"--trace={stacks}", "--trace-stacks", "--", sites, "large"], check=True, stdout=subprocess.DEVNULL)
         browser = find_browser()
         path, sampled = report(vmag, folder, "--trace", trace, "--profile", profile)
+        check_strangers(vmag, folder, trace, profile)
         path, traced = report(vmag, folder, "--trace", stacks)
         if browser is None:
             print("SKIPPED: no chromium, the pages were not opened")

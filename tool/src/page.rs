@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../assets/report.html");
 
-pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) -> String {
+/// `is_of_another`: the profile is of another process than the trace.
+pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>, is_of_another: bool) -> String {
     let mut names = Names::default();
     let mut data = json!({});
     let own = trace.and_then(|trace| trace.heap.as_ref());
@@ -48,7 +49,7 @@ pub fn write(title: &str, trace: Option<&TraceView>, heap: Option<&HeapView>) ->
     let profile = heap.filter(|_| own.is_none());
     filled(&[
         ("title", escaped(title)),
-        ("subtitle", subtitle(trace, profile)),
+        ("subtitle", subtitle(trace, profile, is_of_another)),
         ("figures", figures(trace, profile)),
         ("tables", tables::all(trace, own.or(profile))),
         ("data", packed(&data)),
@@ -202,7 +203,7 @@ pub fn missing_of(profile: &HeapView) -> Option<String> {
 }
 
 /// `profile`: another one than the trace's own.
-fn subtitle(trace: Option<&TraceView>, profile: Option<&HeapView>) -> String {
+fn subtitle(trace: Option<&TraceView>, profile: Option<&HeapView>, is_of_another: bool) -> String {
     let mut parts = Vec::new();
     if let Some(trace) = trace {
         let s = &trace.summary;
@@ -229,7 +230,8 @@ fn subtitle(trace: Option<&TraceView>, profile: Option<&HeapView>) -> String {
             .profile
             .pid
             .map_or(String::new(), |pid| format!(" of process {pid}"));
-        parts.push(format!("profile{of}: {rate}"));
+        let whose = if is_of_another { ", not the traced one" } else { "" };
+        parts.push(format!("profile{of}{whose}: {rate}"));
         parts.extend(missing);
     }
     let named = trace.and_then(|trace| trace.heap.as_ref()).or(profile);
@@ -286,19 +288,19 @@ mod tests {
     #[test]
     fn the_page_is_whole_and_small() {
         let (trace, heap) = (crate::trace_view::tests::view(), crate::heap_view::tests::view());
-        let page = write("a<b>", Some(&trace), Some(&heap));
+        let page = write("a<b>", Some(&trace), Some(&heap), false);
         assert!(page.contains("a&lt;b&gt;") && !page.contains("{{") && page.ends_with("</html>\n"));
-        assert!(write("{{data}}", Some(&trace), None).contains("<h1>{{data}}</h1>"));
+        assert!(write("{{data}}", Some(&trace), None, false).contains("<h1>{{data}}</h1>"));
         assert!(!page.contains("http://") && !page.contains("https://"));
         assert!(PAGE.len() < 300_000 && page.len() < 500_000);
         assert!(page.contains("b ← main") || page.contains("c (a.c:7) ← b ← main"));
-        assert!(!write("x", None, Some(&heap)).contains("<h2>Sizes"));
+        assert!(!write("x", None, Some(&heap), false).contains("<h2>Sizes"));
     }
 
     /// A trace of objects of all sizes has a hundred thousand classes.
     #[test]
     fn the_page_has_no_lists_that_nothing_shows() {
-        let data = data_of(&write("x", Some(&crate::trace_view::tests::view()), None));
+        let data = data_of(&write("x", Some(&crate::trace_view::tests::view()), None, false));
         let keys: Vec<&String> = data["summary"].as_object().unwrap().keys().collect();
         assert_eq!(keys, ["event_line", "live_line", "peak_live_bytes", "seconds"]);
         assert!(keys.iter().all(|key| PAGE.contains(&format!("s.{key}"))));
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn what_has_no_rows_is_not_drawn() {
         let mut trace = crate::trace_view::tests::view();
-        let has_map = |trace: &TraceView| data_of(&write("x", Some(trace), None)).get("map").is_some();
+        let has_map = |trace: &TraceView| data_of(&write("x", Some(trace), None, false)).get("map").is_some();
         assert!(has_map(&trace));
         trace.map = crate::trace_map::Map::default();
         assert!(!has_map(&trace));
@@ -318,17 +320,27 @@ mod tests {
     #[test]
     fn what_a_profile_lacks_is_told() {
         let mut heap = crate::heap_view::tests::view();
-        assert!(!subtitle(None, Some(&heap)).contains("missing"));
+        assert!(!subtitle(None, Some(&heap), false).contains("missing"));
         (heap.profile.live_only, heap.profile.lost) = (true, 3);
         heap.profile.missing = Some("half of it is not in it".to_string());
         let trace = crate::trace_view::tests::view();
         for trace in [None, Some(&trace)] {
-            let told = subtitle(trace, Some(&heap));
+            let told = subtitle(trace, Some(&heap), false);
             assert!(
                 told.contains("half of it is not in it; ") && told.contains("prof_accum:true; 3 samples missing"),
                 "{told}"
             );
         }
+    }
+
+    #[test]
+    fn whose_a_profile_is_is_told() {
+        let (trace, mut heap) = (crate::trace_view::tests::view(), crate::heap_view::tests::view());
+        heap.profile.pid = Some(8);
+        assert!(subtitle(Some(&trace), Some(&heap), false).contains("profile of process 8: every"));
+        assert!(
+            subtitle(Some(&trace), Some(&heap), true).contains("profile of process 8, not the traced one: every")
+        );
     }
 
     /// One of every allocation, as of `--sample-bytes 1`.
@@ -337,7 +349,7 @@ mod tests {
         let (trace, heap) = (crate::trace_view::tests::view(), crate::heap_view::tests::view());
         assert_eq!(heap.profile.lg_sample, Some(0));
         for trace in [None, Some(&trace)] {
-            let page = write("x", trace, Some(&heap));
+            let page = write("x", trace, Some(&heap), false);
             assert!(page.contains("<b>4.9 KiB</b><span>live in the profile</span>"));
             assert!(page.contains("profile: every allocation counted"));
         }
@@ -345,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_short_trace_has_a_length() {
-        assert!(subtitle(Some(&crate::trace_view::tests::view()), None).contains(": 1.0 µs, 6 events"));
+        assert!(subtitle(Some(&crate::trace_view::tests::view()), None, false).contains(": 1.0 µs, 6 events"));
     }
 
     fn data_of(page: &str) -> Value {
