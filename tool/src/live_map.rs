@@ -182,11 +182,14 @@ fn size_key(size: u64) -> u64 {
     if size < LARGE { size } else { 1 << size.ilog2() }
 }
 
-/// One row of the picture at one moment.
+/// Parts of a byte that cells count in: of a slab that has a few small objects, a page's part is less than a byte.
+const FINE: u64 = 256;
+
+/// One row of the picture at one moment; what is in it is counted in parts of a byte.
 #[derive(Clone)]
 struct Cell {
     live: u64,
-    /// Sum of bytes · nanoseconds of age.
+    /// Sum of `live` · nanoseconds of age.
     ages: f64,
     by_size: [u64; 65],
     by_site: BytesBySite,
@@ -234,7 +237,7 @@ fn draw(looks: &[Look], places: &[u8]) -> Map {
         for column in number * COLUMNS / looks.len()..(number + 1) * COLUMNS / looks.len() {
             for (row, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.live > 0) {
                 let at = row * COLUMNS + column;
-                map.occupancy[at] = (255 * cell.live / map.row_bytes).clamp(1, 255) as u8;
+                map.occupancy[at] = (255 * (cell.live / FINE) / map.row_bytes).clamp(1, 255) as u8;
                 map.class[at] = class_code(&cell.by_size);
                 map.age[at] = age_code(cell.ages / cell.live as f64);
                 if !places.is_empty() {
@@ -273,17 +276,17 @@ fn add(
         return;
     };
     let lg = piece.size.max(1).ilog2() as usize;
-    let bytes = piece.live / count;
+    let part = (piece.live * FINE / count).max(u64::from(piece.live > 0));
     for index in first..(first + count as usize).min(blocks.len()) {
         let cell = &mut cells[index / blocks_a_row];
-        cell.live += bytes;
-        cell.ages += age.as_nanos() as f64 * bytes as f64;
-        cell.by_size[lg] += bytes;
+        cell.live += part;
+        cell.ages += age.as_nanos() as f64 * part as f64;
+        cell.by_size[lg] += part;
         for (site, share) in shares {
-            cell.by_site[usize::from(*site)] += (bytes as f64 * share) as u64;
+            cell.by_site[usize::from(*site)] += (part as f64 * share) as u64;
         }
         if shares.is_empty() {
-            cell.by_site[usize::from(OTHER_SITES)] += bytes;
+            cell.by_site[usize::from(OTHER_SITES)] += part;
         }
     }
 }
@@ -337,6 +340,22 @@ mod tests {
         assert_eq!((at(0, COLUMNS - 1), at(2, COLUMNS - 1)), (127, 1));
         assert_eq!(map.class[0], 1 + 6);
         assert!(map.gap_before[2] && !map.gap_before[1]);
+    }
+
+    #[test]
+    fn a_slab_with_one_small_object_is_seen_on_all_its_pages() {
+        let slab = Piece {
+            start: 0x10000,
+            bytes: 65536,
+            live: 8,
+            size: 8,
+            tally: 0,
+        };
+        let map = draw(&[look(0, vec![slab])], &[]);
+        assert_eq!(map.rows, 16);
+        for row in 0..map.rows {
+            assert_eq!((map.occupancy[row * COLUMNS], map.class[row * COLUMNS]), (1, 1 + 3));
+        }
     }
 
     #[test]
