@@ -17,8 +17,9 @@ use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::symbols::Frame;
 use crate::trace_map::{Blocks, BytesBySite, Map, NO_SITES, OTHER_SITES, age_code, class_code};
-use crate::trace_view::{COLUMNS, chief_sites};
+use crate::trace_view::{COLUMNS, chief_sites, column_of};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,11 +94,12 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
         }
         progress.at(pace.part());
     }
+    let end = pace.start.elapsed();
     let (sites, places) = stacks.sites(last);
     Ok(Watched {
         pid: i64::from(pid),
-        seconds: looks.last().map_or(0.0, |look| look.time.as_secs_f64()),
-        map: draw(&looks, &places),
+        seconds: end.as_secs_f64(),
+        map: draw(&looks, end, &places),
         sites,
     })
 }
@@ -120,7 +122,9 @@ impl Pace {
 
     /// Waits for the next look; false when the time is up.
     fn wait(&mut self) -> bool {
-        self.looks += 1;
+        // What was stopped for a while does not look again and again to catch up.
+        let due = (self.part() * f64::from(LOOKS)) as u32;
+        self.looks = (self.looks + 1).max(due);
         let next = self.time * self.looks / LOOKS;
         std::thread::sleep(next.saturating_sub(self.start.elapsed()));
         self.start.elapsed() < self.time
@@ -202,8 +206,15 @@ const EMPTY: Cell = Cell {
     by_site: NO_SITES,
 };
 
-/// `places`: of each stack's site; none when nothing was sampled.
-fn draw(looks: &[Look], places: &[u8]) -> Map {
+/// The columns that show a look: until the next one found what had become of it.
+fn columns_of(looks: &[Look], number: usize, end: Duration) -> Range<usize> {
+    let column = |time: Duration| column_of(time.as_nanos() as u64, end.as_nanos().max(1) as u64);
+    let first = if number == 0 { 0 } else { column(looks[number].time) };
+    first..looks.get(number + 1).map_or(COLUMNS, |next| column(next.time))
+}
+
+/// `end`: of the last column. `places`: of each stack's site; none when nothing was sampled.
+fn draw(looks: &[Look], end: Duration, places: &[u8]) -> Map {
     let mut blocks = Blocks::default();
     for piece in looks.iter().flat_map(|look| &look.pieces) {
         blocks.add(piece.start, piece.bytes);
@@ -233,8 +244,7 @@ fn draw(looks: &[Look], places: &[u8]) -> Map {
                 &mut cells,
             );
         }
-        // A look is as wide as it lasted.
-        for column in number * COLUMNS / looks.len()..(number + 1) * COLUMNS / looks.len() {
+        for column in columns_of(looks, number, end) {
             for (row, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.live > 0) {
                 let at = row * COLUMNS + column;
                 map.occupancy[at] = (255 * (cell.live / FINE) / map.row_bytes).clamp(1, 255) as u8;
@@ -295,6 +305,8 @@ fn add(
 mod tests {
     use super::*;
 
+    const SECONDS_10: Duration = Duration::from_secs(10);
+
     fn slab(start: u64, live: u64, tally: u32) -> Piece {
         Piece {
             start,
@@ -333,13 +345,30 @@ mod tests {
             look(0, vec![slab(0x10000, 8192, 0)]),
             look(9, vec![slab(0x10000, 4096, 0), slab(0x40000, 64, 0)]),
         ];
-        let map = draw(&looks, &[0, 0]);
+        let map = draw(&looks, SECONDS_10, &[0, 0]);
         assert_eq!((map.rows, map.columns, map.row_bytes), (4, COLUMNS, 4096));
         let at = |row: usize, column: usize| map.occupancy[row * COLUMNS + column];
         assert_eq!((at(0, 0), at(1, 0), at(2, 0)), (255, 255, 0));
         assert_eq!((at(0, COLUMNS - 1), at(2, COLUMNS - 1)), (127, 1));
         assert_eq!(map.class[0], 1 + 6);
         assert!(map.gap_before[2] && !map.gap_before[1]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_time() {
+        let slab = || vec![slab(0x10000, 8192, 0)];
+        let looks = [look(1, slab()), look(2, slab()), look(8, Vec::new())];
+        let map = draw(&looks, SECONDS_10, &[0, 0]);
+        let used = |column: &usize| map.occupancy[*column] != 0;
+        assert_eq!((0..COLUMNS).filter(used).collect::<Vec<_>>(), Vec::from_iter(0..640));
+        assert_eq!(columns_of(&looks, 1, SECONDS_10), 160..640);
+    }
+
+    #[test]
+    fn what_was_stopped_does_not_catch_up() {
+        let mut pace = Pace::new(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(pace.wait() && pace.looks >= 50, "{}", pace.looks);
     }
 
     #[test]
@@ -351,7 +380,7 @@ mod tests {
             size: 8,
             tally: 0,
         };
-        let map = draw(&[look(0, vec![slab])], &[]);
+        let map = draw(&[look(0, vec![slab])], SECONDS_10, &[]);
         assert_eq!(map.rows, 16);
         for row in 0..map.rows {
             assert_eq!((map.occupancy[row * COLUMNS], map.class[row * COLUMNS]), (1, 1 + 3));
@@ -364,7 +393,7 @@ mod tests {
             look(0, vec![slab(0x10000, 8192, 0)]),
             look(9, vec![slab(0x10000, 8192, 0), slab(0x40000, 8192, 0)]),
         ];
-        let map = draw(&looks, &[0, 0]);
+        let map = draw(&looks, SECONDS_10, &[0, 0]);
         let at = |row: usize, column: usize| map.age[row * COLUMNS + column];
         assert_eq!((at(0, 0), at(2, 0)), (1, 0));
         assert_eq!((at(0, COLUMNS - 1), at(2, COLUMNS - 1)), (age_code(9e9), 1));
@@ -374,6 +403,7 @@ mod tests {
     fn what_was_sampled_is_its_site_and_the_rest_goes_by_size() {
         let map = draw(
             &[look(0, vec![slab(0x10000, 8192, 0), slab(0x40000, 8192, 7)])],
+            SECONDS_10,
             &[3, 5],
         );
         let at = |place: usize, row: usize| (map.sites[place][row * COLUMNS], map.shares[place][row * COLUMNS]);
