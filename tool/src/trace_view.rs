@@ -44,6 +44,35 @@ pub struct Source {
     pub peak_live: i64,
 }
 
+/// Freed objects that lived so long, and longer than those before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lived {
+    /// None: any longer.
+    pub up_to_ns: Option<u64>,
+    pub objects: u64,
+}
+
+impl Lived {
+    /// To a microsecond, ten, a hundred; one and a hundred milliseconds; ten seconds.
+    pub fn steps() -> Vec<Lived> {
+        const STEPS: [Option<u64>; 7] = [
+            Some(1_000),
+            Some(10_000),
+            Some(100_000),
+            Some(1_000_000),
+            Some(100_000_000),
+            Some(10_000_000_000),
+            None,
+        ];
+        let step = |up_to_ns| Lived { up_to_ns, objects: 0 };
+        STEPS.map(step).to_vec()
+    }
+
+    pub fn has(&self, ns: u64) -> bool {
+        self.up_to_ns.is_none_or(|most| ns <= most)
+    }
+}
+
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub pid: u32,
@@ -77,6 +106,8 @@ pub struct Summary {
     pub arenas: Vec<Source>,
     /// Freed objects by the logarithm of the nanoseconds that they lived.
     pub lifetimes: Vec<u64>,
+    /// The same by times as people say them, the shortest first.
+    pub lived: Vec<Lived>,
     /// At the end of each column.
     pub live_line: Vec<u64>,
     /// In each column.
@@ -281,7 +312,7 @@ pub mod tests {
             ),
             (4160, 144, 2)
         );
-        assert_eq!(summary.lifetimes[8], 1);
+        assert_eq!((summary.lifetimes[8], summary.lived[0].objects), (1, 1));
         assert_eq!(summary.live_line[0], 4096);
         assert_eq!(
             summary.classes.iter().find(|class| class.bytes == 4096).unwrap().frees,

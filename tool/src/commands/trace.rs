@@ -167,32 +167,27 @@ fn sources(out: &mut String, title: &str, sources: &[Source], top: usize) {
 }
 
 fn lifetimes(out: &mut String, summary: &Summary) {
-    const STEPS: [(&str, u32); 7] = [
-        ("1 µs", 10),
-        ("10 µs", 13),
-        ("100 µs", 17),
-        ("1 ms", 20),
-        ("100 ms", 27),
-        ("10 s", 33),
-        ("", 64),
-    ];
-    let all: u64 = summary.lifetimes.iter().sum();
+    let all: u64 = summary.lived.iter().map(|step| step.objects).sum();
     if all == 0 {
         return;
     }
     out.push_str("\nfreed objects lived\n");
-    let mut from = 0;
-    for (name, until) in STEPS {
-        let until = (until as usize).min(summary.lifetimes.len());
-        let some: u64 = summary.lifetimes[from..until].iter().sum();
-        let share = 100.0 * some as f64 / all as f64;
-        let label = if name.is_empty() {
-            "longer".to_string()
-        } else {
-            format!("up to {name}")
+    for step in &summary.lived {
+        let share = 100.0 * step.objects as f64 / all as f64;
+        let label = match step.up_to_ns {
+            Some(ns) => format!("up to {}", whole_time(ns)),
+            None => "longer".to_string(),
         };
         let _ = writeln!(out, "{label:>13} {share:5.1}%  {}", "█".repeat((share / 2.5) as usize));
-        from = until;
+    }
+}
+
+/// Of a number of nanoseconds that is one of a larger unit.
+fn whole_time(ns: u64) -> String {
+    match ns {
+        1_000_000_000.. => format!("{} s", ns / 1_000_000_000),
+        1_000_000.. => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} µs", ns / 1_000),
     }
 }
 
@@ -214,5 +209,31 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(cannot_write(output, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_view::Lived;
+
+    #[test]
+    fn lifetimes_are_told_as_they_are_counted() {
+        let mut lived = Lived::steps();
+        for ns in [1000, 131_000, 134_000_000, 8_600_000_000, 11_000_000_000] {
+            lived.iter_mut().find(|step| step.has(ns)).unwrap().objects += 1;
+        }
+        let mut out = String::new();
+        let summary = Summary {
+            lived,
+            ..Summary::default()
+        };
+        lifetimes(&mut out, &summary);
+        let told = |label: &str| out.contains(&format!("{label}  20.0%"));
+        assert!(told("up to 1 µs") && told("up to 1 ms") && told("longer"), "{out}");
+        assert!(
+            out.contains("up to 10 s  40.0%") && out.contains("up to 100 µs   0.0%"),
+            "{out}"
+        );
     }
 }

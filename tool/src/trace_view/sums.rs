@@ -1,7 +1,7 @@
 //! The first pass over a trace: what was allocated and freed, by size, cache, arena and stack, and what was alive when.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::{COLUMNS, LIFETIMES, SizeClass, Source, Summary, column_of};
+use super::{COLUMNS, LIFETIMES, Lived, SizeClass, Source, Summary, column_of};
 use crate::live::{Live, LiveTable};
 use crate::output::figures::{count, counted};
 use crate::trace::{Event, Kind, Losses, Named, Trace};
@@ -50,6 +50,7 @@ impl Sums {
             column: 0,
             summary: Summary {
                 lifetimes: vec![0; LIFETIMES],
+                lived: Lived::steps(),
                 event_line: vec![0; COLUMNS],
                 ..Summary::default()
             },
@@ -183,8 +184,12 @@ impl Sums {
             return;
         };
         self.gone(&object);
-        let lifetime = event.time.saturating_sub(object.born).max(1).ilog2() as usize;
-        self.summary.lifetimes[lifetime.min(LIFETIMES - 1)] += 1;
+        let lifetime = event.time.saturating_sub(object.born);
+        let lg = lifetime.max(1).ilog2() as usize;
+        self.summary.lifetimes[lg.min(LIFETIMES - 1)] += 1;
+        if let Some(step) = self.summary.lived.iter_mut().find(|step| step.has(lifetime)) {
+            step.objects += 1;
+        }
     }
 
     pub fn finish(mut self, trace: &Trace, losses: Losses) -> (Summary, Vec<StackSum>) {
