@@ -249,7 +249,14 @@ impl Drawing {
     }
 
     fn put(&mut self, event: &Event, of_cache: bool) {
-        let object = Live::of(event, of_cache);
+        let mut object = Live::of(event, of_cache);
+        // What is resized where it lies is as old as it was.
+        if event.kind == Kind::Resize
+            && let Some(old) = self.live.remove(event.address)
+        {
+            object.born = old.born;
+            self.change(event.address, &old, false);
+        }
         if let Some(old) = self.live.insert(event.address, &object) {
             self.change(event.address, &old, false);
         }

@@ -278,6 +278,7 @@ pub fn chief_sites(heap: &HeapView, weights: &[f64]) -> (Vec<Vec<Arc<Frame>>>, V
 pub mod tests {
     use super::*;
     use crate::trace::tests::{chunk, file};
+    use crate::trace_map::age_code;
 
     pub fn view() -> TraceView {
         let events = [
@@ -302,7 +303,7 @@ pub mod tests {
                 summary.resizes,
                 summary.unknown_frees
             ),
-            (3, 2, 1, 1)
+            (4, 2, 1, 1)
         );
         assert_eq!(
             (
@@ -313,12 +314,39 @@ pub mod tests {
             (4160, 144, 2)
         );
         assert_eq!((summary.lifetimes[8], summary.lived[0].objects), (1, 1));
+        assert_eq!(summary.allocated_bytes, 4096 + 64 + 128 + 16);
         assert_eq!(summary.live_line[0], 4096);
         assert_eq!(
             summary.classes.iter().find(|class| class.bytes == 4096).unwrap().frees,
             1
         );
         assert_eq!(summary.events, 6);
+    }
+
+    /// One that was there before the trace, and one that grows twice.
+    #[test]
+    fn a_resize_is_an_allocation_of_what_is_as_old_as_it_was() {
+        let events = [
+            (10, 2, 0x90000, 512),
+            (100, 0, 0x10000, 1024),
+            (300, 2, 0x10000, 2048),
+            (500, 2, 0x10000, 4096),
+            (1000, 1, 0x10000, 0),
+        ];
+        let file = file(&[chunk(0, 1, &events)]);
+        let trace = Trace::open(file.path()).unwrap();
+        let view = look(&trace, &mut |_| ()).unwrap();
+        let summary = &view.summary;
+        assert_eq!((summary.allocations, summary.resizes, summary.frees), (4, 3, 1));
+        assert_eq!(summary.allocated_bytes, 512 + 1024 + 2048 + 4096);
+        let sum_of_classes = |class: &SizeClass| class.allocations * class.bytes;
+        assert_eq!(
+            summary.classes.iter().map(sum_of_classes).sum::<u64>(),
+            summary.allocated_bytes
+        );
+        assert_eq!((summary.lifetimes[9], summary.lifetimes[8]), (1, 0));
+        let age = |part: f64| view.map.age[(part * COLUMNS as f64) as usize];
+        assert_eq!((age(0.31), age(0.9)), (age_code(211.0), age_code(801.0)));
     }
 
     #[test]

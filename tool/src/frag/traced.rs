@@ -170,9 +170,10 @@ impl Live {
             self.objects.remove(&event.address);
             return;
         }
+        let old = self.objects.get(&event.address).filter(|_| event.kind == Kind::Resize);
         let object = Object {
             size: event.size,
-            born: event.time,
+            born: old.map_or(event.time, |old| old.born),
             thread: event.thread,
             stack: event.stack,
         };
@@ -264,6 +265,22 @@ fn sum(objects: &FxHashMap<u64, Object>, moment: u64, below_percent: u64, has_st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::tests::{chunk, file};
+
+    #[test]
+    fn what_was_resized_is_as_old_as_it_was() {
+        let file = file(&[chunk(
+            0,
+            1,
+            &[(100, 0, 0x10000, 64), (600, 2, 0x10000, 128), (1000, 1, 0x99000, 0)],
+        )]);
+        let trace = Trace::open(file.path()).unwrap();
+        let found = look(&trace, None, 25, &mut |_| ()).unwrap();
+        assert_eq!(
+            (found.owners[0].size, found.owners[0].mean_age_seconds),
+            (Some(128), 900e-9)
+        );
+    }
 
     #[test]
     fn objects_lie_on_their_pages() {

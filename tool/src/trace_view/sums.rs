@@ -66,25 +66,19 @@ impl Sums {
         match event.kind {
             Kind::Alloc => {
                 self.summary.allocations += 1;
-                self.allocated(event, false);
+                self.allocated(event, Live::of(event, false));
             }
             Kind::Free => self.freed(event),
             Kind::Resize => {
                 self.summary.resizes += 1;
-                let old = self.live.remove(event.address);
-                let before = old.as_ref().map_or(0, |old| old.size);
-                let stack_before = old.as_ref().map(|old| old.stack);
-                if let Some(old) = old {
+                // As in a profile it is another allocation, but it is as old as it was.
+                self.summary.allocations += 1;
+                let mut object = Live::of(event, false);
+                if let Some(old) = self.live.remove(event.address) {
+                    object.born = old.born;
                     self.gone(&old);
                 }
-                self.allocated(event, false);
-                // It was resized where it lies: new is only what it grew by; of another stack it is new all the same.
-                let grown_from = before.min(event.size);
-                self.summary.allocated_bytes -= grown_from;
-                if let Some(stack) = self.stack(event.stack).filter(|_| stack_before == Some(event.stack)) {
-                    stack.all_bytes -= grown_from;
-                    stack.all_objects -= 1;
-                }
+                self.allocated(event, object);
             }
             Kind::CacheAlloc | Kind::ArenaAlloc => self.source_event(event, true),
             Kind::CacheFree | Kind::ArenaFree => self.source_event(event, false),
@@ -113,7 +107,7 @@ impl Sums {
         }
         if allocates {
             self.summary.allocations += 1;
-            self.allocated(event, true);
+            self.allocated(event, Live::of(event, true));
         } else {
             self.freed(event);
         }
@@ -139,8 +133,7 @@ impl Sums {
         Some(&mut self.stacks[index])
     }
 
-    fn allocated(&mut self, event: &Event, of_cache: bool) {
-        let object = Live::of(event, of_cache);
+    fn allocated(&mut self, event: &Event, object: Live) {
         // An address that is handed out again was freed while nobody looked.
         if let Some(old) = self.live.insert(event.address, &object) {
             self.gone(&old);
@@ -154,7 +147,7 @@ impl Sums {
             stack.all_objects += 1;
         }
         self.summary.allocated_bytes += event.size;
-        if of_cache {
+        if object.of_cache {
             return;
         }
         let class = self.classes.entry(event.size).or_default();
