@@ -725,7 +725,7 @@ pub mod tests {
         whole_chunk(0, sequence, thread, events.len(), payload)
     }
 
-    fn add(payload: &mut Vec<u8>, mut value: u64) {
+    pub fn add(payload: &mut Vec<u8>, mut value: u64) {
         while value >= 0x80 {
             payload.push(value as u8 | 0x80);
             value >>= 7;
@@ -733,7 +733,7 @@ pub mod tests {
         payload.push(value as u8);
     }
 
-    fn whole_chunk(kind: u32, sequence: u32, thread: u32, events: usize, payload: Vec<u8>) -> Vec<u8> {
+    pub fn whole_chunk(kind: u32, sequence: u32, thread: u32, events: usize, payload: Vec<u8>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in [
             MAGIC,

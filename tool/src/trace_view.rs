@@ -16,6 +16,7 @@ pub use crate::trace_map::{Map, OTHER_SITES};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
+pub use sums::LostStacks;
 use sums::{StackSum, Sums};
 
 /// Columns of the time line and of the picture.
@@ -347,6 +348,36 @@ pub mod tests {
         assert_eq!((summary.lifetimes[9], summary.lifetimes[8]), (1, 0));
         let age = |part: f64| view.map.age[(part * COLUMNS as f64) as usize];
         assert_eq!((age(0.31), age(0.9)), (age_code(211.0), age_code(801.0)));
+    }
+
+    /// A ring's: of one allocation the stack was overwritten.
+    fn without_a_stack() -> tempfile::NamedTempFile {
+        use crate::trace::tests::{add, whole_chunk};
+        let mut events = Vec::new();
+        for (step, stack) in [(0x2000, 5), (16, 0)] {
+            events.push(0);
+            [10, step, 64, stack]
+                .into_iter()
+                .for_each(|value| add(&mut events, value));
+        }
+        file(&[whole_chunk(1, 1, 1, 2, events)])
+    }
+
+    #[test]
+    fn stacks_that_are_not_there_are_told() {
+        let file = without_a_stack();
+        let trace = Trace::open(file.path()).unwrap();
+        let missing = summary(&trace, &mut |_| ()).unwrap().missing.unwrap();
+        assert!(
+            missing.contains("no room for the stacks of 1 of 1 allocation"),
+            "{missing}"
+        );
+        let by_pages = crate::frag::traced::look(&trace, None, 25, &mut |_| ()).unwrap();
+        assert_eq!(by_pages.missing.as_ref(), Some(&missing));
+        let by_rows = crate::export::events::as_csv(&trace, std::io::sink()).unwrap();
+        assert_eq!(by_rows.as_ref(), Some(&missing));
+        let by_columns = crate::export::events::as_parquet(&trace, std::io::sink()).unwrap();
+        assert_eq!(by_columns, Some(missing));
     }
 
     #[test]

@@ -203,8 +203,8 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
         false => events::as_csv(trace, out),
     };
     match written {
-        Ok(losses) => {
-            warn_missing(&spoken(trace.path()), trace.missing(&losses).as_deref());
+        Ok(missing) => {
+            warn_missing(&spoken(trace.path()), missing.as_deref());
             Ok(())
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

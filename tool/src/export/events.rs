@@ -7,16 +7,17 @@ use crate::output::heap::place;
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::symbols::name_stacks;
-use crate::trace::{Event, Losses, Trace};
+use crate::trace::{Event, Trace};
+use crate::trace_view::LostStacks;
 use std::io::{self, Write};
 
 /// A row group of Parquet: some 50 MB while it is made, and as much again for who allocated.
 const GROUP: usize = 1 << 20;
 
-pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<Losses> {
+pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<Option<String>> {
     let places: Vec<String> = places(trace).iter().map(|place| quoted(place)).collect();
     writeln!(out, "nanoseconds,thread,event,address,size,number,where")?;
-    let losses = for_each(trace, |event| {
+    let missing = for_each(trace, |event| {
         let (kind, address) = (event.kind.name(), event.address);
         writeln!(
             out,
@@ -29,14 +30,14 @@ pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<Losses> {
         )
     })?;
     out.flush()?;
-    Ok(losses)
+    Ok(missing)
 }
 
-pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<Losses> {
+pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<Option<String>> {
     let places = places(trace);
     let mut events = Vec::new();
     let mut writer = Writer::new(out, &columns(&events, &places)).map_err(io::Error::other)?;
-    let losses = for_each(trace, |event| {
+    let missing = for_each(trace, |event| {
         events.push(event);
         if events.len() == GROUP {
             writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
@@ -46,7 +47,7 @@ pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<Losses> {
     })?;
     writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
     writer.finish().map_err(io::Error::other)?.flush()?;
-    Ok(losses)
+    Ok(missing)
 }
 
 /// Who allocated, by the number of the stack.
@@ -73,17 +74,19 @@ fn place_of<'a>(event: &Event, places: &'a [String]) -> &'a str {
     }
 }
 
-/// The first failure is that of the whole.
-fn for_each(trace: &Trace, mut write: impl FnMut(Event) -> io::Result<()>) -> io::Result<Losses> {
+/// What the trace does not tell, in words; the first failure is that of the whole.
+fn for_each(trace: &Trace, mut write: impl FnMut(Event) -> io::Result<()>) -> io::Result<Option<String>> {
     let mut progress = Progress::new("writing events");
     let mut written = Ok(());
+    let mut lost = LostStacks::default();
     let take = |event| {
+        lost.take(trace, &event);
         if written.is_ok() {
             written = write(event);
         }
     };
     let losses = trace.for_each(take, |part| progress.at(part))?;
-    written.map(|()| losses)
+    written.map(|()| lost.missing(trace, &losses))
 }
 
 fn columns(events: &[Event], places: &[String]) -> Rows {

@@ -10,6 +10,7 @@ use crate::output::warn_missing;
 use crate::profile::Profile;
 use crate::symbols::{Frame, name_stacks};
 use crate::trace::{Event, Kind, Trace};
+use crate::trace_view::LostStacks;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -95,7 +96,9 @@ pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut d
     let mut live = Live {
         objects: FxHashMap::default(),
     };
+    let mut lost = LostStacks::default();
     let take = |event: Event| {
+        lost.take(trace, &event);
         if event.time <= until {
             live.take(&event);
         }
@@ -110,7 +113,7 @@ pub fn look(trace: &Trace, at: Option<f64>, below_percent: u64, progress: &mut d
     let moment = until.min(trace.duration_ns);
     let mut found = sum(&live.objects, moment, below_percent, trace.has_stacks);
     found.pid = trace.pid;
-    found.missing = trace.missing(&losses);
+    found.missing = lost.missing(trace, &losses);
     name_owners(trace, &mut found.owners);
     Ok(found)
 }

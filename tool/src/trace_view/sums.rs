@@ -21,6 +21,42 @@ pub struct StackSum {
     pub weight: f64,
 }
 
+/// Of how many allocations the stack is not in the file.
+#[derive(Default)]
+pub struct LostStacks {
+    lost: u64,
+    all: u64,
+}
+
+impl LostStacks {
+    pub fn take(&mut self, trace: &Trace, event: &Event) {
+        let is_counted = event.is_heap && event.stack != 0; // frees have none
+        self.all += u64::from(is_counted);
+        self.lost += u64::from(is_counted && !has_stack(trace, event.stack as usize));
+    }
+
+    /// What a trace does not tell, in words; None: it tells all.
+    pub fn missing(&self, trace: &Trace, losses: &Losses) -> Option<String> {
+        missing(trace, losses, self.lost, self.all)
+    }
+}
+
+fn missing(trace: &Trace, losses: &Losses, lost_stacks: u64, allocations: u64) -> Option<String> {
+    let no_room = (lost_stacks > 0 && (trace.is_cut || trace.facts.is_full)).then(|| {
+        format!(
+            "the file had no room for the stacks of {} of {}, more with --trace-bytes",
+            count(lost_stacks),
+            counted(allocations, "allocation")
+        )
+    });
+    let parts: Vec<String> = trace.missing(losses).into_iter().chain(no_room).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn has_stack(trace: &Trace, number: usize) -> bool {
+    trace.facts.stacks.get(number).is_some_and(|frames| !frames.is_empty())
+}
+
 /// The first pass.
 pub struct Sums {
     duration: u64,
@@ -196,14 +232,7 @@ impl Sums {
             .collect();
         classes.sort_by_key(|class| class.bytes);
         let unknown_stacks = unknown_stacks(trace, &self.stacks);
-        let no_room = (unknown_stacks > 0 && (trace.is_cut || trace.facts.is_full)).then(|| {
-            let allocations = counted(self.stacks.iter().map(|sum| sum.all_objects).sum(), "allocation");
-            format!(
-                "the file had no room for the stacks of {} of {allocations}, more with --trace-bytes",
-                count(unknown_stacks)
-            )
-        });
-        let missing: Vec<String> = trace.missing(&losses).into_iter().chain(no_room).collect();
+        let allocations = self.stacks.iter().map(|sum| sum.all_objects).sum();
         let summary = Summary {
             pid: trace.pid,
             file_bytes: trace.bytes,
@@ -216,7 +245,7 @@ impl Sums {
             newest_events_missing: trace.facts.is_full,
             missing_at_ends: trace.missing_at_ends(),
             damaged_chunks: trace.damaged + losses.chunks,
-            missing: (!missing.is_empty()).then(|| missing.join("; ")),
+            missing: missing(trace, &losses, unknown_stacks, allocations),
             has_stacks: trace.has_stacks,
             unknown_stacks,
             classes,
@@ -240,8 +269,7 @@ impl Sums {
 
 /// Allocations of stacks that the file does not have.
 fn unknown_stacks(trace: &Trace, sums: &[StackSum]) -> u64 {
-    let has = |number: usize| trace.facts.stacks.get(number).is_some_and(|frames| !frames.is_empty());
-    let lacking = sums.iter().enumerate().filter(|(number, _)| !has(*number));
+    let lacking = sums.iter().enumerate().filter(|(number, _)| !has_stack(trace, *number));
     lacking.map(|(_, sum)| sum.all_objects).sum()
 }
 
