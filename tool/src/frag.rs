@@ -64,13 +64,15 @@ pub struct Frag {
     pub unexplained_bytes: f64,
     /// Slabs without any live object whose free ones magazines hold.
     pub magazines_bytes: u64,
+    /// Slabs of object caches, which are not among these.
+    pub cache_bytes: u64,
     pub is_profiled: bool,
 }
 
 impl Frag {
     pub fn of(pid: i32, below_percent: u64) -> Result<Frag> {
         let process = Process::attach(pid)?;
-        let slabs = slabs_of(pid)?;
+        let (slabs, cache_bytes) = slabs_of(pid)?;
         let profile = process.profile()?;
         let is_profiled = !profile.samples.is_empty();
         let view = HeapView::new(profile);
@@ -86,6 +88,7 @@ impl Frag {
             classes: classes(&slabs, below_percent),
             sites,
             unexplained_bytes,
+            cache_bytes,
             is_profiled,
         })
     }
@@ -95,10 +98,11 @@ impl Frag {
     }
 }
 
-fn slabs_of(pid: i32) -> Result<Vec<SlabSeen>> {
+/// And the bytes of those of object caches.
+fn slabs_of(pid: i32) -> Result<(Vec<SlabSeen>, u64)> {
     let (mut heap, areas) = Heap::of(pid)?;
     let residency = Residency::open(pid).map_err(|error| process::cannot_look(pid, &error))?;
-    Ok(heap.slabs(&areas, &residency))
+    Ok((heap.slabs(&areas, &residency), heap.cache_slab_bytes(&areas)))
 }
 
 fn is_nearly_empty(slab: &SlabSeen, below_percent: u64) -> bool {

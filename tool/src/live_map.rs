@@ -13,7 +13,7 @@ use crate::heap_view::HeapView;
 use crate::output::figures::short_time;
 use crate::output::say;
 use crate::process;
-use crate::profile::Profile;
+use crate::profile::{Profile, Sample};
 use crate::progress::Progress;
 use crate::symbols::Frame;
 use crate::trace_map::{Blocks, BytesBySite, Map, NO_SITES, OTHER_SITES, age_code, class_code};
@@ -32,6 +32,8 @@ pub struct Watched {
     pub seconds: f64,
     pub map: Map,
     pub sites: Vec<Vec<Arc<Frame>>>,
+    /// Slabs of object caches, which are not in it.
+    pub cache_bytes: u64,
 }
 
 /// What is in use at one moment.
@@ -62,12 +64,13 @@ struct Stacks {
 pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     let (mut heap, _) = Heap::of(pid)?;
     let process = Process::attach(pid)?;
-    if with_sites && process.profile()?.live().objects == 0.0 {
+    if with_sites && !process.profile()?.samples.iter().any(is_of_malloc) {
         return Err(nothing_sampled(pid));
     }
     let mut pace = Pace::new(time);
     let mut progress = Progress::new("looking");
     let (mut looks, mut stacks, mut last) = (Vec::new(), Stacks::default(), Profile::default());
+    let mut cache_bytes = 0;
     loop {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error));
         let (areas, numbered) = match areas.and_then(|areas| Ok((areas, process.numbered_profile()?))) {
@@ -88,6 +91,7 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
             pieces: heap.pieces(&areas),
             known: stacks.take(&numbered),
         });
+        cache_bytes = heap.cache_slab_bytes(&areas).max(cache_bytes);
         last = numbered.profile;
         if !pace.wait() {
             break;
@@ -101,7 +105,13 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
         seconds: end.as_secs_f64(),
         map: draw(&looks, end, &places),
         sites,
+        cache_bytes,
     })
+}
+
+/// Of object caches nothing is drawn.
+fn is_of_malloc(sample: &Sample) -> bool {
+    sample.cache.is_none() && sample.live.bytes > 0.0
 }
 
 /// When to look: at most `LOOKS` times, and less often where a look takes long.
@@ -148,16 +158,14 @@ impl Stacks {
     fn take(&mut self, numbered: &NumberedProfile) -> Known {
         let mut known = Known::default();
         let profile = &numbered.profile;
-        for (sample, tally) in profile.samples.iter().zip(&numbered.tallies) {
+        let samples = profile.samples.iter().zip(&numbered.tallies);
+        for (sample, tally) in samples.filter(|(sample, _)| sample.cache.is_none()) {
             let next = self.numbers.len();
             let stack = *self.numbers.entry(profile.stacks[sample.stack].clone()).or_insert(next);
             self.weights.resize(self.numbers.len(), 0.0);
             self.weights[stack] += sample.live.bytes;
             known.by_tally.insert(*tally, stack);
-            if let Some(size) = sample
-                .size
-                .filter(|_| sample.live.bytes > 0.0 && sample.cache.is_none())
-            {
+            if let Some(size) = sample.size.filter(|_| sample.live.bytes > 0.0) {
                 let held = known.by_size.entry(size_key(size)).or_default();
                 held.push((stack, sample.live.bytes));
             }
@@ -304,6 +312,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Estimate;
 
     const SECONDS_10: Duration = Duration::from_secs(10);
 
@@ -326,6 +335,36 @@ mod tests {
                 by_size: HashMap::from([(64, vec![(0, 300.0), (1, 100.0)])]),
             },
         }
+    }
+
+    #[test]
+    fn sites_are_those_of_what_is_drawn() {
+        let sample = |stack, cache| Sample {
+            stack,
+            thread: 0,
+            arena: None,
+            cache,
+            size: Some(64),
+            live: Estimate {
+                bytes: 640.0,
+                ..Estimate::default()
+            },
+            total: Estimate::default(),
+        };
+        let profile = Profile {
+            stacks: vec![vec![0x1000], vec![0x2000]],
+            samples: vec![sample(0, Some(5)), sample(1, None)],
+            ..Profile::default()
+        };
+        let numbered = NumberedProfile {
+            profile,
+            tallies: vec![8, 9],
+        };
+        let mut stacks = Stacks::default();
+        let known = stacks.take(&numbered);
+        assert_eq!(stacks.numbers, HashMap::from([(vec![0x2000], 0)]));
+        assert_eq!(known.by_tally, HashMap::from([(9, 0)]));
+        assert_eq!(known.by_size[&64], [(0, 640.0)]);
     }
 
     #[test]

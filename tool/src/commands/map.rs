@@ -6,6 +6,7 @@ use crate::error::{Result, ToolError};
 use crate::export::png::Picture;
 use crate::live_map::{self, Watched};
 use crate::output::destination::check_apart;
+use crate::output::figures::bytes;
 use crate::output::heap::place;
 use crate::output::json::frames;
 use crate::output::{plain, say, warn_missing};
@@ -103,10 +104,17 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
                 seconds: view.summary.seconds,
                 map: view.map,
                 sites: view.sites,
+                cache_bytes: 0,
             }
         }
     };
     let Watched { map, sites, .. } = &watched;
+    if watched.cache_bytes > 0 {
+        say(format_args!(
+            "vmag: object caches ({}) are not shown\n",
+            bytes(watched.cache_bytes)
+        ));
+    }
     if arguments.json {
         let text = as_json(&watched, arguments.source.is_process());
         deliver(text.as_bytes(), arguments.output.as_deref())?;
@@ -184,7 +192,7 @@ fn as_json(watched: &Watched, is_process: bool) -> String {
     let value = json!({
         "format": "vmag-map-1", "pid": watched.pid, "seconds": watched.seconds, "meaning": meaning, "columns": map.columns, "rows": map.rows, "row_bytes": map.row_bytes,
         "row_address": map.row_address, "occupancy": rows(&map.occupancy), "age": rows(&map.age), "class": rows(&map.class),
-        "site": rows(&map.sites[0]), "sites_are_sampled": is_process, "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
+        "site": rows(&map.sites[0]), "sites_are_sampled": is_process, "cache_bytes_not_shown": watched.cache_bytes, "sites": sites.iter().map(|site| place(site)).collect::<Vec<_>>(),
         "site_frames": sites.iter().map(|site| frames(site)).collect::<Vec<_>>(),
     });
     format!("{value}\n")

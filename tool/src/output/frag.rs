@@ -34,6 +34,14 @@ pub fn text(frag: &Frag, most: usize, full: bool) -> String {
             bytes(frag.magazines_bytes)
         );
     }
+    if frag.cache_bytes > 0 {
+        let _ = writeln!(
+            out,
+            "object caches ({}) are not among these: `vmag top --view caches {}`",
+            bytes(frag.cache_bytes),
+            frag.pid
+        );
+    }
     classes(&mut out, frag, most);
     sites(&mut out, frag, most, full);
     out
@@ -143,6 +151,7 @@ pub fn json(frag: &Frag) -> Value {
         "slabs": frag.sum(|class| class.slabs), "nearly_empty": frag.sum(|class| class.nearly_empty),
         "resident_bytes": frag.sum(|class| class.resident_bytes), "live_bytes": frag.sum(|class| class.live_bytes),
         "pinned_bytes": frag.sum(|class| class.pinned_bytes), "only_magazines_bytes": frag.magazines_bytes,
+        "cache_bytes_not_among_these": frag.cache_bytes,
         "unexplained_bytes": frag.unexplained_bytes, "profiled": frag.is_profiled,
         "classes": frag.classes, "sites": sites,
     })

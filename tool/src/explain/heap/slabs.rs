@@ -56,6 +56,22 @@ impl Heap {
         .collect()
     }
 
+    /// Slabs of object caches, whose objects are not malloc's.
+    pub fn cache_slab_bytes(&mut self, areas: &[Area]) -> u64 {
+        let heap_areas: Vec<&Area> = areas.iter().filter(|area| self.has(area)).collect();
+        let found: Vec<Found> = heap_areas.iter().flat_map(|area| self.runs_of(area)).collect();
+        let is_slab = |heap: &Heap, run: u64| {
+            heap.memory
+                .u64(run + heap.root.run_bin as u64)
+                .is_some_and(|bin| bin != 0)
+        };
+        let bytes = |found: Found| match self.owner(found.run) == Row::Caches && is_slab(self, found.run) {
+            true => self.slab(found.run).map_or(0, |slab| slab.shape.slab_bytes),
+            false => 0,
+        };
+        found.into_iter().filter(|found| found.word == 0).map(bytes).sum()
+    }
+
     /// A slab whose word names no class: it has small objects that were sampled.
     pub(super) fn is_of_samples(&self, word: u16, run: u64) -> bool {
         let bin = || self.memory.u64(run + self.root.run_bin as u64).unwrap_or(0);
