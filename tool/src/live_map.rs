@@ -75,12 +75,13 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error));
         let (areas, numbered) = match areas.and_then(|areas| Ok((areas, process.numbered_profile()?))) {
             Ok(seen) => seen,
-            // It has ended meanwhile: the picture is of what was seen.
+            // It is gone: the picture is of what was seen.
             Err(_) if !looks.is_empty() => {
                 let seen = short_time(pace.start.elapsed().as_secs_f64());
                 drop(progress);
                 say(format_args!(
-                    "vmag: process {pid} has ended after {seen}: the picture is of what was seen until then\n"
+                    "vmag: process {pid} {} after {seen}: the picture is of what was seen until then\n",
+                    what_became(pid)
                 ));
                 break;
             }
@@ -107,6 +108,14 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
         sites,
         cache_bytes,
     })
+}
+
+/// Of a process whose memory cannot be read any more.
+fn what_became(pid: i32) -> &'static str {
+    match std::fs::read_link(format!("/proc/{pid}/exe")) {
+        Ok(_) => "runs another program",
+        Err(_) => "has ended",
+    }
 }
 
 /// Of object caches nothing is drawn.
@@ -335,6 +344,25 @@ mod tests {
                 by_size: HashMap::from([(64, vec![(0, 300.0), (1, 100.0)])]),
             },
         }
+    }
+
+    #[test]
+    fn what_runs_on_has_not_ended() {
+        assert_eq!(what_became(std::process::id() as i32), "runs another program");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        // Until somebody waits for it it is there, as a zombie.
+        let is_zombie = || {
+            std::fs::read_to_string(format!("/proc/{pid}/stat"))
+                .unwrap()
+                .contains(") Z ")
+        };
+        while !is_zombie() {
+            std::thread::yield_now();
+        }
+        assert_eq!(what_became(pid), "has ended");
+        child.wait().unwrap();
+        assert_eq!(what_became(pid), "has ended");
     }
 
     #[test]
