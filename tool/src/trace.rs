@@ -325,6 +325,17 @@ impl Trace {
         missing
     }
 
+    /// Whether the last of what its process did is known not to be there, for whatever reason.
+    pub fn lacks_newest(&self) -> bool {
+        const EXITED: u64 = 0;
+        let is_whole = |chunks| chunks <= self.bytes.div_ceil(CHUNK);
+        self.facts.is_full
+            || match self.facts.ended {
+                Some((how, chunks)) => how != EXITED || !is_whole(chunks),
+                None => self.chunks[0].version >= TELLS_ENDS,
+            }
+    }
+
     fn line_of(&self, chunk: &Chunk) -> Line {
         self.line.unwrap_or_else(|| Line::between(chunk, chunk))
     }

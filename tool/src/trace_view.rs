@@ -364,6 +364,29 @@ pub mod tests {
     }
 
     #[test]
+    fn the_newest_events_are_there_where_the_process_exited() {
+        use crate::trace::tests::whole_chunk;
+        let lacks = |ends: &[u8]| {
+            let facts = [[7, 0].as_slice(), ends].concat();
+            let file = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64)]), whole_chunk(2, 1, 0, 2, facts)]);
+            let found = summary(&Trace::open(file.path()).unwrap(), &mut |_| ()).unwrap();
+            assert_eq!(
+                found.newest_events_missing,
+                found.missing.is_some(),
+                "{:?}",
+                found.missing
+            );
+            found.newest_events_missing
+        };
+        assert!(!lacks(&[8, 0, 2]));
+        assert!(
+            lacks(&[8, 1, 2]) && lacks(&[8, 2, 2]),
+            "its time was over, or somebody ended it"
+        );
+        assert!(lacks(&[]) && lacks(&[8, 0, 3]), "it has no end, or was cut");
+    }
+
+    #[test]
     fn stacks_that_are_not_there_are_told() {
         let file = without_a_stack();
         let trace = Trace::open(file.path()).unwrap();

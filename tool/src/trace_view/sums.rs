@@ -242,7 +242,7 @@ impl Sums {
             live_bytes_at_end: self.live_bytes,
             live_objects_at_end: self.live.len() as u64,
             oldest_events_missing: trace.is_cut,
-            newest_events_missing: trace.facts.is_full,
+            newest_events_missing: trace.lacks_newest(),
             missing_at_ends: trace.missing_at_ends(),
             damaged_chunks: trace.damaged + losses.chunks,
             missing: missing(trace, &losses, unknown_stacks, allocations),
