@@ -124,7 +124,9 @@ impl Writer {
         let mut message = Message::default();
         message.number(1, number);
         message.number(2, self.strings.number(&key.0));
-        message.number(3, self.strings.number(&key.0));
+        if is_symbol(&key.0) {
+            message.number(3, self.strings.number(&key.0));
+        }
         message.number(4, self.strings.number(&key.1));
         self.out.message(5, message);
         self.functions.insert(key, number);
@@ -151,6 +153,13 @@ impl Writer {
         self.locations.insert(frames, number);
         number
     }
+}
+
+/// A name that linkers know. Others are demangled, and where both names of a function are the same, pprof takes the arguments of templates and
+/// functions from it, so that overloads become one.
+fn is_symbol(name: &str) -> bool {
+    name.chars()
+        .all(|letter| letter.is_alphanumeric() || "_.$@".contains(letter))
 }
 
 /// What a profile is about, which says what readers show first.
@@ -324,6 +333,29 @@ mod tests {
         assert!(
             comment(&view.profile).contains("one sample in 524288 B, 0 samples lost, stacks of 128 frames at most")
         );
+    }
+
+    #[test]
+    fn what_is_demangled_is_no_name_of_the_system() {
+        let names_of = |name: &str| {
+            let frame = Frame {
+                function: name.to_string(),
+                module: "a".to_string(),
+                file: None,
+                line: None,
+                inlined: false,
+            };
+            let mut writer = Writer::default();
+            writer.strings.number("");
+            writer.function(&frame);
+            // A function is behind its own tag and length: 1, and fields of a byte each.
+            (writer.out.0[2..].to_vec(), writer.strings.all)
+        };
+        let names = |name: &str| vec![String::new(), name.to_string()];
+        assert_eq!(names_of("grab"), (vec![8, 1, 16, 1, 24, 1], names("grab")));
+        for name in ["grab<int>(int)", "a::grab", "core::ptr::drop_in_place<T>"] {
+            assert_eq!(names_of(name), (vec![8, 1, 16, 1], names(name)));
+        }
     }
 
     #[test]
