@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub fn write(summary: &Summary, name: &str) -> String {
     let pid = summary.pid;
     let columns = summary.live_line.len().max(1) as f64;
-    let microseconds = |column: usize| (column as f64 * summary.seconds * 1e6 / columns).round();
+    let at = |column: usize| microseconds(column as f64 * summary.seconds / columns);
     let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}})];
     // `from`: 0 of a value that is of a whole column, 1 of one that is at its end.
     let mut counter = |title: &str, line: &[u64], scale: f64, from: usize| {
@@ -19,7 +19,7 @@ pub fn write(summary: &Summary, name: &str) -> String {
         {
             let value = (*value as f64 * scale).round();
             events.push(
-                json!({"ph": "C", "name": title, "pid": pid, "ts": microseconds(column + from), "args": {"value": value}}),
+                json!({"ph": "C", "name": title, "pid": pid, "ts": at(column + from), "args": {"value": value}}),
             );
         }
     };
@@ -32,15 +32,30 @@ pub fn write(summary: &Summary, name: &str) -> String {
     );
     let peak = json!({"bytes": summary.peak_live_bytes});
     events.push(
-        json!({"ph": "i", "s": "p", "name": "peak", "pid": pid, "tid": pid, "ts": (summary.peak_seconds * 1e6).round(), "args": peak}),
+        json!({"ph": "i", "s": "p", "name": "peak", "pid": pid, "tid": pid, "ts": microseconds(summary.peak_seconds), "args": peak}),
     );
     let whole: Value = json!({"displayTimeUnit": "ms", "traceEvents": events});
     whole.to_string()
 }
 
+/// To the nanosecond.
+fn microseconds(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e3
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_told_to_the_nanosecond() {
+        let summary = crate::trace_view::tests::view().summary;
+        let value: Value = serde_json::from_str(&write(&summary, "x")).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        let last = |name: &str| events.iter().rev().find(|event| event["name"] == name).unwrap()["ts"].as_f64();
+        // The trace is of a microsecond; its peak is after a tenth of one.
+        assert_eq!((last("events a second"), last("peak")), (Some(0.999), Some(0.1)));
+    }
 
     #[test]
     fn lines_become_counters() {
