@@ -28,7 +28,7 @@ Examples:
                                             make a trace
   vmag map t.trace -o t.png                 how full each piece of memory was
   vmag map --color age t.trace -o t.png     how old what is there is
-  vmag map --color class t.trace -o t.png   which sizes are where
+  vmag map --color class t.trace -o t.png   which sizes are where; told on the terminal, too
   vmag map --color site t.trace -o t.png    who allocated it; names are told on the terminal
   vmag map --seconds 30 4711 -o p.png       a process that runs, looked at for so long
   vmag map --color site 4711 -o p.png       who allocated what it has, by its profile
@@ -109,6 +109,9 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         }
     };
     let Watched { map, sites, .. } = &watched;
+    if map.rows == 0 && !arguments.json {
+        return Err(nothing_there(&arguments.source.name()));
+    }
     if watched.cache_bytes > 0 {
         say(format_args!(
             "vmag: object caches ({}) are not shown\n",
@@ -126,6 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             "who allocated, by samples (what was not sampled: by its size)\n{}",
             legend(sites)
         ),
+        (Color::Class, _) => legend_of_sizes(map),
         (Color::Age, true) => "ages count from the first look: what was there before is older\n".to_string(),
         _ => String::new(),
     });
@@ -149,7 +153,7 @@ fn check_ending(arguments: &Arguments) -> Result<()> {
 }
 
 fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {
-    if arguments.color != Color::Site || !map.sites[0].is_empty() {
+    if arguments.color != Color::Site || map.rows == 0 || !map.sites[0].is_empty() {
         return Ok(());
     }
     Err(ToolError::new(
@@ -159,18 +163,41 @@ fn check_color(arguments: &Arguments, map: &Map) -> Result<()> {
     ))
 }
 
+fn nothing_there(name: &str) -> ToolError {
+    ToolError::new(
+        format!("there is nothing to draw of {name}"),
+        "nothing was allocated while it was looked at",
+        "`vmag trace` tells what a trace has",
+    )
+}
+
+/// Of `PALETTE`.
+const NAMES: [&str; 8] = [
+    "blue",
+    "orange",
+    "red",
+    "turquoise",
+    "green",
+    "yellow",
+    "purple",
+    "brown",
+];
+
+/// Sizes that are there.
+fn legend_of_sizes(map: &Map) -> String {
+    let mut codes: Vec<u8> = map.class.iter().copied().filter(|code| *code > 0).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let line = |code: u8| {
+        let lg = u32::from(code - 1);
+        let name = format!("{}{}", SHADES[shade_of_size(code)].0, NAMES[hue_of_size(code)]);
+        format!("{name:>20}  from {} up\n", bytes(1 << lg))
+    };
+    codes.into_iter().map(line).collect()
+}
+
 /// Sites in the order of their numbers, as far as they have colours of their own.
 fn legend(sites: &[Vec<Arc<Frame>>]) -> String {
-    const NAMES: [&str; 8] = [
-        "blue",
-        "orange",
-        "red",
-        "turquoise",
-        "green",
-        "yellow",
-        "purple",
-        "brown",
-    ];
     let line = |(name, site): (&&str, &Vec<Arc<Frame>>)| format!("{name:>9}  {}\n", plain(&place(site)));
     let others = if sites.len() > NAMES.len() {
         "     grey  others\n"
@@ -232,6 +259,29 @@ const PALETTE: [[u8; 3]; 8] = [
 ];
 const OTHERS: [u8; 3] = [0xa8, 0xae, 0xb8];
 
+/// What is mixed into a colour for sizes, and which part of it that is: each power of two up to 16 GiB has a colour of its own.
+const SHADES: [(&str, [u8; 3], f64); 4] = [
+    ("", [0; 3], 0.0),
+    ("dark ", [0; 3], 0.45),
+    ("light ", [255; 3], 0.55),
+    ("very dark ", [0; 3], 0.7),
+];
+/// Of 8 bytes.
+const FIRST_SIZE: u8 = 1 + 3;
+
+fn hue_of_size(code: u8) -> usize {
+    usize::from(code.saturating_sub(FIRST_SIZE)) % PALETTE.len()
+}
+
+fn shade_of_size(code: u8) -> usize {
+    (usize::from(code.saturating_sub(FIRST_SIZE)) / PALETTE.len()).min(SHADES.len() - 1)
+}
+
+fn color_of_size(code: u8) -> [u8; 3] {
+    let (_, other, part) = SHADES[shade_of_size(code)];
+    mix(PALETTE[hue_of_size(code)], other, part)
+}
+
 /// A hundredth of an age in steps of its logarithm.
 const HUNDREDTH: f64 = 33.2;
 
@@ -249,7 +299,7 @@ fn shade(map: &Map, cell: usize, color: Color, oldest: u8) -> [u8; 3] {
             let younger = f64::from(oldest) - f64::from(map.age[cell]);
             mix([0x2c, 0x7b, 0xb6], [0xd7, 0x19, 0x1c], 1.0 - younger / HUNDREDTH)
         }
-        Color::Class => PALETTE[map.class[cell] as usize % PALETTE.len()],
+        Color::Class => color_of_size(map.class[cell]),
         // 1 is the first site; 0 and what is beyond the palette are others.
         Color::Site => *PALETTE
             .get(usize::from(map.sites[0][cell]).wrapping_sub(1))
@@ -265,6 +315,44 @@ fn mix(from: [u8; 3], to: [u8; 3], part: f64) -> [u8; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_colors_of_their_own() {
+        let colors: std::collections::HashSet<_> = (3..35).map(|lg| color_of_size(1 + lg)).collect();
+        assert_eq!(colors.len(), 32);
+        assert!(!colors.contains(&[255; 3]));
+        let legend = legend_of_sizes(&crate::trace_view::tests::view().map);
+        // The view has objects of 16, 64 and 128 bytes, and of 4 KiB.
+        let lines: Vec<&str> = legend.lines().map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "orange  from 16 B up",
+                "turquoise  from 64 B up",
+                "green  from 128 B up",
+                "dark orange  from 4.0 KiB up"
+            ]
+        );
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_picture() {
+        let file = crate::trace::tests::file(&[crate::trace::tests::chunk(0, 1, &[(10, 1, 0x1000, 0)])]);
+        let folder = tempfile::tempdir().unwrap();
+        let picture = folder.path().join("m.png");
+        for color in [Color::Occupancy, Color::Site] {
+            let arguments = Arguments {
+                color,
+                seconds: None,
+                json: false,
+                output: Some(picture.clone()),
+                source: Source::File(file.path().to_path_buf()),
+            };
+            let error = run(&arguments).err().unwrap();
+            assert!(error.what.contains("nothing to draw"), "{}", error.what);
+        }
+        assert!(!picture.exists());
+    }
 
     #[test]
     fn low_addresses_are_at_the_bottom() {
