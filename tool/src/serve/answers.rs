@@ -132,11 +132,9 @@ impl Service {
     /// The one that the question names, or the only one.
     fn process(&self, question: &Question) -> std::result::Result<Arc<Process>, Answer> {
         if let Some(pid) = question.number("pid").map_err(Answer::bad)? {
-            let pid = i32::try_from(pid).unwrap_or(0);
-            if !self.targets.has(pid) {
-                return Err(Answer::text(404, format!("process {pid} is not served here\n")));
-            }
-            return targets::attach(pid).map_err(|error| Answer::unavailable(&error));
+            let served = i32::try_from(pid).ok().filter(|pid| self.targets.has(*pid));
+            let not_here = || Answer::text(404, format!("process {pid} is not served here\n"));
+            return targets::attach(served.ok_or_else(not_here)?).map_err(|error| Answer::unavailable(&error));
         }
         let mut present = self.targets.present().processes;
         match (present.pop(), present.len()) {
@@ -153,15 +151,14 @@ impl Service {
         let mut rows = String::new();
         for process in self.targets.present().processes {
             let (pid, of) = (process.pid, process.clone());
-            let allocated =
-                readings::of(pid, move || of.counters().map_or(0, |counters| counters.allocated)).unwrap_or(0);
+            let allocated = readings::of(pid, move || of.counters().ok().map(|counters| counters.allocated));
             let _ = writeln!(
                 rows,
                 "<tr><td>{pid}<td>{}<td class=n>{}<td><a href=\"/debug/pprof/heap?pid={pid}\">heap</a>\
                  <td><a href=\"/debug/pprof/allocs?pid={pid}\">allocs</a>\
                  <td><a href=\"/debug/pprof/allocs?pid={pid}&amp;seconds=10\">allocs of 10 s</a>",
                 escaped(&process.program),
-                crate::output::figures::bytes(allocated)
+                allocated.flatten().map_or("not known".to_string(), bytes)
             );
         }
         Answer {
@@ -269,6 +266,16 @@ mod tests {
         assert_eq!(status("/debug/pprof/heap?pid=x"), 400);
         assert_eq!(status("/metrics"), 200);
         assert_eq!(status("/"), 200);
+    }
+
+    #[test]
+    fn a_process_is_told_as_it_was_asked_for() {
+        let answer = service().answer(&Question::parse("/debug/pprof/heap?pid=99999999999", ""));
+        let text = String::from_utf8(answer.body).unwrap();
+        assert_eq!(
+            (answer.status, text.as_str()),
+            (404, "process 99999999999 is not served here\n")
+        );
     }
 
     #[test]

@@ -26,7 +26,19 @@ pub enum Dialect {
 impl Dialect {
     /// By the header "Accept" of the question.
     pub fn accepted(accept: &str) -> Dialect {
-        match accept.contains("application/openmetrics-text") {
+        let (mut open, mut plain) = (0.0f32, 0.0f32);
+        for range in accept.split(',') {
+            let mut words = range.split(';').map(str::trim);
+            let kind = words.next().unwrap_or("");
+            let weight = words.filter_map(|word| word.strip_prefix("q=")).next();
+            let weight: f32 = weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0));
+            match kind.to_ascii_lowercase().as_str() {
+                "application/openmetrics-text" => open = weight.max(open),
+                "text/plain" => plain = weight.max(plain),
+                _ => {}
+            }
+        }
+        match open > 0.0 && open >= plain {
             true => Dialect::OpenMetrics,
             false => Dialect::Prometheus,
         }
@@ -319,6 +331,20 @@ mod tests {
                 "vmag_cache_out_bytes{pid=\"1\",cache=\"b\"} 64"
             ]
         );
+    }
+
+    #[test]
+    fn the_dialect_is_the_one_that_is_wanted_most() {
+        const OPEN: &str = "application/openmetrics-text";
+        let is_open = |accept: &str| Dialect::accepted(accept) == Dialect::OpenMetrics;
+        assert!(
+            is_open(OPEN)
+                && is_open(&format!(
+                    "{OPEN};version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+                ))
+        );
+        assert!(!is_open("") && !is_open("*/*") && !is_open("text/plain"));
+        assert!(!is_open(&format!("{OPEN};q=0")) && !is_open(&format!("{OPEN}; q=0.3, text/plain")));
     }
 
     #[test]
