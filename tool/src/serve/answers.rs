@@ -158,7 +158,7 @@ impl Service {
                  <td><a href=\"/debug/pprof/allocs?pid={pid}\">allocs</a>\
                  <td><a href=\"/debug/pprof/allocs?pid={pid}&amp;seconds=10\">allocs of 10 s</a>",
                 escaped(&process.program),
-                allocated.flatten().map_or("not known".to_string(), bytes)
+                told(allocated.flatten())
             );
         }
         Answer {
@@ -169,6 +169,11 @@ impl Service {
                 .into_bytes(),
         }
     }
+}
+
+/// Bytes, if they could be read.
+fn told(allocated: Option<u64>) -> String {
+    allocated.map_or("not known".to_string(), bytes)
 }
 
 fn escaped(text: &str) -> String {
@@ -276,6 +281,11 @@ mod tests {
             (answer.status, text.as_str()),
             (404, "process 99999999999 is not served here\n")
         );
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_nothing() {
+        assert_eq!((told(Some(0)).as_str(), told(None).as_str()), ("0 B", "not known"));
     }
 
     #[test]
