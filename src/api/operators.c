@@ -282,15 +282,26 @@ CPU_FAST void delete_array_sized_miss(void *object, size_t size)
 		delete_sized_through(replaced.end_array, object, size);
 }
 
-// The forms for larger alignments, for which the program may have others: not on the fast path.
+// The forms for larger alignments, for which the program may have others: not on the fast path. What is no power of two is no alignment: there is no memory at
+// it, and none that a new handler could find.
+static void *new_aligned_here(size_t size, size_t align)
+{
+	if (is_power_of_two(align))
+		return new_slow(size, align, true);
+	throw_bad_alloc(size);
+	return NULL;
+}
+
 static void *new_aligned(aligned_new_operator *make, size_t size, size_t align)
 {
-	return make != NULL ? make(size, align) : new_slow(size, align, true);
+	return make != NULL ? make(size, align) : new_aligned_here(size, align);
 }
 
 static void *new_aligned_nothrow(aligned_new_operator *make, size_t size, size_t align)
 {
-	return make != NULL ? operators_aligned_new_caught(make, size, align) : operators_new_nothrow_caught(size, align);
+	if (make != NULL)
+		return operators_aligned_new_caught(make, size, align);
+	return is_power_of_two(align) ? operators_new_nothrow_caught(size, align) : NULL;
 }
 
 static void delete_aligned(aligned_delete_operator *end, void *object, size_t align)
@@ -347,7 +358,7 @@ OPERATOR void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
 
 OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t align)
 {
-	return new_slow(size, align, true);
+	return new_aligned_here(size, align);
 }
 
 OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t align)

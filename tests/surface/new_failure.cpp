@@ -3,6 +3,7 @@
 #include "../check.h"
 #include "../support/family.h"
 
+#include <initializer_list>
 #include <new>
 
 static const std::size_t impossible = std::size_t{1} << 60;
@@ -28,6 +29,22 @@ static void check_throws(std::size_t size) {
     CHECK(::operator new[](wanted, std::nothrow) == nullptr);
     CHECK(::operator new(wanted, std::align_val_t{64}, std::nothrow) == nullptr);
     CHECK(::operator new[](wanted, std::align_val_t{64}, std::nothrow) == nullptr);
+}
+
+// What is no power of two is no alignment, and nothing that a handler could help with.
+static volatile std::size_t alignment;
+
+static void check_alignments() {
+    std::set_new_handler([] { handler_calls++; });
+    for (std::size_t odd : {std::size_t{0}, std::size_t{3}, std::size_t{24}, std::size_t{4097}, ~std::size_t{0}}) {
+        alignment = odd;
+        CHECK(throws_bad_alloc([] { return ::operator new(10, std::align_val_t{alignment}); }));
+        CHECK(throws_bad_alloc([] { return ::operator new[](10, std::align_val_t{alignment}); }));
+        CHECK(::operator new(10, std::align_val_t{alignment}, std::nothrow) == nullptr);
+        CHECK(::operator new[](10, std::align_val_t{alignment}, std::nothrow) == nullptr);
+    }
+    CHECK_EQ(handler_calls, 0);
+    std::set_new_handler(nullptr);
 }
 
 static void gives_up_at_the_third_call() {
@@ -74,6 +91,7 @@ int main() {
     check_throws(SIZE_MAX);
     check_throws(SIZE_MAX - 100);
     check_throws(PTRDIFF_MAX);
+    check_alignments();
     check_handler_loops();
     check_handler_throws();
     void *block = ::operator new(100);
