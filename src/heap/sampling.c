@@ -131,12 +131,19 @@ void sampling_object_moved(const void *from, const void *to)
 		tally_freed(tally);
 }
 
-void tracing_stop(bool at_exit)
+static COLD __attribute__((noinline)) void stop_what_is_begun(bool at_exit)
 {
 	if (!begin_change())
 		return;
 	stop(at_exit);
 	atomic_store(&changed_in, 0);
+}
+
+// Every process comes here at its end: one that has no trace asks the system nothing, which a sandbox may not allow.
+void tracing_stop(bool at_exit)
+{
+	if (UNLIKELY(atomic_load(&tracing)))
+		stop_what_is_begun(at_exit);
 }
 
 void sampling_let_read(void)
