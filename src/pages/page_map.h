@@ -67,7 +67,7 @@ bool page_map_cover(uintptr_t start, size_t size);
 
 // For a process that has all the address space that RLIMIT_AS lets it have: unmaps the parts of the map that are read-only, which
 // cover addresses where no chunk has been, as long as nobody has mapped anything there. Later chunks have their part of the map
-// mapped. True: it was done, now or before. Keeps errno; may be called with locks up to RANK_RESOURCE held.
+// mapped. True: it was done, now or before. Not in a sandbox. Keeps errno; may be called with locks up to RANK_RESOURCE held.
 bool page_map_give_back(void);
 
 // After the program has set RLIMIT_AS: does so at once if it leaves less than twice the address space that the process has. Not in a child that

@@ -70,9 +70,50 @@ static void ends(void) {
     expect(child, "exit");
 }
 
+static void limit(int resource, size_t bytes) {
+    struct rlimit most = {bytes, bytes};
+
+    if (bytes > 0)
+        CHECK_EQ(syscall(SYS_prlimit64, 0, resource, &most, NULL), 0); // the library is not told
+}
+
+// Until there is no more, and all of it back; `data`, `space`: limits, 0: none.
+static void all_there_is(unsigned refused, size_t data, size_t space, size_t bytes) {
+    pid_t child = fork();
+    void **last = NULL, **next;
+    int objects = 0;
+
+    if (child == 0) {
+        limit(RLIMIT_DATA, data);
+        limit(RLIMIT_AS, space);
+        shut_in(refused);
+        errno = 0;
+        for (; objects < MOST && (next = malloc(bytes)) != NULL; objects++, last = next)
+            *next = last;
+        if (objects == MOST || errno != ENOMEM)
+            _exit(0);
+        for (; last != NULL; last = next) {
+            next = *last;
+            free(last);
+        }
+        use(50);
+        _exit(WELL);
+    }
+    expect(child, "no memory");
+}
+
+static void no_memory(void) {
+    free(malloc(1));
+    for (size_t bytes = 500; bytes < MIB; bytes *= 200) {
+        all_there_is(NONE, 200 * MIB, 0, bytes);
+        all_there_is(NONE, 0, (size_t)600 * MIB, bytes);
+        all_there_is(SYS_mmap, 0, 0, bytes);
+    }
+}
+
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends},
+        {"exit", ends}, {"no_memory", no_memory},
     };
 
     alarm(120);
