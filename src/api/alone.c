@@ -24,15 +24,15 @@ long call_alone(long number, long a, long b, long c, long d, long e)
 
 long call_shut_in(long number, long a, long b, long c, long d, long e)
 {
-	bool own = os_process_is_own();
+	bool counts = atomic_load(&os_is_sandboxed) != 0 || os_memory_is_own(); // who is shut in already does not ask
 	long answer;
 
-	if (own) {
+	if (counts) {
 		atomic_fetch_add(&os_is_sandboxed, 1);
 		reclaim_recall(reclaim_dismiss());
 	}
 	answer = os_system_call(number, a, b, c, d, e);
-	if (own && answer < 0) // a filter's may be a descriptor
+	if (counts && answer < 0) // a filter's may be a descriptor
 		atomic_fetch_sub(&os_is_sandboxed, 1);
 	return answer;
 }

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdbool.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,9 +112,38 @@ static void no_memory(void) {
     }
 }
 
+// Children that the C library tells nobody of, the parent's memory their own.
+extern pid_t _Fork(void) __attribute__((weak)); // glibc 2.34
+
+static int in_copy(void *unused) {
+    (void)unused;
+    shut_in(NONE);
+    for (int i = 0; i < 4; i++)
+        use(i % 2 == 0 ? 500 : 2 * MIB);
+    _exit(WELL);
+}
+
+static void copies(void) {
+    static char stack[256 << 10] __attribute__((aligned(16)));
+    pid_t child;
+
+    free(malloc(1));
+    child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        in_copy(NULL);
+    expect(child, "syscall(SYS_clone)");
+    expect(clone(in_copy, stack + sizeof stack, SIGCHLD, NULL), "clone");
+    if (_Fork == NULL)
+        return;
+    child = _Fork();
+    if (child == 0)
+        in_copy(NULL);
+    expect(child, "_Fork");
+}
+
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends}, {"no_memory", no_memory},
+        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies},
     };
 
     alarm(120);

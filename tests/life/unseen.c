@@ -196,10 +196,17 @@ static void gone_before_changes(void) {
     CHECK(setegid((gid_t)-1) == -1 && errno == EINVAL);
 }
 
-// What is refused shuts nobody in: so programs ask whether there are filters of system calls.
+// What is refused shuts nobody in: so programs ask whether there are filters of system calls. Nor does what a child does that shares the memory.
 static void asks_for_filters(void) {
+    pid_t child;
+
     CHECK_EQ(prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0), -1);
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0), -1);
+    child = vfork();
+    if (child == 0)
+        _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    CHECK_GE(child, 0);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
     wait_for_threads(2);
 }
 
