@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "heap/reclaim.h"
 #include "os/sandbox.h"
@@ -22,17 +24,25 @@ long call_alone(long number, long a, long b, long c, long d, long e)
 	return answer;
 }
 
+static void count(bool counts, bool filter, unsigned by)
+{
+	if (!counts)
+		return;
+	atomic_fetch_add(&os_is_sandboxed, by);
+	if (filter)
+		atomic_fetch_add(&os_is_filtered, by);
+}
+
 long call_shut_in(long number, long a, long b, long c, long d, long e)
 {
+	bool filter = number != SYS_prctl || a == PR_SET_SECCOMP;
 	bool counts = atomic_load(&os_is_sandboxed) != 0 || os_memory_is_own(); // who is shut in already does not ask
 	long answer;
 
-	if (counts) {
-		atomic_fetch_add(&os_is_sandboxed, 1);
+	count(counts, filter, 1);
+	if (counts)
 		reclaim_recall(reclaim_dismiss());
-	}
 	answer = os_system_call(number, a, b, c, d, e);
-	if (counts && answer < 0) // a filter's may be a descriptor
-		atomic_fetch_sub(&os_is_sandboxed, 1);
+	count(counts && answer < 0, filter, -1u); // a filter's may be a descriptor
 	return answer;
 }

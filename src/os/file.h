@@ -44,7 +44,7 @@ void os_file_remove(const char *path);
 
 // Around calls that write to a file or make it longer. At the process's limit of a file's size (RLIMIT_FSIZE), and where nobody reads a pipe any more, the
 // kernel sends a signal that ends the program: it is blocked meanwhile, and taken back when the call failed so, with EFBIG or EPIPE, and that is all. One
-// that the program has pending stays. errno stays.
+// that the program has pending stays. errno stays. Where a filter of system calls was set up (os/sandbox.h) they are not blocked.
 struct os_file_signals {
 	uint64_t blocked, pending; // before
 };

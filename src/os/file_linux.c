@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "os/sandbox.h"
 #include "os/system_call.h"
 #include "util/format.h"
 
@@ -157,13 +159,18 @@ static uint64_t set_of(int signal)
 	return (uint64_t)1 << (signal - 1);
 }
 
-// What the program does not block is not pending.
+// What the program does not block is not pending. A filter may end who blocks signals, and what is to be written with it: there the program takes them as it
+// does when it writes itself.
 struct os_file_signals os_file_signals_hold(void)
 {
 	struct os_file_signals before = { 0 };
 	uint64_t held = set_of(SIGXFSZ) | set_of(SIGPIPE);
 	int saved = errno;
 
+	if (atomic_load_explicit(&os_is_filtered, memory_order_relaxed) != 0) {
+		before.blocked = before.pending = ~(uint64_t)0; // nothing to take back
+		return before;
+	}
 	os_system_call(SYS_rt_sigprocmask, SIG_BLOCK, &held, &before.blocked, SIGNAL_SET_BYTES);
 	if (before.blocked & held)
 		os_system_call(SYS_rt_sigpending, &before.pending, SIGNAL_SET_BYTES);

@@ -9,3 +9,6 @@
 // How often it was, or is being. Inherited by children. From then on nothing is asked of the system that can be done without: no file is looked into, no
 // thread begun.
 extern _Atomic unsigned os_is_sandboxed HIDDEN;
+
+// The same of filters alone, that we know of: a process that only gave up new privileges may never have one.
+extern _Atomic unsigned os_is_filtered HIDDEN;

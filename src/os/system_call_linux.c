@@ -9,7 +9,7 @@
 
 #include "os/sandbox.h"
 
-_Atomic unsigned os_is_sandboxed;
+_Atomic unsigned os_is_sandboxed, os_is_filtered;
 
 enum { LAST_ERROR = 4095 }; // the kernel answers an error's negative
 

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+void malloc_stats(void); // musl does not declare it
+
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 enum { REFUSED = 3, WELL = 7, NONE = 0xffff, MIB = 1 << 20, MOST = 1 << 20 };
@@ -141,9 +143,58 @@ static void copies(void) {
     expect(child, "_Fork");
 }
 
+// What the library tells is told: figures, and misuse, whatever becomes of the process then.
+static void prints_figures(void) {
+    malloc_stats();
+    _exit(WELL);
+}
+
+static void frees_twice(void) {
+    void *volatile object = malloc(3 << 20);
+
+    free(object);
+    free(object);
+    _exit(0);
+}
+
+static int told(void (*tell)(void), const char *expected) {
+    char text[4096];
+    size_t length = 0;
+    ssize_t got;
+    int ends[2], status;
+    pid_t child;
+
+    CHECK_EQ(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        use(500);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+        shut_in(NONE);
+        tell();
+    }
+    close(ends[1]);
+    while (length < sizeof text - 1 && (got = read(ends[0], text + length, sizeof text - 1 - length)) > 0)
+        length += (size_t)got;
+    text[length] = '\0';
+    close(ends[0]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
+        SKIP("the system has no filters of system calls");
+    CHECK_SAY(strstr(text, expected) != NULL, "told: \"%s\", status %#x", text, (unsigned)status);
+    return status;
+}
+
+static void tells(void) {
+    int status = told(prints_figures, "metadata");
+
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == WELL);
+    CHECK(WIFSIGNALED(told(frees_twice, "vmag: free")));
+}
+
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies},
+        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells},
     };
 
     alarm(120);

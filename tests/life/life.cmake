@@ -137,7 +137,7 @@ vmag_test(life.shut_in quick 60 life_shut_in)
 vmag_test_program(life_sandbox_flags life/sandbox_flags.c LIBRARIES vmag)
 vmag_test(life.sandbox.flags quick 60 life_sandbox_flags)
 vmag_test_program(life_confined life/confined.c LIBRARIES vmag)
-foreach(case exit no_memory copies)
+foreach(case exit no_memory copies tells)
   vmag_test(life.confined.${case} quick 120 life_confined ${case})
 endforeach()
 
