@@ -15,10 +15,15 @@
 
 long call_alone(long number, long a, long b, long c, long d, long e)
 {
-	uint64_t before = os_signals_block();
-	bool dismissed = reclaim_dismiss();
-	long answer = os_system_call(number, a, b, c, d, e);
+	uint64_t before;
+	bool dismissed;
+	long answer;
 
+	if (reclaim_is_shut_out())
+		return os_system_call(number, a, b, c, d, e);
+	before = os_signals_block();
+	dismissed = reclaim_dismiss();
+	answer = os_system_call(number, a, b, c, d, e);
 	reclaim_recall(dismissed);
 	os_signals_restore(before);
 	return answer;
@@ -35,13 +40,13 @@ static void count(bool counts, bool filter, unsigned by)
 
 long call_shut_in(long number, long a, long b, long c, long d, long e)
 {
-	bool filter = number != SYS_prctl || a == PR_SET_SECCOMP;
+	bool filter = number != SYS_prctl || a == PR_SET_SECCOMP, may_ask = atomic_load(&os_is_filtered) == 0;
 	bool counts = atomic_load(&os_is_sandboxed) != 0 || os_memory_is_own(); // who is shut in already does not ask
 	long answer;
 
 	count(counts, filter, 1);
-	if (counts)
-		reclaim_recall(reclaim_dismiss());
+	if (counts && may_ask)
+		reclaim_shut_in();
 	answer = os_system_call(number, a, b, c, d, e);
 	count(counts && answer < 0, filter, -1u); // a filter's may be a descriptor
 	return answer;

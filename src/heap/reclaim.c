@@ -39,6 +39,7 @@ _Atomic uint64_t reclaim_runs;
 _Atomic uint64_t reclaim_ends;
 _Atomic bool reclaim_is_unseen;
 _Atomic uint32_t reclaim_dismissed;
+_Atomic int reclaim_thread;
 bool (*reclaim_start_thread)(const void *caller);
 
 // Whose turn it is to give back for the whole process: the address of the thread's words, 0: nobody's. What that thread has in hand, runs that it purges
@@ -165,12 +166,17 @@ void reclaim_unseen_ended(void)
 	atomic_fetch_sub(&reclaim_dismissed, atomic_exchange(&owed, HAS_ENDED) & ~(uint32_t)HAS_ENDED);
 }
 
+bool reclaim_is_shut_out(void)
+{
+	return atomic_load(&os_is_sandboxed) != 0 && !reclaim_is_unseen;
+}
+
 // In a child that shares the parent's memory it is the parent's.
 bool reclaim_dismiss(void)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;
 
-	if (!os_process_is_own())
+	if (reclaim_is_shut_out() || !os_process_is_own())
 		return false;
 	dismissals++;
 	atomic_fetch_add(&reclaim_dismissed, 1);
@@ -223,6 +229,37 @@ static void start(const void *caller)
 		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 	errno = saved;
 	os_signals_restore(before);
+}
+
+static bool has_ended(void)
+{
+	int number;
+
+	if (atomic_load(&reclaim_state) != RECLAIM_NO_THREAD)
+		return false;
+	number = atomic_load(&reclaim_thread);
+	return number == 0 || os_thread_is_gone(number);
+}
+
+// It may itself be the one that calls, in what the program gave it to call.
+COLD void reclaim_shut_in(void)
+{
+	_Atomic uint32_t never = 0;
+	bool own = os_process_is_own();
+
+	if (own)
+		recall(reclaim_dismiss());
+	else
+		reclaim_is_unseen = false;
+	if (!own || atomic_load(&reclaim_thread) == os_thread_number())
+		return;
+	os_word_wake_all(&os_is_sandboxed);
+	for (int i = 0; i < DISMISS_MS && !has_ended(); i++) {
+		reclaim_wake();
+		os_word_wait(&never, 0, 1);
+	}
+	if (has_ended())
+		atomic_store(&reclaim_thread, 0);
 }
 
 // Wakes or starts the background thread, which may need memory itself: nothing is held here.

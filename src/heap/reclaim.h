@@ -59,11 +59,17 @@ extern _Atomic uint32_t reclaim_dismissed; // 0: it may be there
 bool reclaim_may_be_unseen(void);
 bool reclaim_dismiss(void);
 void reclaim_recall(bool dismissed);
+bool reclaim_is_shut_out(void); // there is none to dismiss, and will be none: the process is shut in (os/sandbox.h)
 void reclaim_send_away(void); // both: it comes again when it is wanted, and not before
 void reclaim_replace(bool dismissed); // the same, and one by pthread_create is made if it is that now: not in a handler
 void reclaim_unseen_begins(void); // told before it is there
 void reclaim_unseen_ended(void);  // told by it at its end
 void reclaim_fork_child_dismissals(void); // the child has those of its thread
+
+// The process is about to be shut in: the background thread, of either kind, ends, and is waited for until it has, to the kernel as well: a second at most.
+// One by pthread_create says first which it is. In a copy of the process there is none.
+void reclaim_shut_in(void);
+extern _Atomic int reclaim_thread; // its number; 0: there was none
 
 // Wakes the background thread, if there is one, for what reclaim_is_left tells.
 void reclaim_wake(void);

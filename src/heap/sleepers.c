@@ -12,6 +12,7 @@
 #include "heap/own_runs.h"
 #include "heap/reload.h"
 #include "os/fence.h"
+#include "os/sandbox.h"
 
 enum {
 	LOOK_MS = 500,       // between two looks at a front
@@ -254,7 +255,7 @@ bool sleepers_step(uint64_t now_ms)
 	static uint64_t looked_at;
 	struct pass pass;
 
-	if (options.sleeper_ms < 0 || refused)
+	if (options.sleeper_ms < 0 || refused || atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0)
 		return false;
 	if (now_ms - looked_at < LOOK_MS) // whoever has worked since then is seen at the next look
 		return true;

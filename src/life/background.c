@@ -25,6 +25,7 @@
 #include "heap/reclaim.h"
 #include "os/clock.h"
 #include "os/pages.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "os/unseen.h"
 
@@ -173,34 +174,47 @@ static COLD bool leave_end_to_a_thread(const void *unused)
 	return started;
 }
 
-// Until it is switched off, or left over, or finds itself in a child that a callback of the program's forked: it is that one's only thread, and the C library
-// exits with it. Whoever switches it on again while it ends finds no thread, and makes one.
-static void *work(void *unused)
+static COLD __attribute__((noinline)) void leave(bool over)
 {
-	_Atomic uint32_t never = 0;
-	int own = os_process_number();
-	bool over = false;
-
-	while (options.background_thread && !(over = is_left_over(os_clock_ms()))) {
-		bool left = reclaim_step(os_clock_ms(), false);
-
-		if (os_process_number() != own)
-			return unused;
-		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
-		if (left || look.ends != 0)
-			os_word_wait(&never, 0, RECLAIM_STEP_MS);
-		if (!left)
-			rest();
-	}
 	if (over)
 		process = 0; // none is started in its place
 	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 	if (over)
 		reclaim_start_unwatched(leave_end_to_a_thread, NULL);
+}
+
+// Who shuts the process in waits for its end (reclaim_shut_in).
+static bool is_wanted(void)
+{
+	return options.background_thread && atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) == 0;
+}
+
+// Until it is not wanted, or left over, or finds itself in a child that a callback of the program's forked: it is that one's only thread, and the C library
+// exits with it. Whoever switches it on again while it ends finds no thread, and makes one.
+static void *work(void *unused)
+{
+	int own = os_process_number();
+	bool over = false;
+
+	atomic_store(&reclaim_thread, os_thread_number());
+	while (is_wanted() && !(over = is_left_over(os_clock_ms()))) {
+		bool left = reclaim_step(os_clock_ms(), false);
+
+		if (!is_wanted())
+			break;
+		if (os_process_number() != own)
+			return unused;
+		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
+		if (left || look.ends != 0)
+			os_word_wait(&os_is_sandboxed, 0, RECLAIM_STEP_MS);
+		if (!left)
+			rest();
+	}
+	leave(over);
 	return unused;
 }
 
-// The same, but nobody is to find a second thread in the process for longer than there is something to do: false, and the next one is begun by who leaves
+// As rest; but nobody is to find a second thread in the process for longer than there is something to do: false, and the next one is begun by who leaves
 // something, where nobody does for a while. What the kernel asks of processes of one thread, and what programs ask that count their threads, is theirs again.
 static bool rest_unseen(void)
 {
@@ -214,7 +228,7 @@ static bool rest_unseen(void)
 	return !atomic_compare_exchange_strong(&reclaim_state, &asleep, RECLAIM_NO_THREAD);
 }
 
-// The same for as long as it is wanted. The C library ends the process without regard to this one.
+// As work, for as long as it is wanted. The C library ends the process without regard to this one.
 static void work_unseen(void)
 {
 	while (options.background_thread && atomic_load(&reclaim_dismissed) == 0) {
@@ -336,7 +350,7 @@ void background_allow(void)
 
 void background_fork_child(void)
 {
-	process = os_process_number();
+	process = atomic_load(&os_is_sandboxed) != 0 ? 0 : os_process_number(); // where one may not ask none is started
 	look.ends = 0;
 	refused_until = 0; // what the parent may not have its child may: after an unshare of process numbers
 	os_unseen_fork_child();

@@ -7,7 +7,7 @@
 #include "util/bits.h"
 
 // How often it was, or is being. Inherited by children. From then on nothing is asked of the system that can be done without: no file is looked into, no
-// thread begun.
+// thread begun, nor the number asked that the process has.
 extern _Atomic unsigned os_is_sandboxed HIDDEN;
 
 // The same of filters alone, that we know of: a process that only gave up new privileges may never have one.

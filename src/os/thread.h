@@ -60,7 +60,8 @@ void os_process_has_forked(void);
 // nor where a filter of system calls refuses such a child the question, as a container's does, or ends who asks it.
 bool os_memory_is_own(void);
 
-// The number there of the thread whose thread-local memory this is, 0: it is in another process. Whether that thread is there no more; false for 0, and where the system does not tell.
+// The number there of the thread whose thread-local memory this is, 0: it is in another process; in a sandbox, where that is not asked, the number alone.
+// Whether that thread is there no more; false for 0, and where the system does not tell.
 int os_thread_in_process(void);
 bool os_thread_is_gone(int number);
 

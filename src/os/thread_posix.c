@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/file.h"
+#include "os/sandbox.h"
 #include "os/system_call.h"
 
 static struct {
@@ -47,9 +50,23 @@ void os_process_at_fork(void (*prepare)(void), void (*parent)(void), void (*chil
 static pthread_mutex_t before_destructors = PTHREAD_MUTEX_INITIALIZER; // none of ours: who holds one of these is amid something of ours
 static __thread bool runs_destructors;
 
+// Who does not ask which process it is waits a second at most: the lock may be held by a thread of another one.
+static void lock_for_a_while(void)
+{
+	_Atomic uint32_t never = 0;
+
+	for (int i = 0; i < 1000 && pthread_mutex_trylock(&before_destructors) != 0; i++)
+		os_word_wait(&never, 0, 1);
+}
+
 // The last of the functions that exit() calls, for it is registered first. A child that a handler made amid a fork has the lock as its maker held it.
 static void destructors_begin(void)
 {
+	if (atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0) {
+		runs_destructors = true;
+		lock_for_a_while();
+		return;
+	}
 	if (!os_process_is_own())
 		return;
 	runs_destructors = true; // first: a handler may fork once it is locked
@@ -106,9 +123,24 @@ bool os_thread_is_unprivileged(void)
 static int process;
 static pthread_t forks, first_by_fork; // with a stack that is not the first thread's; else none
 
+static bool may_ask(void)
+{
+	return atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) == 0;
+}
+
+// As the C library has it, which tells it in the thread's clock: whose thread-local memory this is. A thread that was made by the system's call alone may
+// have its maker's.
+static __attribute__((noinline)) int number_in_library(void)
+{
+	clockid_t clock;
+
+	return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? ~(clock >> 3) : 0;
+}
+
+// A filter may end who asks. In fork's child this is the first thread, and the C library knows its number.
 void os_process_begins(void)
 {
-	process = os_process_number();
+	process = process == 0 || may_ask() ? os_process_number() : number_in_library();
 	first_by_fork = forks;
 }
 
@@ -119,7 +151,9 @@ void os_thread_forks(void)
 
 bool os_thread_has_first_stack(void)
 {
-	return os_thread_number() == os_process_number() && first_by_fork != pthread_self();
+	bool is_first = may_ask() ? os_thread_number() == os_process_number() : number_in_library() == process;
+
+	return is_first && first_by_fork != pthread_self();
 }
 
 bool os_process_is_own(void)
@@ -137,13 +171,9 @@ bool os_memory_is_own(void)
 	return has;
 }
 
-// As the C library has it, which tells it in the thread's clock: whose thread-local memory this is. A thread that was made by the system's call alone may
-// have its maker's.
 int os_thread_in_process(void)
 {
-	clockid_t clock;
-
-	return os_process_is_own() && pthread_getcpuclockid(pthread_self(), &clock) == 0 ? ~(clock >> 3) : 0;
+	return !may_ask() || os_process_is_own() ? number_in_library() : 0;
 }
 
 // A signal of none: the system only looks whether it could be sent.

@@ -5,11 +5,15 @@
 #include "../check.h"
 
 #if __has_include(<linux/filter.h>) && __has_include(<linux/seccomp.h>)
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,20 +29,33 @@ void malloc_stats(void); // musl does not declare it
 
 enum { REFUSED = 3, WELL = 7, NONE = 0xffff, MIB = 1 << 20, MOST = 1 << 20 };
 
-// `refused`: what answers ENOMEM. No child leaves here that the system has no filters for.
-static void shut_in(unsigned refused) {
+// `refused`: what answers ENOMEM. `threads`: for all threads, and with what is needed to begin and to end one, or a child. No child leaves here that the
+// system has no filters for.
+static void set_filter(unsigned refused, bool threads) {
+#define ALLOW_THREADS(number) ALLOW(threads ? (unsigned)(number) : (unsigned)NONE)
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         ALLOW(SYS_brk), ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect), ALLOW(SYS_madvise), ALLOW(SYS_getrandom), ALLOW(SYS_futex),
         ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_close), ALLOW(SYS_clock_gettime), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep), ALLOW(SYS_exit),
         ALLOW(SYS_exit_group),
+        ALLOW_THREADS(SYS_clone), ALLOW_THREADS(SYS_clone3), ALLOW_THREADS(SYS_set_robust_list), ALLOW_THREADS(SYS_rseq), ALLOW_THREADS(SYS_rt_sigprocmask),
+        ALLOW_THREADS(SYS_sched_yield), ALLOW_THREADS(SYS_wait4),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        (threads ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) != 0)
         _exit(REFUSED);
+}
+
+static void shut_in(unsigned refused) {
+    set_filter(refused, false);
+}
+
+static void shut_all_in(void) {
+    set_filter(NONE, true);
 }
 
 static void expect(pid_t child, const char *what) {
@@ -192,9 +209,88 @@ static void tells(void) {
     CHECK(WIFSIGNALED(told(frees_twice, "vmag: free")));
 }
 
+// Threads, and then a filter for all of them: with the background thread, which is one by pthread_create then, and without.
+enum { THREADS = 3, GARBAGE = 64 * MIB, STEP_US = 10000, LONG_US = 20000000, STILL_US = 1500000 };
+static _Atomic bool may_go_on;
+
+static void *work(void *unused) {
+    use(500);
+    while (!may_go_on)
+        usleep(STEP_US);
+    use(3000);
+    usleep(STILL_US); // long enough for a thread that sleeps
+    use(500);
+    return unused;
+}
+
+static int tasks(void) {
+    DIR *folder = opendir("/proc/self/task");
+    int count = -2; // . and ..
+
+    CHECK(folder != NULL);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void wait_for_background(void) {
+    for (int us = 0; tasks() != THREADS + 2; us += STEP_US) {
+        CHECK_LE(us, LONG_US);
+        free(memset(malloc(GARBAGE), 1, GARBAGE));
+        usleep(STEP_US);
+    }
+}
+
+static void in_threads(bool background) {
+    pthread_t threads[THREADS], later;
+    pid_t child;
+
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, work, NULL), 0);
+    use(500);
+    if (background)
+        wait_for_background();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        _exit(REFUSED);
+    CHECK_EQ(tasks(), THREADS + 1);
+    shut_all_in();
+    may_go_on = true;
+    use(50000);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(pthread_create(&later, NULL, work, NULL), 0);
+    CHECK_EQ(pthread_join(later, NULL), 0);
+    child = fork();
+    if (child == 0) {
+        use(500);
+        child = fork();
+        if (child == 0)
+            exit(WELL);
+    }
+    expect(child, "a fork");
+    exit(WELL);
+}
+
+static void run_threads(bool background) {
+    pid_t child = fork();
+
+    if (child == 0)
+        in_threads(background);
+    expect(child, "threads");
+}
+
+static void with_background(void) {
+    run_threads(true);
+}
+
+static void without_background(void) {
+    run_threads(false);
+}
+
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells},
+        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells}, {"threads", with_background}, {"threads_alone", without_background},
     };
 
     alarm(120);
