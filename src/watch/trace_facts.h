@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "util/bits.h"
 #include "vmag/trace_format.h"
 
 enum { FACTS_BYTES = VMAG_TRACE_CHUNK - sizeof(struct vmag_trace_chunk), FACTS_NAME_MOST = 128 };
@@ -50,6 +51,6 @@ static inline void facts_add_name(struct facts *facts, uint8_t tag, uint64_t num
 {
 	*facts->at++ = tag;
 	facts->at = add_varint(add_varint(facts->at, number), bytes);
-	facts_add_text(facts, name, strnlen(name, FACTS_NAME_MOST / 2));
+	facts_add_text(facts, name, min_size(strlen(name), FACTS_NAME_MOST / 2));
 	facts->head.events++;
 }
