@@ -25,6 +25,13 @@
 
 void malloc_stats(void); // musl does not declare it
 
+#if defined(__GLIBC__)
+#define ALLOW_FORK ALLOW(NONE)
+#elif defined(SYS_fork) // musl's fork asks for its child's number
+#define ALLOW_FORK ALLOW_THREADS(SYS_fork), ALLOW_THREADS(SYS_gettid)
+#else
+#define ALLOW_FORK ALLOW_THREADS(SYS_gettid)
+#endif
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 enum { REFUSED = 3, WELL = 7, NONE = 0xffff, MIB = 1 << 20, MOST = 1 << 20 };
@@ -40,7 +47,7 @@ static void set_filter(unsigned refused, bool threads) {
         ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_close), ALLOW(SYS_clock_gettime), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep), ALLOW(SYS_exit),
         ALLOW(SYS_exit_group),
         ALLOW_THREADS(SYS_clone), ALLOW_THREADS(SYS_clone3), ALLOW_THREADS(SYS_set_robust_list), ALLOW_THREADS(SYS_rseq), ALLOW_THREADS(SYS_rt_sigprocmask),
-        ALLOW_THREADS(SYS_sched_yield), ALLOW_THREADS(SYS_wait4),
+        ALLOW_THREADS(SYS_sched_yield), ALLOW_THREADS(SYS_wait4), ALLOW_FORK,
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
@@ -246,6 +253,8 @@ static void in_threads(bool background) {
     pthread_t threads[THREADS], later;
     pid_t child;
 
+    if (tasks() != 1)
+        _exit(REFUSED); // an emulator with threads of its own
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_create(&threads[i], NULL, work, NULL), 0);
     use(500);
