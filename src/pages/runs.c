@@ -255,9 +255,8 @@ static bool is_zero(const struct pages *pages, enum vmem_kind kind)
 
 static uintptr_t take(struct pages *pages, size_t size, size_t align, bool *zeroed, enum use use)
 {
-	struct vmem_constraint aligned = { .align = align };
 	struct vmem_piece piece = align <= os_page_size() ? vmem_segment_alloc(&pages->runs, size) :
-							    vmem_segment_xalloc(&pages->runs, size, &aligned, pages->runs.policy, 0);
+							    vmem_segment_alloc_aligned(&pages->runs, size, align);
 
 	if (zeroed != NULL)
 		*zeroed = is_zero(pages, piece.kind);

@@ -4,6 +4,9 @@
 // whose segments are large enough, best and first fit look at up to FIT_LOOKS of the list of the request's own size before
 // they do so. Only where nothing larger is free do they look through all of that list, so that a request never fails while
 // there is a place for it; the heap's page runs do that only when there is nothing to import either.
+// Constrained requests look at up to FIT_LOOKS of each list, from that of their own size on. Where all segments of a list have a place, by their
+// size, the first look finds it, so those are a few lists: at most 32 and one for each further power of two of the alignment. What
+// that did not find is searched for in all that is large enough; for the heap's page runs again only when there is nothing to import.
 // Next fit walks from the rotor on. Where the next NEXT_FIT_STEPS segments have nothing for it (the arena is nearly full, or
 // one end of it is), it takes the nearest of the free lists' segments instead, so that a run of allocated segments
 // costs nobody a walk through all of it.
@@ -120,9 +123,10 @@ static struct vmem_segment *ample(const struct vmem *arena, enum vmem_kind kind,
 	return list == VMEM_LISTS ? NULL : arena->lists[kind][list].first;
 }
 
-// Of one list: the first segment that has a place, or with best fit the smallest of the next few.
+// Of one list: the first segment that has a place, or with best fit the smallest of the next few. Not `thorough`: of
+// a few in any case.
 static struct vmem_segment *place_in_list(struct vmem *arena, const struct vmem_list *list, size_t size,
-					  const struct vmem_constraint *c, enum vmem_policy policy, uintptr_t *start)
+					  const struct vmem_constraint *c, enum vmem_policy policy, bool thorough, uintptr_t *start)
 {
 	struct vmem_segment *best = NULL;
 	int looks = 0;
@@ -136,14 +140,14 @@ static struct vmem_segment *place_in_list(struct vmem *arena, const struct vmem_
 			if (policy != VMEM_BESTFIT)
 				break;
 		}
-		looks += best != NULL;
+		looks += !thorough || best != NULL;
 		arena->searches++;
 	}
 	return best;
 }
 
 struct vmem_segment *vmem_fit_constrained(struct vmem *arena, enum vmem_kind kind, size_t size,
-					  const struct vmem_constraint *constraint, enum vmem_policy policy, uintptr_t *start)
+					  const struct vmem_constraint *constraint, enum vmem_policy policy, bool thorough, uintptr_t *start)
 {
 	unsigned index = list_from(arena, kind, list_index(arena, size));
 	struct vmem_segment *segment = policy == VMEM_INSTANTFIT ? ample(arena, kind, size, constraint) : NULL;
@@ -151,7 +155,7 @@ struct vmem_segment *vmem_fit_constrained(struct vmem *arena, enum vmem_kind kin
 	if (segment != NULL && (*start = place_in(arena, segment, segment->start, size, constraint)) != 0)
 		return segment;
 	for (; index < VMEM_LISTS; index = list_from(arena, kind, index + 1))
-		if ((segment = place_in_list(arena, &arena->lists[kind][index], size, constraint, policy, start)) != NULL)
+		if ((segment = place_in_list(arena, &arena->lists[kind][index], size, constraint, policy, thorough, start)) != NULL)
 			return segment;
 	return NULL;
 }

@@ -256,6 +256,6 @@ size_t vmem_constraint_slack(const struct vmem_constraint *constraint, size_t gi
 // found in constant time.
 struct vmem_segment *vmem_fit(struct vmem *arena, enum vmem_kind kind, size_t size, enum vmem_policy policy, bool thorough);
 struct vmem_segment *vmem_fit_constrained(struct vmem *arena, enum vmem_kind kind, size_t size,
-					  const struct vmem_constraint *constraint, enum vmem_policy policy, uintptr_t *start);
+					  const struct vmem_constraint *constraint, enum vmem_policy policy, bool thorough, uintptr_t *start);
 // Of any kind, the next one from the rotor on.
 struct vmem_segment *vmem_fit_next(struct vmem *arena, size_t size, const struct vmem_constraint *constraint, uintptr_t *start);

@@ -65,11 +65,11 @@ static struct vmem_piece take_next(struct vmem *arena, size_t size, const struct
 }
 
 static struct vmem_piece take_constrained(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
-					  enum vmem_policy policy)
+					  enum vmem_policy policy, bool thorough)
 {
 	for (int kind = VMEM_DIRTY; kind >= VMEM_CLEAN; kind--) {
 		uintptr_t start;
-		struct vmem_segment *segment = vmem_fit_constrained(arena, (enum vmem_kind)kind, size, constraint, policy, &start);
+		struct vmem_segment *segment = vmem_fit_constrained(arena, (enum vmem_kind)kind, size, constraint, policy, thorough, &start);
 
 		if (segment != NULL)
 			return take_segment(arena, segment, start, size);
@@ -111,12 +111,21 @@ bool vmem_has_room(struct vmem *arena, size_t size)
 	return has;
 }
 
+// What is found in constant time, of either kind, before anything is searched for.
+static __attribute__((noinline)) struct vmem_piece take_where_it_may(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
+								     enum vmem_policy policy)
+{
+	struct vmem_piece piece = take_constrained(arena, size, constraint, policy, false);
+
+	return piece.start != 0 ? piece : take_constrained(arena, size, constraint, policy, true);
+}
+
 static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				       enum vmem_policy policy)
 {
 	if (policy == VMEM_NEXTFIT)
 		return take_next(arena, size, constraint);
-	return constraint == NULL ? take(arena, size, policy, true) : take_constrained(arena, size, constraint, policy);
+	return constraint == NULL ? take(arena, size, policy, true) : take_where_it_may(arena, size, constraint, policy);
 }
 
 // The size of an import that has a place for the request; 0: there can be none. Limits on the place cannot be met by importing
@@ -197,6 +206,32 @@ static __attribute__((noinline)) struct vmem_piece take_thoroughly(struct vmem *
 		mutex_unlock(&arena->lock);
 	}
 	return piece;
+}
+
+static struct vmem_piece search_aligned(struct vmem *arena, size_t size, const struct vmem_constraint *aligned)
+{
+	struct vmem_piece piece = none;
+
+	if (lock_with_tags(arena, TAGS_NEEDED)) {
+		piece = take_constrained(arena, size, aligned, arena->policy, true);
+		unlock_after_taking(arena);
+	}
+	return piece;
+}
+
+struct vmem_piece vmem_segment_alloc_aligned(struct vmem *arena, size_t size, size_t align)
+{
+	struct vmem_constraint aligned = { .align = align };
+	struct vmem_piece piece;
+
+	size = round_up(size, (size_t)1 << arena->lg_quantum);
+	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
+		return none;
+	piece = take_constrained(arena, size, &aligned, arena->policy, false);
+	unlock_after_taking(arena);
+	if (piece.start == 0)
+		piece = import_and_take(arena, size, &aligned, arena->policy, 0, true);
+	return piece.start != 0 ? piece : search_aligned(arena, size, &aligned);
 }
 
 // What was freed in small pieces is used again in small pieces.

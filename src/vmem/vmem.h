@@ -125,13 +125,17 @@ struct vmem_piece vmem_segment_alloc(struct vmem *arena, size_t size);
 // The same for 2^*lg_times as much, or, if there are only smaller segments, for as many times less; `*lg_times`: what it became.
 struct vmem_piece vmem_segment_alloc_times(struct vmem *arena, size_t size, unsigned *lg_times);
 
+// The same at a multiple of `align`, a power of two. As there, what is found in constant time first, then an import, and only where
+// there is none a search through all that is free.
+struct vmem_piece vmem_segment_alloc_aligned(struct vmem *arena, size_t size, size_t align);
+
 // How many bytes of what it would return were used before, by the estimate; 0: it would import.
 size_t vmem_expect_dirty(struct vmem *arena, size_t size);
 
 // Whether a request of that size would find a place without an import. An estimate while others run.
 bool vmem_has_room(struct vmem *arena, size_t size);
 
-// `constraint` may be NULL. `flags` go to import.
+// `constraint` may be NULL. `flags` go to import, which is asked only when the arena has no place.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags);
 

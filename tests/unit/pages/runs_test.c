@@ -99,6 +99,30 @@ static void alignment(void) {
     end(&pages);
 }
 
+// Holes that have no aligned place are not all looked at, whatever their number: a chunk is taken instead.
+static void aligned_among_holes(void) {
+    enum { HOLES = 5000, LOOKS_MOST = 200, REQUESTS = 100 };
+    static uintptr_t runs[2 * HOLES];
+    struct pages pages;
+    bool zeroed;
+    uint64_t before;
+
+    pages_make(&pages);
+    for (int i = 0; i < 2 * HOLES; i++)
+        CHECK((runs[i] = pages_alloc(&pages, 4 * os_page_size(), 0, &zeroed)) != 0);
+    for (int i = 0; i < 2 * HOLES; i++)
+        if (runs[i] % RUN == 4 * os_page_size() % RUN)
+            pages_free(&pages, runs[i], 4 * os_page_size());
+    before = pages.runs.searches;
+    for (int i = 0; i < REQUESTS; i++) {
+        uintptr_t start = pages_alloc(&pages, 4 * os_page_size(), RUN, &zeroed);
+
+        CHECK(start != 0 && start % RUN == 0);
+    }
+    CHECK_LE((pages.runs.searches - before) / REQUESTS, LOOKS_MOST);
+    vmem_check(&pages.runs);
+}
+
 static void purge_gives_back(void) {
     struct pages pages;
     bool zeroed;
@@ -715,6 +739,7 @@ int main(void) {
     options.background_thread = false;
     dirty_first();
     alignment();
+    aligned_among_holes();
     purge_gives_back();
     resize_in_place();
     no_decay();
