@@ -34,16 +34,21 @@ uint16_t *page_map;
 size_t page_map_end;
 run_table *page_map_tables;
 
+struct gap {
+	void *start;
+	size_t bytes;
+};
+
 static struct {
 	struct mutex lock;
 	// Under lock.
+	bool may_grow;           // the map and the tables are at a place with room for all addresses, where nobody was met yet
 	uintptr_t committed_end; // of the writable part of the region's map
 	bool is_whole;           // the map covers all addresses
 	bool is_apart;           // a piece beyond committed_end is writable
 	unsigned cuts_tried;
 	bool is_cut;             // nothing is mapped from committed_end on, and page_map_end is there
 	// Constant after page_map_init.
-	bool may_grow; // the map and the tables are at a place with room for that
 	uintptr_t first_chunk;
 	size_t region_end; // granules
 	// Atomic.
@@ -271,31 +276,51 @@ static bool is_in_region(uintptr_t start, size_t size)
 	       start - rest.first_chunk <= page_map_chunk_bytes() - size;
 }
 
-static bool reserve_between(const void *start, const void *end)
+// Whole pages between two places, of which nothing is mapped.
+static struct gap gap_between(const void *start, const void *end)
 {
 	uintptr_t first = round_up((uintptr_t)start, os_page_size()), last = round_down((uintptr_t)end, os_page_size());
 
-	if (first == last)
+	return (struct gap){ (void *)first, last - first };
+}
+
+static bool reserve_gap(const struct gap *gap)
+{
+	if (gap->bytes == 0)
 		return true;
-	if (!os_pages_reserve_at((void *)first, last - first))
+	if (!os_pages_reserve_at(gap->start, gap->bytes))
 		return false;
-	os_pages_dump((void *)first, last - first, false);
+	os_pages_dump(gap->start, gap->bytes, false);
 	return true;
 }
 
-// Makes the map cover all addresses, with zero pages. What was mapped when it did not work stays, and is in nobody's way.
+// All or none. Somebody who has mapped something there stays; where there is just no room now, there may be later.
+static bool reserve_gaps(const struct gap *gaps, unsigned count)
+{
+	unsigned done = 0;
+
+	while (done < count && reserve_gap(&gaps[done]))
+		done++;
+	if (done == count)
+		return true;
+	rest.may_grow = errno != EEXIST;
+	while (done-- > 0)
+		if (gaps[done].bytes > 0 && !os_pages_unmap(gaps[done].start, gaps[done].bytes))
+			rest.may_grow = false; // what is left there would be in the way
+	return false;
+}
+
+// Makes the map cover all addresses, with zero pages.
 static bool grow_whole(void)
 {
 	size_t first = rest.first_chunk >> LG_TABLE, end = rest.region_end >> (LG_TABLE - LG_GRANULE);
-	char *whole_end = (char *)page_map + WHOLE_MAP_BYTES;
+	const struct gap gaps[] = {
+		gap_between(&page_map[rest.region_end], (char *)page_map + WHOLE_MAP_BYTES),
+		gap_between(page_map_tables, &page_map_tables[first]),
+		gap_between(&page_map_tables[end], (char *)page_map_tables + WHOLE_TABLES_BYTES),
+	};
 
-	if (!rest.may_grow || rest.is_cut)
-		return false;
-	rest.may_grow = reserve_between(&page_map[rest.region_end], whole_end) &&
-			reserve_between(page_map_tables, (void *)round_down((uintptr_t)&page_map_tables[first], os_page_size())) &&
-			reserve_between((void *)round_up((uintptr_t)&page_map_tables[end], os_page_size()),
-					(char *)page_map_tables + WHOLE_TABLES_BYTES);
-	if (!rest.may_grow)
+	if (!rest.may_grow || rest.is_cut || !reserve_gaps(gaps, sizeof gaps / sizeof *gaps))
 		return false;
 	rest.is_whole = true;
 	atomic_store(&rest.first_granule, 0);

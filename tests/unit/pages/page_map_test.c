@@ -1,7 +1,11 @@
 // Tests pages/page_map.h: words and runs of granules set, taken and cleared, chunk borders, addresses outside the region, and that the map is tried at
-// several places.
+// several places; and that it grows to cover all addresses after there was no room for that for a while.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "pages/page_map.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "heap/heap.h"
 #include "pages/chunks.h"
@@ -17,12 +21,19 @@ static struct run runs[2];
 enum { REFUSED = 2, LG_FAR = 40 };
 static uintptr_t tried[REFUSED + 1];
 static unsigned tries;
+static unsigned refused_try; // and later the one of that number
+static int refusal;
 
 bool __real_os_pages_reserve_at(void *address, size_t size);
 bool __wrap_os_pages_reserve_at(void *address, size_t size);
 bool __wrap_os_pages_reserve_at(void *address, size_t size) {
     if (tries <= REFUSED)
         tried[tries] = (uintptr_t)address;
+    if (tries == refused_try && refusal != 0) {
+        tries++;
+        errno = refusal;
+        return false;
+    }
     return tries++ >= REFUSED && __real_os_pages_reserve_at(address, size);
 }
 
@@ -103,6 +114,36 @@ static void outside(void) {
     CHECK(page_map_run((const void *)(end - 1)) == NULL);
 }
 
+// Somebody else's memory, at no address of the region; of the map only the words are looked at.
+static bool covers_others(void) {
+    return page_map_cover((uintptr_t)1 << 46, CHUNK_BYTES);
+}
+
+// Of the pieces that cover all addresses one is refused, once: nothing is in the way of a second try.
+static void grows_later(void) {
+    enum { PIECES_MOST = 3 };
+    pid_t child;
+    int status;
+
+    refusal = ENOMEM;
+    for (unsigned piece = 0; piece < PIECES_MOST; piece++) {
+        refused_try = tries + piece;
+        CHECK(!covers_others());
+        CHECK_EQ(tries, refused_try + 1);
+    }
+    child = fork();
+    if (child == 0) { // where somebody is, it is not tried again
+        refusal = EEXIST;
+        refused_try = tries;
+        bool covered = covers_others() || covers_others();
+        _exit(covered || tries != refused_try + 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    refusal = 0;
+    CHECK(covers_others());
+    CHECK_EQ(page_map_word((void *)((uintptr_t)1 << 46)), 0);
+}
+
 int main(void) {
     CHECK(heap_ready());
     places();
@@ -118,6 +159,7 @@ int main(void) {
     neighbours();
     large_run();
     outside();
+    grows_later();
     chunks_release(base, CHUNKS * CHUNK_BYTES);
     return 0;
 }
