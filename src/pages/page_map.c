@@ -439,6 +439,16 @@ bool page_map_cover(uintptr_t start, size_t size)
 	return done;
 }
 
+bool page_map_may_reach_all(void)
+{
+	bool may;
+
+	mutex_lock(&rest.lock);
+	may = rest.is_whole || (rest.may_grow && !rest.is_cut);
+	mutex_unlock(&rest.lock);
+	return may;
+}
+
 static run_table *table_of(size_t granule)
 {
 	return &page_map_tables[granule >> (LG_TABLE - LG_GRANULE)];

@@ -64,6 +64,8 @@ bool page_map_commit_apart(uintptr_t start, size_t size);
 // the map grows to cover all addresses: 132 GiB of address space, of which only what is used is memory. False: there was no
 // room for such a map (RLIMIT_AS; an emulator), or no memory.
 bool page_map_cover(uintptr_t start, size_t size);
+// Whether it may be that it does another time: nobody is in the map's way.
+bool page_map_may_reach_all(void);
 
 // For a process that has all the address space that RLIMIT_AS lets it have: unmaps the parts of the map that are read-only, which
 // cover addresses where no chunk has been, as long as nobody has mapped anything there. Later chunks have their part of the map

@@ -6,7 +6,8 @@
 // ends behind whole chunks; where others were faster and it does not begin where it should, it is left unused and asked for again. The break
 // is never lowered: somebody may be above us. Unused pages are purged, as everywhere.
 // When the segment can grow no more (RLIMIT_DATA, a mapping in its way), or lies where the page map cannot be (RLIMIT_AS leaves no
-// room for a map of all addresses), chunks are mapped as usual.
+// room for a map of all addresses), chunks are mapped as usual. Where there is just no memory for the map's words now, only this time: the piece
+// is kept for the next.
 //
 // The C library's sbrk takes no lock, so ours is held across it (docs/decisions/0030); a program that calls sbrk in another
 // thread at the same moment races with us as it would with any other.
@@ -28,7 +29,8 @@
 
 enum { TRIES = 8 };
 
-static _Atomic bool beyond; // the page map cannot be where the segment is
+static _Atomic bool beyond; // the page map cannot ever be where the segment is
+static _Atomic bool told;   // that it was not there once
 
 static struct mutex lock = MUTEX_INIT(RANK_BREAK);
 
@@ -60,28 +62,44 @@ static bool grow(size_t size, size_t align)
 	return false;
 }
 
-static uintptr_t take(size_t size, size_t align)
+// False: `*start` is 0 where the segment has none, or where the piece is that the page map does not reach. Nobody takes what lies
+// behind it meanwhile.
+static bool take(size_t size, size_t align, uintptr_t *start)
 {
-	uintptr_t start = 0;
+	bool covered = false;
 
+	*start = 0;
 	mutex_lock(&lock);
 	if ((rest.end - rest.start >= size && rest.start % align == 0) || grow(size, align)) {
-		start = rest.start;
-		rest.start += size;
+		*start = rest.start;
+		covered = page_map_cover(rest.start, size);
+		rest.start += covered ? size : 0;
 	}
 	mutex_unlock(&lock);
-	return start;
+	return covered;
+}
+
+static void tell_uncovered(uintptr_t start)
+{
+	bool never = !page_map_may_reach_all();
+
+	if (never ? atomic_exchange(&beyond, true) : atomic_exchange(&told, true))
+		return;
+	guard_warn("heap_source:sbrk", (void *)start, never ? "no address space for a page map that reaches here: memory is mapped" :
+							      "no room for a page map that reaches here for the moment: memory is mapped until there is", 0);
 }
 
 // 0: the segment has none.
 static uintptr_t take_covered(size_t size, size_t align)
 {
-	uintptr_t start = atomic_load(&beyond) ? 0 : take(size, align);
+	uintptr_t start;
 
-	if (start == 0 || page_map_cover(start, size))
+	if (atomic_load(&beyond))
+		return 0;
+	if (take(size, align, &start))
 		return start;
-	if (!atomic_exchange(&beyond, true))
-		guard_warn("heap_source:sbrk", (void *)start, "no address space for a page map that reaches here: memory is mapped", 0);
+	if (start != 0)
+		tell_uncovered(start);
 	return 0;
 }
 

@@ -1,9 +1,11 @@
-// UMEM_OPTIONS=backend=sbrk: memory is of the data segment, beside what the program itself takes there. `data_segment [blocked|confined]`.
+// UMEM_OPTIONS=backend=sbrk: memory is of the data segment, beside what the program itself takes there. `data_segment [blocked|confined|later]`.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <umem.h>
 #include <unistd.h>
 
@@ -94,10 +96,39 @@ static void test_blocked(void) {
     umem_free(some, 100);
 }
 
+static int refused; // how many times the words of the page map are not to be writable
+
+int mprotect(void *address, size_t size, int protection) {
+    if (refused > 0 && refused-- > 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return (int)syscall(SYS_mprotect, address, size, protection);
+}
+
+// There is no memory for the page map's words, once: that time memory is mapped, later it is of the segment again, and nothing of that lost.
+static void test_later(void) {
+    enum { LARGE = 32 << 20, SOME = 8 };
+    char *before = umem_alloc(LARGE, UMEM_NOFAIL), *mapped, *after;
+
+    CHECK(is_in_segment(before));
+    refused = 1;
+    mapped = umem_alloc(LARGE, UMEM_NOFAIL);
+    CHECK(refused == 0 && !is_in_segment(mapped));
+    for (int i = 0; i < SOME; i++) {
+        after = umem_alloc(LARGE, UMEM_NOFAIL);
+        CHECK(is_in_segment(after) && after > before);
+        CHECK_LE(after - before, LARGE + LARGE / 4);
+        before = after;
+    }
+}
+
 int main(int count, char **arguments) {
     if (count > 1) {
         if (arguments[1][0] == 'b')
             test_blocked();
+        if (arguments[1][0] == 'l')
+            test_later();
         churn(NULL); // confined: too little address space for a page map that reaches the segment
         return 0;
     }

@@ -108,8 +108,9 @@ vmag_test_program(umem_data_segment umem/data_segment.c LIBRARIES vmag)
 vmag_test(umem.data_segment.plain quick 60 umem_data_segment)
 vmag_test(umem.data_segment.blocked quick 60 umem_data_segment blocked)
 vmag_test(umem.data_segment.confined quick 60 sh -c "ulimit -v 4000000 && exec $<TARGET_FILE:umem_data_segment> confined")
+vmag_test(umem.data_segment.later quick 60 umem_data_segment later)
 vmag_test(umem.data_segment.pieces quick 60 umem_data_segment)
-set_tests_properties(umem.data_segment.plain umem.data_segment.blocked umem.data_segment.confined PROPERTIES ENVIRONMENT "UMEM_OPTIONS=backend=sbrk")
+set_tests_properties(umem.data_segment.plain umem.data_segment.blocked umem.data_segment.confined umem.data_segment.later PROPERTIES ENVIRONMENT "UMEM_OPTIONS=backend=sbrk")
 set_tests_properties(umem.data_segment.pieces PROPERTIES ENVIRONMENT "UMEM_OPTIONS=backend=sbrk,sbrk_minalloc=33M,sbrk_pagesize=2M")
 
 # What a thread's magazines may come to hold; it looks into its own front.
