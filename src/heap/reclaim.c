@@ -133,7 +133,7 @@ static bool start_uncounted(const void *caller)
 // What the C library allocates for a thread, and keeps for the next one, is not to go when the program resets an arena of its own.
 static bool may_start(void)
 {
-	return reclaim_start_thread != NULL && atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) == 0 &&
+	return reclaim_start_thread != NULL && !os_is_shut_in() &&
 	       (words.front == NULL || !words.front->arena->is_explicit);
 }
 

@@ -101,7 +101,7 @@ unsigned os_cgroup_processors(void)
 	unsigned least;
 	uint64_t quota;
 
-	if (atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0)
+	if (os_is_shut_in())
 		return UINT32_MAX;
 	least = find_group(group) ? least_quota(group) : UINT32_MAX;
 	quota = least == UINT32_MAX ? number_in("", "/cpu/cpu.cfs_quota_us") : 0;

@@ -12,7 +12,7 @@ unsigned os_cpus_affine(void)
 {
 	// Larger than cpu_set_t: the kernel refuses a mask shorter than its own.
 	unsigned long mask[8192 / (8 * sizeof(unsigned long))];
-	long bytes = atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0 ? 0 : os_system_call(SYS_sched_getaffinity, os_process_number(), sizeof mask, mask);
+	long bytes = os_is_shut_in() ? 0 : os_system_call(SYS_sched_getaffinity, os_process_number(), sizeof mask, mask);
 	unsigned count = 0;
 
 	// Bit by bit: a call of the compiler's library would make more of its pages resident than the loop is long.

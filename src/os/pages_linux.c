@@ -261,7 +261,7 @@ size_t os_pages_resident(void *address, size_t size)
 	uint64_t pages[PAGES_ASKED], is_present = (uint64_t)1 << 63;
 	size_t page = os_page_size(), count = size / page, resident = 0;
 	uint64_t at = (uintptr_t)address / page;
-	int saved = errno, file = atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0 ? -1 : os_file_open(name);
+	int saved = errno, file = os_is_shut_in() ? -1 : os_file_open(name);
 
 	for (size_t done = 0, asked; file >= 0 && done < count; done += asked) {
 		asked = min_size(count - done, PAGES_ASKED);
@@ -285,7 +285,7 @@ static bool may_split(void)
 	static _Atomic uint32_t wishes;
 
 	if ((atomic_fetch_add_explicit(&wishes, 1, memory_order_relaxed) + 1) % WISHES_A_LOOK == 0 &&
-	    atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) == 0)
+	    !os_is_shut_in())
 		atomic_store_explicit(&scarce, os_maps_are_scarce(), memory_order_relaxed);
 	return !atomic_load_explicit(&scarce, memory_order_relaxed);
 }

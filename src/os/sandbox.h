@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "util/bits.h"
 
@@ -12,3 +13,8 @@ extern _Atomic unsigned os_is_sandboxed HIDDEN;
 
 // The same of filters alone, that we know of: a process that only gave up new privileges may never have one.
 extern _Atomic unsigned os_is_filtered HIDDEN;
+
+static inline bool os_is_shut_in(void)
+{
+	return atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != 0;
+}
