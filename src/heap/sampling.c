@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/probe.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "pages/chunks.h"
 #include "vmag/format.h"
@@ -255,12 +256,12 @@ static int obey(const struct vmag_request *asked)
 		sampling_set(false);
 		return 0;
 	case VMAG_ASK_TRACE_ON:
-		return trace_as_asked(asked) ? 0 : EBUSY;
+		return os_is_shut_in() ? EPERM : trace_as_asked(asked) ? 0 : EBUSY;
 	case VMAG_ASK_TRACE_OFF:
 		tracing_stop(false);
 		return 0;
 	case VMAG_ASK_REPORT:
-		return request_report == NULL ? ENOSYS : request_report(asked->path);
+		return os_is_shut_in() ? EPERM : request_report == NULL ? ENOSYS : request_report(asked->path);
 	default:
 		return ENOSYS;
 	}

@@ -24,6 +24,7 @@
 #include "os/file.h"
 #include "os/mutex.h"
 #include "os/pages.h"
+#include "os/sandbox.h"
 #include "os/streams.h"
 #include "os/thread.h"
 #include "util/format.h"
@@ -110,14 +111,14 @@ static void fork_child(void)
 	sampling_let_read();
 }
 
-// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md).
+// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md); not one that is shut in, which may open none.
 static void report(const char *event, bool with_stats)
 {
 	const char *path = environment("VMAG_REPORT");
 	char line[640];
 	struct text text = text_into(line, sizeof line);
 
-	if (path == NULL)
+	if (path == NULL || os_is_shut_in())
 		return;
 	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, os_process_number());
 	if (with_stats) {
@@ -167,7 +168,7 @@ void life_end(void)
 {
 	bool leaks;
 
-	if (UNLIKELY(trace_is_on()))
+	if (UNLIKELY(trace_is_on()) && !os_is_shut_in())
 		tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)

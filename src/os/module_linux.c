@@ -7,6 +7,7 @@
 
 #include "os/areas.h"
 #include "os/memory.h"
+#include "os/sandbox.h"
 
 _Atomic uint16_t os_modules_generation = 1;
 
@@ -44,7 +45,7 @@ static uintptr_t image_of(uintptr_t address, bool *told)
 	struct os_areas areas;
 	struct os_area area, image = { 0 };
 
-	*told = os_areas_begin_places(&areas);
+	*told = !os_is_shut_in() && os_areas_begin_places(&areas);
 	if (!*told)
 		return 0;
 	while (os_areas_next(&areas, &area)) {

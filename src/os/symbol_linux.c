@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "os/file.h"
+#include "os/sandbox.h"
 
 enum { BATCH = 128 };
 
@@ -70,7 +71,7 @@ static bool find_in(int file, uintptr_t address, uintptr_t loaded_at, char *name
 
 bool os_symbol_find(const char *path, uintptr_t address, uintptr_t loaded_at, char *name, size_t size, uintptr_t *offset)
 {
-	int file = os_file_open(path);
+	int file = os_is_shut_in() ? -1 : os_file_open(path);
 	bool found = file >= 0 && find_in(file, address, loaded_at, name, size, offset);
 
 	if (file >= 0)

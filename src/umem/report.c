@@ -12,6 +12,7 @@
 #include "heap/debug.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/bits.h"
 #include "watch/request.h"
@@ -184,7 +185,7 @@ __attribute__((destructor(102))) static void at_exit(void)
 
 	int error;
 
-	if (value == NULL || *value == '\0')
+	if (value == NULL || *value == '\0' || os_is_shut_in())
 		return;
 	error = report_as_told(value);
 	if (error != 0)

@@ -13,6 +13,7 @@
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/bits.h"
 #include "util/format.h"
@@ -323,6 +324,7 @@ static void complain(const char *path, int error)
 }
 
 // Names can be foreseen, so what has one already may be anybody's; or a dump of an earlier process 1 of the container. It stays, and the next number is tried.
+// Where the process is shut in, there are those alone that the program asks for.
 int dump_named(char kind)
 {
 	static _Atomic unsigned dumps, of_kind[128];
@@ -331,6 +333,8 @@ int dump_named(char kind)
 
 	if (profile_settings.prefix[0] == '\0')
 		return ENOENT;
+	if (kind != 'm' && os_is_shut_in())
+		return EPERM;
 	if (kind != 'f')
 		text_print(number, sizeof number, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));
 	for (unsigned i = 0; file < 0 && i < NAMES_MOST; i++) {

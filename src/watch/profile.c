@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "os/clock.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/real.h"
 #include "vmag/format.h"
@@ -275,7 +276,7 @@ void profile_name(struct profile_thread *self, const char *name)
 		return;
 	if (name != NULL)
 		strncpy(place, name, THREAD_NAME_BYTES - 1);
-	else if (first && profile_settings.system_thread_names) {
+	else if (first && profile_settings.system_thread_names && !os_is_shut_in()) {
 		os_thread_name(place, THREAD_NAME_BYTES);
 		for (char *at = place; *at != '\0'; at++) // a name is part of a line
 			if ((unsigned char)*at < ' ')

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/module.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/format.h"
 #include "vmem/resource.h"
@@ -46,6 +47,7 @@ static struct {
 	struct os_backing_identity identity; // of the file, once it is there, and
 	char path[PATH_BYTES];
 	struct os_backing_identity standard_error; // when it began
+	unsigned sandboxed; // os_is_sandboxed then
 	// Atomic.
 	_Atomic uint64_t writers; // those who may be using it, and above them the file's number
 	_Atomic uint32_t chunks;  // begun
@@ -139,10 +141,16 @@ static int open_again(void)
 	return NOT_TO_BE_HAD;
 }
 
+// The process has shut itself in since the trace began: what was not written by then stays so. Who begins one inside knows what may be done there.
+static bool is_barred(void)
+{
+	return atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != out.sandboxed;
+}
+
 // Not what the program closed, and opened as another.
 static void close_file(int file)
 {
-	if (file >= 0 && os_backing_is(file, &out.identity))
+	if (file >= 0 && !is_barred() && os_backing_is(file, &out.identity))
 		os_file_close(file);
 }
 
@@ -368,6 +376,7 @@ bool trace_file_begin(const struct trace_wish *wish)
 		out.places -= out.fact_places;
 	}
 	trace_file_fork_child();
+	out.sandboxed = atomic_load(&os_is_sandboxed);
 	out.began = wish->later ? VMAG_TRACE_LATER : VMAG_TRACE_AT_START;
 	return true;
 }
@@ -394,7 +403,7 @@ bool trace_file_leave(uint64_t entered)
 
 bool trace_file_write(struct vmag_trace_chunk *head, uint64_t entered)
 {
-	int saved = errno, file = the_file();
+	int saved = errno, file = is_barred() ? NOT_TO_BE_HAD : the_file();
 	uint32_t place;
 	bool written;
 
@@ -422,6 +431,8 @@ void trace_file_end(unsigned how)
 {
 	int file = atomic_exchange(&out_file, NO_FILE);
 
+	if (is_barred())
+		return;
 	if (file >= 0 && !os_backing_is(file, &out.identity))
 		file = open_again();
 	if (file < 0)
