@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/pages.h"
+#include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/bits.h"
 #include "util/format.h"
@@ -38,10 +39,11 @@ static struct {
 	uint32_t stacks_seen;       // when the maps were read last
 } own;
 
-// The box, in the process that made it: children that were made without fork's handlers have it mapped, too.
+// The box, in the process that made it: children that were made without fork's handlers have it mapped, too. NULL also in one that is shut in: its box stays as
+// it was then, and where it is.
 static struct vmag_box *mine(void)
 {
-	struct vmag_box *box = atomic_load_explicit(&black_box, memory_order_acquire);
+	struct vmag_box *box = os_is_shut_in() ? NULL : atomic_load_explicit(&black_box, memory_order_acquire);
 
 	return box != NULL && os_process_number() == own.pid ? box : NULL;
 }
@@ -111,7 +113,7 @@ bool black_box_begin(void)
 	int saved = errno;
 	struct vmag_box *box;
 
-	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || getauxval(AT_SECURE) != 0 ||
+	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || os_is_shut_in() || getauxval(AT_SECURE) != 0 ||
 	    environment(OPTIONS_ON_STDIN) != NULL)
 		return false;
 	own.pid = os_process_number();
@@ -234,6 +236,8 @@ void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t l
 	struct vmag_box *box;
 	int saved = errno;
 
+	if (os_is_shut_in())
+		return;
 	if (!is_due(now_ms)) {
 		atomic_store(&black_box_is_behind, true);
 		return;
