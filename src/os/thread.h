@@ -21,7 +21,7 @@ bool os_thread_exit_value(enum os_thread_end who, void *value);
 // The process's number. Not by getpid(2): others may interpose that (libfaketime), and the kernel would map another window of the C library for it.
 int os_process_number(void);
 
-// This thread's number in the kernel.
+// This thread's number in the kernel. In a process that is shut in as the C library has it (os_thread_in_process).
 int os_thread_number(void);
 
 // Whether this thread has no privilege that it could give up, nor another user or group to become.

@@ -99,7 +99,7 @@ int os_process_number(void)
 
 int os_thread_number(void)
 {
-	return (int)os_system_call(SYS_gettid);
+	return os_is_shut_in() ? os_thread_in_process() : (int)os_system_call(SYS_gettid);
 }
 
 // <linux/capability.h>, which not every C library brings along.
