@@ -394,7 +394,7 @@ bool processors_collect(unsigned first, unsigned end, bool everything, processor
 
 	mutex_lock(&processors.lock);
 	end = (unsigned)min_size(end, processors.slots);
-	if (!processors.stopped && any_holds(first, end)) { // stopped: this thread forks
+	if (!processors.stopped && os_rseq_may_fence() && any_holds(first, end)) { // stopped: this thread forks
 		if (stop_all())
 			left = collect_from_all(first, end, everything, &collection);
 		set_all_stopped(must_stay());

@@ -48,6 +48,9 @@ unsigned os_rseq_numbers(void);
 // system refused. A system call that interrupts the processors on which the process runs; errno is kept.
 bool os_rseq_fence(void);
 
+// False: it would refuse. A process of several threads that is shut in asks the system for nothing that a filter may end it for.
+bool os_rseq_may_fence(void);
+
 // Where a sequence goes when it misses: something has to lie there. gcc 12.2 loses what a caller assigns on the way out of an asm goto with
 // results, and gives out what the register of the result held.
 #define RSEQ_MISSED __asm__ volatile("")

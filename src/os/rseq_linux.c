@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/sandbox.h"
 #include "os/system_call.h"
+#include "os/unseen.h"
 
 enum { AREA_BYTES = 20 }; // at least, of the kernel's first interface
 
@@ -108,10 +110,16 @@ bool os_rseq_init(void)
 	return good;
 }
 
+bool os_rseq_may_fence(void)
+{
+	return !os_is_shut_in() || os_process_is_single();
+}
+
+// A thread that is the only one is not inside of a sequence.
 bool os_rseq_fence(void)
 {
 	int saved = errno;
-	bool done = os_system_call(SYS_membarrier, PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+	bool done = os_is_shut_in() ? os_process_is_single() : os_system_call(SYS_membarrier, PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
 
 	errno = saved;
 	return done;

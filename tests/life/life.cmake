@@ -149,6 +149,8 @@ vmag_test_shut_in(black_box eb "VMAG_BOX=${shut_in}" "VMAG_CONF=prof:true,lg_pro
 vmag_test_shut_in(trace e "VMAG_CONF=trace:${shut_in},trace_stacks:true,prof_unwinder:tables")
 vmag_test_shut_in(umem e "UMEM_DEBUG=default" "VMAG_UMEM_REPORT=findleaks,${shut_in}.leaks")
 vmag_test_shut_in(umem.threads et "UMEM_DEBUG=default")
+vmag_test_shut_in(cpu e "VMAG_CONF=front:cpu")
+vmag_test_shut_in(cpu.threads et "VMAG_CONF=front:cpu")
 vmag_test_program(life_sandbox_flags life/sandbox_flags.c LIBRARIES vmag)
 vmag_test(life.sandbox.flags quick 60 life_sandbox_flags)
 vmag_test_program(life_confined life/confined.c LIBRARIES vmag)
