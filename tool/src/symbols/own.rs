@@ -47,7 +47,7 @@ const ENTRIES: [&str; 23] = [
 ];
 
 /// On the way from there to where the stack is found, with what may be inlined in them.
-const INSIDE: [&str; 78] = [
+const INSIDE: [&str; 79] = [
     "added_alloc",
     "aligned_missed",
     "alloc_class",
@@ -118,6 +118,7 @@ const INSIDE: [&str; 78] = [
     "sized_event_with_its_stack",
     "stack_number",
     "tell_alloc",
+    "tell_trace",
     "trace_allocated",
     "trace_new",
     "trace_other",
