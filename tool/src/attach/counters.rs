@@ -85,6 +85,13 @@ pub struct ClassCounters {
     pub slab_bytes: u64,
 }
 
+impl ClassCounters {
+    /// Of what the program holds; a damaged recording may tell of more than there can be.
+    pub fn live_bytes(&self) -> u64 {
+        self.live.saturating_mul(self.size)
+    }
+}
+
 impl Counters {
     /// Bytes of the objects of object caches that are out.
     pub fn out_of_caches(&self) -> u64 {

@@ -326,17 +326,17 @@ fn classes(counters: &Counters) -> String {
         "\n{:>9} {:>12} {:>10} {:>9} {:>8} {:>6}\n",
         "size", "bytes", "live", "cached", "slabs", "used"
     );
-    classes.sort_by_key(|class| std::cmp::Reverse(class.live * class.size));
+    classes.sort_by_key(|class| std::cmp::Reverse(class.live_bytes()));
     for class in classes {
         let used = match class.slab_bytes {
             0 => String::new(),
-            whole => format!("{} %", class.live * class.size * 100 / whole),
+            whole => format!("{} %", class.live_bytes().saturating_mul(100) / whole),
         };
         let _ = writeln!(
             out,
             "{:>9} {:>12} {:>10} {:>9} {:>8} {used:>6}",
             class.size,
-            figures::bytes(class.live * class.size),
+            figures::bytes(class.live_bytes()),
             class.live,
             class.cached,
             class.slabs

@@ -229,7 +229,7 @@ fn classes(reading: &Reading) -> HeldByName {
                 "{} of {}, {} % of that in use, {}",
                 counted(class.slabs, "slab"),
                 bytes(whole),
-                class.live * class.size * 100 / whole,
+                class.live_bytes().saturating_mul(100) / whole,
                 counted(class.free_buffers, "free buffer")
             ),
         };
@@ -240,7 +240,7 @@ fn classes(reading: &Reading) -> HeldByName {
             count(class.cached)
         );
         let held = Held {
-            bytes: (class.live * class.size) as f64,
+            bytes: class.live_bytes() as f64,
             objects: class.live as f64,
             detail: vec![full, moved],
             ..Held::default()
