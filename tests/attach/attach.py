@@ -330,9 +330,11 @@ def check_box_counters(setting):
         told = setting.json("attach", "--json", setting.box(target.pid))
         assert told["time"] - told["begun"] >= 3, told
         assert "seconds after the box was made" in setting.run("attach", setting.box(target.pid)).stdout
-    # A beginning in which all is allocated at once.
+    # A beginning in which all is allocated within some milliseconds, and not within one.
     with Target(setting, setting.boxed("prof:false")) as target:
-        target.do("large", 400)
+        target.do("large", 200)
+        time.sleep(0.01)
+        target.do("large", 200)
         boxed = setting.counters(setting.box(target.pid))["allocated"]
         assert boxed > 0, boxed
 
