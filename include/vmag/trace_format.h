@@ -27,7 +27,7 @@
 // Fact: a tag byte, then
 //   VMAG_TRACE_STACK  varints: number, depth, how many of its frames, the outermost, are those of the stack before in this chunk, and for each
 //                     other frame, innermost first, the zigzag of the step from the one before, of the first from 0
-//   VMAG_TRACE_MAPS   a text: lines of /proc/self/maps, those of files in which code is executed; behind each
+//   VMAG_TRACE_MAPS   a text: lines of /proc/PID/maps, those of files in which code is executed; behind each
 //                     "build START ID" in hexadecimal, of a file with a build id
 //   VMAG_TRACE_LEDGER a text: the ledger (vmag/ledger.h) at the end of the process, the fields of a JSON object
 //   VMAG_TRACE_FULL   nothing: the file may be no longer, or the disk has no room, and what came later is not in it

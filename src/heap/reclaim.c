@@ -295,6 +295,14 @@ void reclaim_recall(bool dismissed)
 		wake(NULL);
 }
 
+// The same where the kernel refused: there is no filter.
+void reclaim_let_out(void)
+{
+	if (!os_is_shut_in() && atomic_exchange(&was_dismissed, false) && options.background_thread && reclaim_may_be_unseen() && reclaim_is_left(true) &&
+	    may_restart())
+		wake(NULL);
+}
+
 COLD void reclaim_wake(void)
 {
 	uint32_t asleep = RECLAIM_ASLEEP;

@@ -69,6 +69,7 @@ void reclaim_fork_child_dismissals(void); // the child has those of its thread
 // The process is about to be shut in: the background thread, of either kind, ends, and is waited for until it has, to the kernel as well: a second at most.
 // One by pthread_create says first which it is. In a copy of the process there is none.
 void reclaim_shut_in(void);
+void reclaim_let_out(void); // the call that was to do so was refused
 extern _Atomic int reclaim_thread; // its number; 0: there was none
 
 // Wakes the background thread, if there is one, for what reclaim_is_left tells.

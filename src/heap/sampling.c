@@ -256,12 +256,12 @@ static int obey(const struct vmag_request *asked)
 		sampling_set(false);
 		return 0;
 	case VMAG_ASK_TRACE_ON:
-		return os_is_shut_in() ? EPERM : trace_as_asked(asked) ? 0 : EBUSY;
+		return os_has_filter() ? EPERM : trace_as_asked(asked) ? 0 : EBUSY;
 	case VMAG_ASK_TRACE_OFF:
 		tracing_stop(false);
 		return 0;
 	case VMAG_ASK_REPORT:
-		return os_is_shut_in() ? EPERM : request_report == NULL ? ENOSYS : request_report(asked->path);
+		return os_has_filter() ? EPERM : request_report == NULL ? ENOSYS : request_report(asked->path);
 	default:
 		return ENOSYS;
 	}

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -26,10 +28,11 @@
 #include "os/clock.h"
 #include "os/pages.h"
 #include "os/sandbox.h"
+#include "os/system_call.h"
 #include "os/thread.h"
 #include "os/unseen.h"
 
-enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000, UNSEEN_REST_MS = 250, ENDING_MS = 100 };
+enum { STACK_BYTES = 256 * 1024, LOOK_MOST_MS = 1000, REFUSED_MS = 1000, UNSEEN_REST_MS = 250, ENDING_MS = 10 };
 
 extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 
@@ -184,7 +187,7 @@ static COLD __attribute__((noinline)) void leave(bool over)
 }
 
 // Who shuts the process in waits for its end (reclaim_shut_in).
-static bool is_wanted(void)
+static inline bool is_wanted(void)
 {
 	return options.background_thread && atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) == 0;
 }
@@ -196,11 +199,11 @@ static void *work(void *unused)
 	int own = os_process_number();
 	bool over = false;
 
-	atomic_store(&reclaim_thread, os_thread_number());
+	atomic_store(&reclaim_thread, (int)os_system_call(SYS_gettid));
 	while (is_wanted() && !(over = is_left_over(os_clock_ms()))) {
 		bool left = reclaim_step(os_clock_ms(), false);
 
-		if (!is_wanted())
+		if (os_is_shut_in())
 			break;
 		if (os_process_number() != own)
 			return unused;
@@ -231,19 +234,20 @@ static bool rest_unseen(void)
 // As work, for as long as it is wanted. The C library ends the process without regard to this one.
 static void work_unseen(void)
 {
-	while (options.background_thread && atomic_load(&reclaim_dismissed) == 0) {
+	bool is_tired = false;
+
+	while (!is_tired && options.background_thread && atomic_load(&reclaim_dismissed) == 0) {
 		bool left = reclaim_step(os_clock_ms(), true);
 
 		atomic_fetch_add_explicit(&reclaim_runs, 1, memory_order_relaxed);
 		if (left)
 			os_word_wait(&reclaim_dismissed, 0, RECLAIM_STEP_MS);
-		else if (!rest_unseen()) {
-			reclaim_unseen_ended();
-			return;
-		}
+		else
+			is_tired = !rest_unseen();
 	}
-	reclaim_unseen_ended(); // first, for then another may begin
-	atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
+	reclaim_unseen_ended();
+	if (!is_tired) // last, for then another may begin
+		atomic_store(&reclaim_state, RECLAIM_NO_THREAD);
 }
 
 // What it calls of the C library is nobody's else.
@@ -350,6 +354,8 @@ void background_allow(void)
 
 void background_fork_child(void)
 {
+	if (os_is_shut_in() && !os_has_filter() && os_system_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0) // another thread, which is not here, was about to ask for it
+		atomic_store(&os_is_sandboxed, 0);
 	process = atomic_load(&os_is_sandboxed) != 0 ? 0 : os_process_number(); // where one may not ask none is started
 	look.ends = 0;
 	refused_until = 0; // what the parent may not have its child may: after an unshare of process numbers

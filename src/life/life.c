@@ -118,7 +118,7 @@ static void report(const char *event, bool with_stats)
 	char line[640];
 	struct text text = text_into(line, sizeof line);
 
-	if (path == NULL || os_is_shut_in())
+	if (path == NULL || os_has_filter())
 		return;
 	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, os_process_number());
 	if (with_stats) {
@@ -168,7 +168,7 @@ void life_end(void)
 {
 	bool leaks;
 
-	if (UNLIKELY(trace_is_on()) && !os_is_shut_in())
+	if (UNLIKELY(trace_is_on()) && !os_has_filter())
 		tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)

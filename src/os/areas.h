@@ -47,7 +47,7 @@ bool os_areas_begin_places(struct os_areas *areas); // without kinds and sizes, 
 bool os_areas_next(struct os_areas *areas, struct os_area *area);
 void os_areas_end(struct os_areas *areas);
 
-// The lines of /proc/thread-self/maps that tell where code of files lies, each with a line of its build behind it (os/build_id.h), whole ones, from the address
+// The lines of /proc/PID/maps that tell where code of files lies, each with a line of its build behind it (os/build_id.h), whole ones, from the address
 // `*from` on, as far as there is room; returns their bytes, 0 also when the kernel does not tell. `*from` is where the first is that had no room, or 0.
 size_t os_areas_copy_code(uintptr_t *from, char *text, size_t most);
 

@@ -1,4 +1,4 @@
-// Areas on Linux: /proc/thread-self/smaps, maps and pagemap; those of /proc/self are empty once the first thread has ended.
+// Areas on Linux: /proc/PID/smaps, maps and pagemap.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include "os/areas.h"
@@ -13,7 +13,7 @@
 
 enum { LINE = 512, GUARD_MOST = 64 * 1024 };
 
-static bool begin(struct os_areas *areas, const char *path, bool kinds)
+static bool begin(struct os_areas *areas, const char *name, bool kinds)
 {
 	areas->offset = 0;
 	areas->at = areas->length = 0;
@@ -21,20 +21,21 @@ static bool begin(struct os_areas *areas, const char *path, bool kinds)
 	areas->last_is_program = areas->last_is_guard = false;
 	areas->image.inode = 0;
 	areas->has_kinds = kinds;
-	areas->file = os_file_open(path);
+	areas->file = os_file_open_own(name);
 	return areas->file >= 0;
 }
 
 bool os_areas_begin(struct os_areas *areas)
 {
-	if (os_link_read("/proc/thread-self/exe", areas->program, sizeof areas->program) < 0)
+	if (os_link_read("/proc/self/exe", areas->program, sizeof areas->program) < 0 &&
+	    os_link_read("/proc/thread-self/exe", areas->program, sizeof areas->program) < 0)
 		areas->program[0] = '\0';
-	return begin(areas, "/proc/thread-self/smaps", true);
+	return begin(areas, "smaps", true);
 }
 
 bool os_areas_begin_places(struct os_areas *areas)
 {
-	return begin(areas, "/proc/thread-self/maps", false);
+	return begin(areas, "maps", false);
 }
 
 void os_areas_end(struct os_areas *areas)
@@ -210,7 +211,7 @@ size_t os_areas_copy_code(uintptr_t *from, char *text, size_t most)
 
 int os_residency_open(void)
 {
-	return os_file_open("/proc/thread-self/pagemap");
+	return os_file_open_own("pagemap");
 }
 
 void os_residency_close(int file)

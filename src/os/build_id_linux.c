@@ -75,7 +75,7 @@ size_t os_build_line(const struct os_areas *areas, const struct os_area *area, c
 	bool found;
 	int memory;
 
-	if (!area->is_code || area->inode != areas->image.inode || (memory = os_file_open("/proc/thread-self/mem")) < 0)
+	if (!area->is_code || area->inode != areas->image.inode || (memory = os_file_open_own("mem")) < 0)
 		return 0;
 	text_add(&text, "build %zx ", (size_t)area->start);
 	found = find_in_image(memory, areas->image.start, areas->image.end - areas->image.start, &text);

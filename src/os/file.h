@@ -15,6 +15,7 @@ ssize_t os_link_read(const char *path, char *text, size_t size);
 
 // A file open for reading, −1 when there is none; and a part of it: the number of bytes read, 0 at its end, or −1.
 int os_file_open(const char *path);
+int os_file_open_own(const char *name); // of the process, in /proc: by the thread's name where the process's is empty, its first thread having ended
 ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset);
 ssize_t os_file_read_some(int file, char *bytes, size_t size); // from where the last one ended
 void os_file_close(int file);

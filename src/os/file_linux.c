@@ -66,6 +66,14 @@ int os_file_open(const char *path)
 	return file_open(path, O_RDONLY);
 }
 
+int os_file_open_own(const char *name)
+{
+	char path[48], link[4];
+
+	text_print(path, sizeof path, "/proc/%s/%s", os_link_read("/proc/self/exe", link, sizeof link) > 0 ? "self" : "thread-self", name);
+	return os_file_open(path);
+}
+
 ssize_t os_file_read_at(int file, void *bytes, size_t size, uint64_t offset)
 {
 	return os_system_call(SYS_pread64, file, bytes, size, offset);

@@ -1,4 +1,4 @@
-// Counting mappings on Linux: the lines of /proc/thread-self/maps.
+// Counting mappings on Linux: the lines of /proc/PID/maps.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "os/map_count.h"
 
@@ -35,7 +35,7 @@ static size_t lines(int file)
 
 bool os_maps_are_scarce(void)
 {
-	int saved = errno, file = os_file_open("/proc/thread-self/maps");
+	int saved = errno, file = os_file_open_own("maps");
 	bool scarce = file >= 0 && lines(file) > allowed() / 2;
 
 	if (file >= 0)

@@ -11,8 +11,13 @@
 // thread begun, nor the number asked that the process has.
 extern _Atomic unsigned os_is_sandboxed HIDDEN;
 
-// The same of filters alone, that we know of: a process that only gave up new privileges may never have one.
+// The same of filters alone, that we know of, once they are there: a process that only gave up new privileges may never have one, and a call may be refused.
 extern _Atomic unsigned os_is_filtered HIDDEN;
+
+static inline bool os_has_filter(void)
+{
+	return atomic_load_explicit(&os_is_filtered, memory_order_relaxed) != 0;
+}
 
 static inline bool os_is_shut_in(void)
 {

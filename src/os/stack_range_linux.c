@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "os/memory.h"
+#include "os/sandbox.h"
 #include "os/system_call.h"
 #include "os/thread.h"
+#include "os/unseen.h"
 
 enum { RANGE_STEP = 1024 * 1024, OWN_STEP = FRAME_STEP, OWN_LEAST = OWN_STEP / 2 };
 
@@ -43,7 +45,7 @@ __attribute__((no_sanitize("address"))) bool os_word_copy(struct os_piece *piece
 	if (piece->start != start) {
 		piece->start = NO_PIECE;
 		if (!os_memory_peek(piece->word, (const void *)start, PIECE_BYTES)) {
-			if (os_memory_peek(&own, &start, sizeof own) || !os_word_is_readable(at, page))
+			if ((os_is_shut_in() && !os_process_is_single()) || os_memory_peek(&own, &start, sizeof own) || !os_word_is_readable(at, page))
 				return false;
 			*value = *(const uintptr_t *)at;
 			return true;

@@ -38,6 +38,7 @@ static struct {
 	size_t image_bytes, before, behind;
 	char *memory;
 	_Atomic uint32_t number;     // of the thread; the kernel clears it when it has ended
+	_Atomic uint32_t last;       // the same, until it is known to be none of the process's any more
 	void (*body)(void);
 } unseen;
 
@@ -214,6 +215,8 @@ bool os_unseen_start(void (*body)(void))
 	os_system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof all);
 	if (answer < 0)
 		errno = (int)-answer;
+	else
+		atomic_store(&unseen.last, (uint32_t)answer);
 	return answer > 0;
 }
 
@@ -231,20 +234,21 @@ static void wait_for_kernel(uint32_t number)
 bool os_unseen_wait(uint64_t most_ms)
 {
 	uint64_t end = os_clock_ms() + most_ms;
-	uint32_t number, last = 0;
+	uint32_t number, last = atomic_load(&unseen.last);
 
-	while ((number = atomic_load(&unseen.number)) != 0 && os_clock_ms() < end) {
-		last = number;
+	while ((number = atomic_load(&unseen.number)) != 0 && os_clock_ms() < end)
 		wait_for_kernel(number);
-	}
 	while (number == 0 && last != 0 && !os_thread_is_gone((int)last) && os_clock_ms() < end)
 		os_system_call(SYS_sched_yield);
+	if (number == 0)
+		atomic_compare_exchange_strong(&unseen.last, &last, 0);
 	return number == 0;
 }
 
 void os_unseen_fork_child(void)
 {
 	atomic_store(&unseen.number, 0);
+	atomic_store(&unseen.last, 0);
 }
 
 static bool is_here(void)

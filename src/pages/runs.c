@@ -184,7 +184,7 @@ static __attribute__((noinline)) size_t make_up_for_fresh(struct pages *pages, s
 	int64_t ms = (int64_t)(now - at) < MADE_UP_MS ? (int64_t)(now - at) : MADE_UP_MS; // negative: more was given than that
 	size_t owed = atomic_load_explicit(&pages->idle_bytes, memory_order_relaxed), share = taken >> LG_MADE_UP_SHARE, most;
 
-	if (pages_dirty_bytes(pages) > pages_allowed_dirty(pages)) // nearly all is dirty: what is taken of the rest is no growth
+	if ((ms <= 0 && share < PIECE_LEAST) || pages_dirty_bytes(pages) > pages_allowed_dirty(pages)) // nearly all is dirty: what is taken of the rest is no growth
 		return 0;
 	most = (ms > 0 ? (size_t)ms * MADE_UP_A_MS : 0) + share;
 	make_up(pages, &pages->idle_bytes, min_size(taken, most - min_size(most, owed)), has_huge(pages) ? CHUNK_BYTES : PIECE_LEAST);

@@ -185,7 +185,7 @@ __attribute__((destructor(102))) static void at_exit(void)
 
 	int error;
 
-	if (value == NULL || *value == '\0' || os_is_shut_in())
+	if (value == NULL || *value == '\0' || os_has_filter())
 		return;
 	error = report_as_told(value);
 	if (error != 0)

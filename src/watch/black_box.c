@@ -39,13 +39,18 @@ static struct {
 	uint32_t stacks_seen;       // when the maps were read last
 } own;
 
-// The box, in the process that made it: children that were made without fork's handlers have it mapped, too. NULL also in one that is shut in: its box stays as
+// The box, in the process that made it: children that were made without fork's handlers have it mapped, too. NULL also in one that has a filter: its box stays as
 // it was then, and where it is.
-static struct vmag_box *mine(void)
+static __attribute__((noinline)) struct vmag_box *unless_another_s(struct vmag_box *box)
 {
-	struct vmag_box *box = os_is_shut_in() ? NULL : atomic_load_explicit(&black_box, memory_order_acquire);
+	return !os_has_filter() && os_process_number() == own.pid ? box : NULL;
+}
 
-	return box != NULL && os_process_number() == own.pid ? box : NULL;
+static inline struct vmag_box *mine(void)
+{
+	struct vmag_box *box = atomic_load_explicit(&black_box, memory_order_acquire);
+
+	return box == NULL ? NULL : unless_another_s(box);
 }
 
 static void *at(struct vmag_box *box, uint64_t offset)
@@ -113,7 +118,7 @@ bool black_box_begin(void)
 	int saved = errno;
 	struct vmag_box *box;
 
-	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || os_is_shut_in() || getauxval(AT_SECURE) != 0 ||
+	if (!atomic_load(&black_box_wanted) || !atomic_exchange(&black_box_wanted, false) || os_has_filter() || getauxval(AT_SECURE) != 0 ||
 	    environment(OPTIONS_ON_STDIN) != NULL)
 		return false;
 	own.pid = os_process_number();
@@ -236,7 +241,7 @@ void black_box_look(uint64_t now_ms, bool active, unsigned lg_sample, uint64_t l
 	struct vmag_box *box;
 	int saved = errno;
 
-	if (os_is_shut_in())
+	if (os_has_filter())
 		return;
 	if (!is_due(now_ms)) {
 		atomic_store(&black_box_is_behind, true);

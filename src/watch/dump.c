@@ -166,7 +166,7 @@ static void write_stack(struct writer *out, const struct stack *stack, const str
 
 static void write_maps(struct writer *out)
 {
-	int fd = os_file_open("/proc/thread-self/maps");
+	int fd = os_file_open_own("maps");
 	ssize_t got;
 
 	text_add(line(out), "\nMAPPED_LIBRARIES:\n");
@@ -333,7 +333,7 @@ int dump_named(char kind)
 
 	if (profile_settings.prefix[0] == '\0')
 		return ENOENT;
-	if (kind != 'm' && os_is_shut_in())
+	if (kind != 'm' && os_has_filter())
 		return EPERM;
 	if (kind != 'f')
 		text_print(number, sizeof number, "%u", atomic_fetch_add(&of_kind[(unsigned char)kind], 1));

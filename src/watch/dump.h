@@ -8,7 +8,7 @@
 //     t<number>: … [ … ]
 //
 //   MAPPED_LIBRARIES:
-//   <text of /proc/thread-self/maps>
+//   <text of /proc/PID/maps>
 //   build <start of code> <build id>               for each file of which code is mapped and that has one, for it may be another one when names are looked for
 //
 //   VMAG_PROFILE:                                  what the estimates are made of, for standard errors (docs/profile.md)

@@ -46,7 +46,7 @@ static struct {
 	struct tracer *all;
 	uint32_t generations;
 	// Constant while a trace is on.
-	bool stacks;
+	bool stacks, ring;
 	uint64_t until_ns; // 0: no limit of time
 } trace = { .lock = MUTEX_INIT(RANK_TRACE) };
 
@@ -372,7 +372,7 @@ void trace_other(struct tracer **own, unsigned what, const struct trace_source *
 	uint32_t stack = tracer == NULL || !has_stack ? 0 : stack_number(tracer, (uintptr_t)__builtin_frame_address(0));
 	uint8_t *at;
 
-	if (tracer != NULL)
+	if (tracer != NULL && !trace.ring) // there names would push out stacks, which are told once
 		trace_stacks_name(source);
 	tracer = ready(own);
 	if (tracer == NULL)
@@ -412,6 +412,7 @@ bool trace_start(const struct trace_wish *wish)
 		return false;
 	mutex_lock(&trace.lock);
 	trace.stacks = wish->stacks;
+	trace.ring = wish->ring;
 	trace.until_ns = wish->most_seconds == 0 ? 0 : os_clock_ns() + wish->most_seconds * 1000000000u;
 	trace.generations += trace.generations == UINT32_MAX ? 2 : 1; // never 0
 	next = trace.generations;

@@ -47,7 +47,7 @@ static struct {
 	struct os_backing_identity identity; // of the file, once it is there, and
 	char path[PATH_BYTES];
 	struct os_backing_identity standard_error; // when it began
-	unsigned sandboxed; // os_is_sandboxed then
+	unsigned filtered; // os_is_filtered then
 	// Atomic.
 	_Atomic uint64_t writers; // those who may be using it, and above them the file's number
 	_Atomic uint32_t chunks;  // begun
@@ -100,11 +100,15 @@ static void complain(const char *what, int error)
 // From the root on, where the system tells: the program may go to another folder.
 static void note_path(int file, const char *path)
 {
-	char link[32];
+	char link[48];
 	ssize_t length;
 
 	text_print(link, sizeof link, "/proc/self/fd/%d", file);
 	length = os_link_read(link, out.path, sizeof out.path);
+	if (length < 0) { // the first thread has ended
+		text_print(link, sizeof link, "/proc/thread-self/fd/%d", file);
+		length = os_link_read(link, out.path, sizeof out.path);
+	}
 	if (length <= 0 || (size_t)length == sizeof out.path - 1)
 		memcpy(out.path, path, sizeof out.path);
 }
@@ -144,7 +148,7 @@ static int open_again(void)
 // The process has shut itself in since the trace began: what was not written by then stays so. Who begins one inside knows what may be done there.
 static bool is_barred(void)
 {
-	return atomic_load_explicit(&os_is_sandboxed, memory_order_relaxed) != out.sandboxed;
+	return atomic_load_explicit(&os_is_filtered, memory_order_relaxed) != out.filtered;
 }
 
 // Not what the program closed, and opened as another.
@@ -376,7 +380,7 @@ bool trace_file_begin(const struct trace_wish *wish)
 		out.places -= out.fact_places;
 	}
 	trace_file_fork_child();
-	out.sandboxed = atomic_load(&os_is_sandboxed);
+	out.filtered = atomic_load(&os_is_filtered);
 	out.began = wish->later ? VMAG_TRACE_LATER : VMAG_TRACE_AT_START;
 	return true;
 }

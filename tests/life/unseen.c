@@ -198,10 +198,16 @@ static void gone_before_changes(void) {
 
 // What is refused shuts nobody in: so programs ask whether there are filters of system calls. Nor does what a child does that shares the memory.
 static void asks_for_filters(void) {
+    struct { unsigned short instructions; void *filter; } none = {0, NULL};
     pid_t child;
 
+    leave_garbage(4 * GARBAGE);
+    CHECK_EQ(threads(), 2);
     CHECK_EQ(prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0), -1);
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0), -1);
+    CHECK_EQ(threads(), 2);
+    CHECK_EQ(prctl(PR_SET_SECCOMP, 2, &none, 0, 0), -1); // refused: what was left is not kept
+    CHECK_EQ(threads(), 2);
     child = vfork();
     if (child == 0)
         _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

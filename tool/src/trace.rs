@@ -316,8 +316,8 @@ impl Trace {
                 missing.push("the newest events are not there: it was ended while the process ran on".to_string())
             }
             None if self.chunks[0].version >= TELLS_ENDS => missing.push(
-                "it has no end: the process runs on, was killed, called _exit or became another program, and what its threads recorded last is \
-                 not there"
+                "it has no end: the process runs on, was killed, called _exit, set up a filter of system calls or became another program, \
+                 and what its threads recorded last is not there"
                     .to_string(),
             ),
             _ => {}

@@ -227,7 +227,7 @@ fn tell_written(written: &Written, older: &Older, (name, command): Name, shown: 
             )
         }),
         (None, None) => say(format_args!(
-            "vmag: no {name} of the command's process: it was killed, called _exit, became another program, {}{}\n",
+            "vmag: no {name} of the command's process: it was killed, called _exit, has a filter of system calls, became another program, {}{}\n",
             match name {
                 "profile" =>
                     "or may not write here any more; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",

@@ -46,7 +46,9 @@ fn held_lines(out: &mut String, served: &Served, status: Status) {
     let Some(at_exit) = &served.at_exit else {
         let why = match status {
             Status::Signaled(_) => "the process was killed",
-            Status::Exited(_) => "the process called _exit, or became a program that does not use vmag",
+            Status::Exited(_) => {
+                "the process called _exit, set up a filter of system calls for itself, or became a program that does not use vmag"
+            }
         };
         return line(out, &format!("allocator no word at exit: {why}"));
     };
