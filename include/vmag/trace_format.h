@@ -36,8 +36,8 @@
 //   VMAG_TRACE_ENDED  varints: VMAG_TRACE_EXITED, by the process's exit, or VMAG_TRACE_OUT_OF_TIME or VMAG_TRACE_STOPPED, by
 //                     somebody, and what came later is not in it; how many chunks the file has, 0 in ring mode. It is missing where a process was killed
 //   VMAG_TRACE_CACHE, VMAG_TRACE_ARENA   varints: number, bytes (an object's, a quantum's; 0: the cache's objects are not
-//                     memory of the heap); a text, the name. It comes before the first event of that number is written, in ring mode
-//                     of those that live again and again
+//                     memory of the heap); a text, the name. It comes before the first event of that number is written; in ring mode
+//                     those that live are told, each time that mappings are
 //   VMAG_TRACE_MORE_MAPS  a text: lines that go on where VMAG_TRACE_MAPS or the last of these in the order of sequences ended
 //   VMAG_TRACE_MAPS_CUT   nothing: there was no room for all of these lines
 // A varint has seven bits a byte, the lowest first, bit 7 set in all bytes but the last; zigzag maps 0, −1, 1, −2 … to
