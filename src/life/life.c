@@ -111,7 +111,7 @@ static void fork_child(void)
 	sampling_let_read();
 }
 
-// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md); not one that is shut in, which may open none.
+// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md); not one that has a filter of system calls, which may open none.
 static void report(const char *event, bool with_stats)
 {
 	const char *path = environment("VMAG_REPORT");

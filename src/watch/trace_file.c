@@ -216,7 +216,7 @@ static void add_cache(void *facts, struct vmag_cache *cache)
 		facts_add_name(facts, VMAG_TRACE_CACHE, cache->number, cache->source.import == NULL ? cache->object_bytes : 0, cache->name);
 }
 
-// Of those that there are now, as far as there is room: in ring mode what was told at their first events may be overwritten.
+// Of those that there are now, as far as there is room: in ring mode, in which their first events do not tell them.
 static void add_names(struct facts *facts)
 {
 	caches_each(add_cache, facts);

@@ -24,7 +24,7 @@ static inline uint32_t trace_stacks_number(const struct stack *stack)
 // Tells one, if nobody did meanwhile; its number, or 0: no memory, or the thread holds a lock. `frames`: all of it, innermost first. Takes a lock; may call the operating system without it.
 uint32_t trace_stacks_tell(struct stack *stack, const uintptr_t *frames);
 
-// Tells the name of a cache or an arena, unless this file has it. As trace_stacks_tell, but in two of its cases the next event tells it.
+// Tells the name of a cache or an arena, unless this file has it, by the same lock. Where there is no memory, or the thread holds a lock, a later event tells it.
 struct trace_source;
 void trace_stacks_name(const struct trace_source *source);
 
