@@ -174,6 +174,13 @@ static bool refill(struct vmag_cache *cache, struct cache_front *front)
 	return false;
 }
 
+bool cache_front_has_more(const struct vmag_cache *cache)
+{
+	const struct cache_front *front = cache_thread_front(cache->id);
+
+	return (front != NULL && front->previous_rounds > 0) || __atomic_load_n(&cache->depot.full.first, __ATOMIC_RELAXED) != NULL;
+}
+
 bool cache_front_refill(struct vmag_cache *cache)
 {
 	return cache_words.cpu != NULL ? cache_cpu_refill(cache) : refill(cache, cache_thread_front(cache->id));

@@ -119,6 +119,9 @@ bool cache_front_put(const struct vmag_cache *cache, void *object);
 // and looked what is due. False: no memory, the thread is past its end, or the cache has no magazines.
 bool cache_front_begin_miss(struct vmag_cache *cache);
 
+// Whether there are rounds beyond the loaded magazine: in the previous one of this thread, or in the depot. Read without a lock.
+bool cache_front_has_more(const struct vmag_cache *cache);
+
 // Then: makes rounds available, or empty slots. False: neither the depot nor memory has any.
 bool cache_front_refill(struct vmag_cache *cache);
 bool cache_front_make_room(struct vmag_cache *cache);

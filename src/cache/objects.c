@@ -222,7 +222,7 @@ void cache_free(struct vmag_cache *cache, void *object)
 	errno = saved;
 }
 
-// What the front has, then the slabs, in as few steps as possible.
+// What the front and the depot have, then the slabs, in as few steps as possible.
 size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count, int flags)
 {
 	size_t got = 0;
@@ -232,7 +232,7 @@ size_t cache_alloc_batch(struct vmag_cache *cache, void **objects, size_t count,
 
 		if (object == NULL)
 			object = cache_front_take(cache);
-		if (object == NULL && cache_is_plain(cache) && count - got > cache->least_rounds) {
+		if (object == NULL && cache_is_plain(cache) && count - got > cache->least_rounds && !cache_front_has_more(cache)) {
 			size_t more = cache_buffers(cache, objects + got, count - got);
 
 			__builtin_memmove(objects + got, objects + count - more, more * sizeof *objects);
