@@ -103,6 +103,24 @@ static bool may_sleep(int flags)
 
 static __thread unsigned importing; // how deep this thread is in imports
 
+static void note_span(struct vmag_vmem *arena, uintptr_t start, size_t size)
+{
+	mutex_lock(&arena->segments.lock);
+	if (arena->spans_to == 0 || start < arena->spans_from)
+		arena->spans_from = start;
+	arena->spans_to = max_size(arena->spans_to, start + size);
+	mutex_unlock(&arena->segments.lock);
+}
+
+// Whether the arena has one of these integers. Who adds many spans does it in order of their addresses, mostly, and need not look at each before each.
+static bool has_some_of(struct vmag_vmem *arena, uintptr_t start, size_t size)
+{
+	mutex_lock(&arena->segments.lock);
+	bool apart = start >= arena->spans_to || start + size <= arena->spans_from;
+	mutex_unlock(&arena->segments.lock);
+	return !apart && vmem_overlaps(&arena->segments, start, size);
+}
+
 // The flags beyond the lowest byte are the policy of this arena alone.
 static uintptr_t import(void *arena_, size_t size, int flags)
 {
@@ -118,6 +136,8 @@ static uintptr_t import(void *arena_, size_t size, int flags)
 				(size_t)1 << arena->segments.lg_quantum);
 	if (start > UINTPTR_MAX - size)
 		guard_report_in("import", (void *)start, arena->name, "%zu bytes from there wrap around", size);
+	if (start != 0)
+		note_span(arena, start, size);
 	return start;
 }
 
@@ -215,8 +235,9 @@ bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int fla
 
 	if (size == 0 || !is_span(start, size, (size_t)1 << arena->segments.lg_quantum))
 		guard_report_in(call, (void *)start, arena->name, "not a span of the arena's quantum: %zu bytes", size);
-	if (vmem_overlaps(&arena->segments, start, size))
+	if (has_some_of(arena, start, size))
 		guard_report_in(call, (void *)start, arena->name, "the arena has some of these %zu integers already", size);
+	note_span(arena, start, size);
 	while (!vmem_span_add(&arena->segments, start, size)) {
 		if (!may_sleep(flags)) {
 			errno = ENOMEM;

@@ -45,6 +45,9 @@ struct vmag_vmem {
 	_Atomic uint32_t told;   // the trace's file that has its name (watch/trace_stacks.h)
 	_Atomic size_t uneven;   // allocated segments of which no whole number of quanta was asked for
 
+	// Under the lock of the segments: what all spans lie in that it has or had. 0: there were none.
+	uintptr_t spans_from, spans_to;
+
 	// Under the lock of the list.
 	struct vmag_vmem *next, *previous;
 	uint64_t number; // of all arenas ever, ascending along the list
