@@ -73,7 +73,8 @@ void vmem_walk_begin(struct vmem *arena, struct vmem_cursor *cursor)
 	mutex_unlock(&arena->lock);
 }
 
-// A cursor at a marker has not told the span yet. What lies before its address was told already.
+// A cursor at a marker has not told the span yet. What lies before its address was told already. An allocated segment that reaches from there beyond it was
+// made meanwhile, and is passed over: the rest of it would be none that can be freed.
 bool vmem_walk_next(struct vmem *arena, struct vmem_cursor *cursor, struct vmem_range *range)
 {
 	struct vmem_segment *at;
@@ -82,6 +83,10 @@ bool vmem_walk_next(struct vmem *arena, struct vmem_cursor *cursor, struct vmem_
 	at = cursor->at;
 	if (at != NULL && at->type != SEGMENT_SPAN) {
 		at = settle(cursor);
+		if (at->type == SEGMENT_ALLOC && at->start < cursor->address) {
+			cursor->address = at->start + at->size;
+			at = at->next;
+		}
 		if (at->type == SEGMENT_SPAN)
 			move_to_span(cursor, at = at->list_next);
 	}

@@ -187,6 +187,33 @@ static void walks(void) {
     vmag_vmem_destroy(arena);
 }
 
+static vmag_vmem_t *walked;
+
+// In place of the second segment, which is freed, one that begins before it and reaches beyond.
+static void replace_second(void *seen_, void *address, size_t size) {
+    see(seen_, address, size);
+    if (INT(address) != 66)
+        return;
+    vmag_vmem_xfree(walked, address, size);
+    CHECK_EQ(INT(vmag_vmem_xalloc(walked, 90, 0, 0, 0, NULL, NULL, VMAG_VM_NOSLEEP)), 16);
+}
+
+// What a walk tells of is a segment, although its callback replaces it.
+static void walk_that_replaces(void) {
+    struct seen seen = {0};
+
+    walked = plain(16, 100, 1);
+    CHECK_EQ(INT(vmag_vmem_xalloc(walked, 50, 0, 0, 0, NULL, NULL, VMAG_VM_NOSLEEP)), 16);
+    CHECK_EQ(INT(vmag_vmem_xalloc(walked, 30, 0, 0, 0, NULL, NULL, VMAG_VM_NOSLEEP)), 66);
+    CHECK_EQ(INT(vmag_vmem_xalloc(walked, 10, 0, 0, 0, AT(106), NULL, VMAG_VM_NOSLEEP)), 106);
+    vmag_vmem_xfree(walked, AT(16), 50);
+    vmag_vmem_walk(walked, VMAG_VMEM_ALLOC, replace_second, &seen);
+    CHECK(seen.count == 2 && seen.start[0] == 66 && seen.size[0] == 30 && seen.start[1] == 106 && seen.size[1] == 10);
+    vmag_vmem_xfree(walked, AT(16), 90);
+    vmag_vmem_xfree(walked, AT(106), 10);
+    vmag_vmem_destroy(walked);
+}
+
 // A child imports spans and gives them back whole; its figures tell.
 static void imports(void) {
     vmag_vmem_t *source = vmag_vmem_create("source", AT(4096), 64 * 1024, 4096, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
@@ -267,6 +294,7 @@ int main(void) {
     nothing_is_refused();
     next_fit_cycles();
     walks();
+    walk_that_replaces();
     imports();
     names();
     mapped_pages();
