@@ -52,12 +52,12 @@ struct cache_slab;
 
 struct vmag_cache {
 	// Constant after creation.
+	vmag_constructor_t *constructor; // first: base keeps its list in the first word of what is free, and who uses a destroyed cache shall be told
 	const char *free_name;
 	unsigned id; // index in the table and in the threads' tops
 	uint16_t fast_place; // of its top on the fast path (cache/front.h)
 	int flags;
 	size_t object_bytes, align;
-	vmag_constructor_t *constructor;
 	vmag_destructor_t *destructor;
 	vmag_reclaim_t *reclaim;
 	void *argument;

@@ -180,6 +180,17 @@ EXPORT umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, um
 	return NULL;
 }
 
+// In place of the object cache below a guarded one that was destroyed: no thread has anything of it, so that whoever uses the cache comes to
+// where it is told. Nor can it be taken for the next cache, which may have the address of the last.
+static struct vmag_cache nobodys;
+
+static struct vmag_cache *of_nobody(void)
+{
+	nobodys.id = CACHE_FAST_IDS - 1;
+	nobodys.fast_place = cache_fast_place(CACHE_FAST_IDS - 1);
+	return &nobodys;
+}
+
 // A guarded cache's structure stays: records of its buffers and reports name it.
 static void destroy_guarded(struct umem_cache *cache)
 {
@@ -193,7 +204,7 @@ static void destroy_guarded(struct umem_cache *cache)
 		os_stderr_say("vmag: umem_cache_destroy: %s: not empty, %zu buffers are still allocated", cache->guard.name, live);
 	else {
 		vmag_cache_destroy(cache->objects);
-		cache->objects = NULL; // the next cache may have its address
+		cache->objects = of_nobody();
 	}
 }
 
@@ -253,6 +264,8 @@ static void free_guarded(struct umem_cache *cache, void *object)
 {
 	if (object == NULL)
 		return;
+	if (cache->objects == &nobodys)
+		guard_report("umem_cache_free", cache, "this cache was destroyed", 0);
 	if (!guard_check(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free"))
 		return;
 	if (cache->destructor != NULL)

@@ -26,7 +26,7 @@ vmag_cache_test(sandbox 20)
 if(PYTHON AND NOT CMAKE_CROSSCOMPILING)
   vmag_test_program(cache_misuse cache/misuse.c LIBRARIES vmag)
   foreach(crime double_free double_free_constructed wrong_cache wrong_cache_constructed inside stack malloc_object to_free
-                destroyed_cache destroyed_twice destroyed_by_reclaim
+                destroyed_cache freed_to_destroyed destroyed_twice destroyed_by_reclaim
                 destroyed_by_reclaim_of_all destroyed_by_childs_reclaim)
     vmag_test(cache.misuse.${crime} quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse/expect_report.py
               $<TARGET_FILE:cache_misuse> ${crime})

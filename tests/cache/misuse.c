@@ -86,6 +86,11 @@ int main(int count, char **arguments) {
         announce("vmag_cache_alloc", other);
         vmag_cache_alloc(hidden(other), VMAG_NOSLEEP);
     }
+    if (strcmp(crime, "freed_to_destroyed") == 0) { // which loses its first word when its memory is free
+        vmag_cache_destroy(other);
+        announce("vmag_cache_free", other);
+        vmag_cache_free(hidden(other), object);
+    }
     if (strcmp(crime, "destroyed_twice") == 0) {
         vmag_cache_destroy(other);
         announce("vmag_cache_destroy", other);
