@@ -3,6 +3,7 @@
 #include <vmag/vmem.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "../check.h"
@@ -214,6 +215,31 @@ static void walk_that_replaces(void) {
     vmag_vmem_destroy(walked);
 }
 
+static vmag_vmem_t *raced;
+static bool is_first = true;
+
+// Another one is faster: it imports all that the source has, and leaves half of it.
+static void *import_second(vmag_vmem_t *source, size_t size, int flags) {
+    if (is_first) {
+        is_first = false;
+        CHECK_EQ(INT(vmag_vmem_alloc(raced, 32, VMAG_VM_NOSLEEP)), 64);
+    }
+    return vmag_vmem_alloc(source, size, flags);
+}
+
+// Who gets nothing from the source finds what another one brought from there.
+static void import_that_is_late(void) {
+    vmag_vmem_t *source = vmag_vmem_create("source", AT(64), 64, 64, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
+
+    raced = vmag_vmem_create("raced", NULL, 0, 1, import_second, vmag_vmem_free, source, 0, VMAG_VM_SLEEP);
+    CHECK_EQ(INT(vmag_vmem_alloc(raced, 32, VMAG_VM_NOSLEEP)), 96);
+    CHECK(vmag_vmem_alloc(raced, 32, VMAG_VM_NOSLEEP) == NULL);
+    vmag_vmem_free(raced, AT(64), 32);
+    vmag_vmem_free(raced, AT(96), 32);
+    vmag_vmem_destroy(raced);
+    vmag_vmem_destroy(source);
+}
+
 // A child imports spans and gives them back whole; its figures tell.
 static void imports(void) {
     vmag_vmem_t *source = vmag_vmem_create("source", AT(4096), 64 * 1024, 4096, NULL, NULL, NULL, 0, VMAG_VM_SLEEP);
@@ -295,6 +321,7 @@ int main(void) {
     next_fit_cycles();
     walks();
     walk_that_replaces();
+    import_that_is_late();
     imports();
     names();
     mapped_pages();
