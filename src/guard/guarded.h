@@ -39,7 +39,7 @@ struct guard_cache {
 	void *source;
 	struct guard_cache *next; // list of all, never unlinked
 	// Under the table's lock.
-	struct guarded *newest_held;
+	struct guarded *oldest_held, *newest_held; // NULL: none
 	// Atomic.
 	_Atomic size_t live, live_bytes;
 	_Atomic uint64_t allocs, frees, failures;
@@ -62,7 +62,8 @@ struct guarded {
 	size_t size; // as asked for
 	struct guard_cache *cache;
 	struct guarded *hash_next;
-	struct guarded *newer; // in the queue
+	struct guarded *newer, *older;  // in the queue
+	struct guarded *newer_of_cache; // there
 	uintptr_t block; // of its memory; for a firewall the mapping
 	size_t block_bytes;
 	uint8_t state, face;

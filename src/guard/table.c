@@ -105,24 +105,31 @@ static size_t cost(const struct guarded *record)
 
 void guard_table_hold(struct guarded *record)
 {
+	struct guard_cache *cache = record->cache;
+
 	record->state = GUARD_HELD;
-	record->newer = NULL;
-	if (guard_table.newest != NULL)
-		guard_table.newest->newer = record;
-	else
-		guard_table.oldest = record;
+	record->newer = record->newer_of_cache = NULL;
+	record->older = guard_table.newest;
+	*(guard_table.newest != NULL ? &guard_table.newest->newer : &guard_table.oldest) = record;
 	guard_table.newest = record;
+	*(cache->newest_held != NULL ? &cache->newest_held->newer_of_cache : &cache->oldest_held) = record;
+	cache->newest_held = record;
 	guard_table.held_bytes += cost(record);
-	record->cache->newest_held = record;
 }
 
+// The oldest of its cache.
 static void leave(struct guarded *record)
 {
+	struct guard_cache *cache = record->cache;
+
+	*(record->older != NULL ? &record->older->newer : &guard_table.oldest) = record->newer;
+	*(record->newer != NULL ? &record->newer->older : &guard_table.newest) = record->older;
+	cache->oldest_held = record->newer_of_cache;
+	if (cache->oldest_held == NULL)
+		cache->newest_held = NULL;
 	guard_table.held_bytes -= cost(record);
-	if (record->cache->newest_held == record)
-		record->cache->newest_held = NULL;
 	unhash(record);
-	atomic_fetch_add(&record->cache->leaving, 1);
+	atomic_fetch_add(&cache->leaving, 1);
 }
 
 struct guarded *guard_table_release(size_t most)
@@ -131,28 +138,16 @@ struct guarded *guard_table_release(size_t most)
 
 	if (record == NULL || guard_table.held_bytes <= most)
 		return NULL;
-	guard_table.oldest = record->newer;
-	if (guard_table.oldest == NULL)
-		guard_table.newest = NULL;
 	leave(record);
 	return record;
 }
 
 struct guarded *guard_table_release_of(const struct guard_cache *cache)
 {
-	struct guarded *chain = NULL, **end = &chain, **link = &guard_table.oldest, *kept = NULL, *record;
+	struct guarded *chain = NULL, **end = &chain, *record;
 
-	while (cache->newest_held != NULL) {
-		record = *link;
-		if (record->cache != cache) {
-			kept = record;
-			link = &record->newer;
-			continue;
-		}
-		*link = record->newer;
-		if (guard_table.newest == record)
-			guard_table.newest = kept;
-		leave(record); // with the newest there is none left
+	while ((record = cache->oldest_held) != NULL) {
+		leave(record);
 		record->newer = NULL;
 		*end = record;
 		end = &record->newer;
