@@ -162,8 +162,10 @@ EXPORT __attribute__((aligned(64))) void vmag_cache_free(vmag_cache_t *cache, vo
 		free_miss(cache, object);
 }
 
+// Batches open the door, too, which a thread that calls nothing else would never come by.
 EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t count, int flags)
 {
+	cache_door(!caches_are_watched());
 	size_t got = cache_alloc_batch(cache, objects, count, flags);
 
 	if (caches_are_watched())
@@ -174,6 +176,7 @@ EXPORT size_t vmag_cache_alloc_batch(vmag_cache_t *cache, void **objects, size_t
 
 EXPORT void vmag_cache_free_batch(vmag_cache_t *cache, void *const *objects, size_t count)
 {
+	cache_door(!caches_are_watched());
 	if (caches_are_watched())
 		for (size_t i = 0; i < count; i++)
 			if (objects[i] != NULL)
