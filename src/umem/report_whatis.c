@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/table.h"
 #include "conf/umem_options.h"
 #include "guard/fault.h"
 #include "heap/debug.h"
@@ -74,19 +75,49 @@ static struct run *run_around(uintptr_t address)
 	return run == NULL || at == address || (run->bin == NULL && address - run_start(run) < run->bytes) ? run : NULL;
 }
 
+struct cache_of {
+	const struct bin *bin;
+	struct out *out;
+};
+
+static void add_cache_of(void *wanted_, struct vmag_cache *cache)
+{
+	const struct cache_of *wanted = wanted_;
+
+	if (&cache->bin != wanted->bin)
+		return;
+	if (wanted->out->json)
+		out_string(wanted->out, "cache", cache->name);
+	else
+		out_add(wanted->out, ", cache %s", cache->name);
+}
+
 // An address of the heap that no record knows: an object of malloc without debugging, or memory of the library.
 static void write_heap_object(struct out *out, const struct run *run, uintptr_t address)
 {
 	size_t size = run->bin != NULL ? run->bin->shape.size : run->bytes;
 	uintptr_t start = run_start(run) + (run->bin != NULL ? (address - run_start(run)) / size * size : 0);
+	bool cached = run->bin != NULL && run->bin->source != NULL;
 
 	say_is(out, run->bin != NULL ? "in a slab of the heap" : "in a large object of the heap");
 	if (out->json) {
 		out_address(out, "buffer", start);
 		out_number(out, "size", size);
-		out_number(out, "arena", run->arena);
 	} else
-		out_add(out, "buffer 0x%lx of %zu bytes, arena %u\n", (unsigned long)start, size, (unsigned)run->arena);
+		out_add(out, "buffer 0x%lx of %zu bytes", (unsigned long)start, size);
+	if (cached)
+		caches_each(add_cache_of, &(struct cache_of){ .bin = run->bin, .out = out });
+	else if (out->json)
+		out_number(out, "arena", run->arena);
+	else
+		out_add(out, ", arena %u", (unsigned)run->arena);
+	if (!out->json)
+		out_add(out, "\n");
+}
+
+static bool is_heap(uintptr_t address)
+{
+	return page_map != NULL && address >= page_map_first_chunk() && address - page_map_first_chunk() < page_map_chunk_bytes();
 }
 
 static void write_area(struct out *out, uintptr_t address)
@@ -100,7 +131,7 @@ static void write_area(struct out *out, uintptr_t address)
 	if (os_areas_begin(&areas)) {
 		while (os_areas_next(&areas, &area))
 			if (address >= area.start && address < area.end)
-				what = names[area.kind];
+				what = is_heap(address) ? "free memory of the heap" : names[area.kind];
 		os_areas_end(&areas);
 	}
 	say_is(out, what);

@@ -5,7 +5,7 @@
 
 #include "../check.h"
 
-enum { LOST = 5 };
+enum { LOST = 5, FREED_BYTES = 4000000 };
 
 void lose_pairs(int count);
 void overwrite_stack(void);
@@ -28,7 +28,7 @@ __attribute__((noinline)) void overwrite_stack(void) {
 
 int main(int count, char **words) {
     umem_cache_t *cache = umem_cache_create((char *)"lose", 72, 0, NULL, NULL, NULL, NULL, NULL, 0);
-    static char *inside, *object;
+    static char *inside, *object, *freed;
     kept = umem_alloc(300, UMEM_DEFAULT);
     chain = umem_alloc(64, UMEM_DEFAULT);
     *chain = umem_alloc(3000, UMEM_DEFAULT);
@@ -36,6 +36,10 @@ int main(int count, char **words) {
     kept_by_thread = malloc(700);
     object = umem_cache_alloc(cache, UMEM_DEFAULT);
     umem_free(umem_alloc(123, UMEM_DEFAULT), 123);
+    freed = umem_alloc(FREED_BYTES, UMEM_DEFAULT);
+    CHECK(freed != NULL);
+    freed[0] = 1;
+    umem_free(freed, FREED_BYTES);
     lose_pairs(LOST);
     overwrite_stack();
     CHECK(inside != NULL && object != NULL);
@@ -48,6 +52,7 @@ int main(int count, char **words) {
         }
         if (strcmp(words[i], "whatis") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(object + 5));
         else if (strcmp(words[i], "whatis inside") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(inside + 60000));
+        else if (strcmp(words[i], "whatis freed") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(freed + FREED_BYTES / 2));
         else snprintf(request, sizeof request, "%s", words[i]);
         CHECK_EQ(vmag_umem_report(1, request, VMAG_REPORT_JSON), 0);
     }

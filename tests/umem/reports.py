@@ -76,9 +76,11 @@ def main(program, library):
     assert whatis["cache"] == "lose" and whatis["size"] == 72 and whatis["state"] == "live", whatis
     assert len(whatis["allocated"]) <= 3 and "umem_lose" in whatis["allocated"][0]
     whatis = json.loads(run([program, "whatis"]).stdout)
-    assert "slab" in whatis["is"] or "heap" in whatis["is"], whatis
+    assert whatis["is"] == "in a slab of the heap" and whatis["cache"] == "lose", whatis
     whatis = json.loads(run([program, "whatis inside"]).stdout)
     assert "large object" in whatis["is"] and whatis["size"] >= 100000, whatis
+    whatis = json.loads(run([program, "whatis freed"]).stdout)
+    assert whatis["is"] == "free memory of the heap", whatis
 
     # Who asks is told all damage, and goes on.
     damaged = run([program, "damage", "umem_verify"], UMEM_DEBUG="audit,noabort")
