@@ -10,7 +10,7 @@
 static bool firewall_raise(struct guarded *record, size_t align)
 {
 	size_t page = os_page_size(), bytes = round_up(record->size, page);
-	char *block = align > page || record->size > PTRDIFF_MAX - 2 * page ? NULL : os_pages_map(bytes + page);
+	char *block = align > page || record->size > PTRDIFF_MAX - 2 * page ? NULL : os_pages_map_for_program(bytes + page);
 
 	if (block == NULL)
 		return false;

@@ -15,6 +15,9 @@ size_t os_page_size(void);
 // New zeroed memory wherever the kernel likes. NULL when there is none.
 void *os_pages_map(size_t size);
 
+// The same, for what the program itself will hold: it is not noted as ours.
+void *os_pages_map_for_program(size_t size);
+
 // Whom os_pages_map asks for address space before it gives up: true, it is worth another try. It keeps errno.
 void os_pages_when_short(bool (*give_back)(void));
 

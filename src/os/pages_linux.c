@@ -97,12 +97,24 @@ static COLD bool space_is_given_back(void)
 	return errno == ENOMEM && give_back != NULL && give_back();
 }
 
-void *os_pages_map(size_t size)
+static inline __attribute__((always_inline)) void *map_anywhere(size_t size)
 {
 	void *start = map(NULL, size, READ_WRITE, PRIVATE);
 
 	if (start == NULL && space_is_given_back())
 		start = map(NULL, size, READ_WRITE, PRIVATE);
+	return start;
+}
+
+void *os_pages_map_for_program(size_t size)
+{
+	return map_anywhere(size);
+}
+
+void *os_pages_map(size_t size)
+{
+	void *start = map_anywhere(size);
+
 	if (start != NULL)
 		os_pages_note(start, size);
 	return start;

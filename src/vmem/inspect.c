@@ -78,7 +78,7 @@ static void *map_pages(struct vmag_vmem *source, size_t size, int flags)
 {
 	(void)source;
 	(void)flags;
-	return os_pages_map(size);
+	return os_pages_map_for_program(size);
 }
 
 static struct vmag_vmem *_Atomic heap;

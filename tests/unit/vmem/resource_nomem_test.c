@@ -13,8 +13,8 @@ enum { SEGMENTS = 300 };
 // The linker sends the calls of the library here.
 void *__real_base_alloc(size_t size);
 void *__wrap_base_alloc(size_t size);
-void *__real_os_pages_map(size_t size);
-void *__wrap_os_pages_map(size_t size);
+void *__real_os_pages_map_for_program(size_t size);
+void *__wrap_os_pages_map_for_program(size_t size);
 
 static _Atomic long calls, fail_from, fail_to;
 
@@ -28,8 +28,8 @@ void *__wrap_base_alloc(size_t size) {
     return fails() ? NULL : __real_base_alloc(size);
 }
 
-void *__wrap_os_pages_map(size_t size) {
-    return fails() ? NULL : __real_os_pages_map(size);
+void *__wrap_os_pages_map_for_program(size_t size) {
+    return fails() ? NULL : __real_os_pages_map_for_program(size);
 }
 
 static void *import(struct vmag_vmem *source, size_t size, int flags) {
