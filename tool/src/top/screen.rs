@@ -92,7 +92,8 @@ fn fitting(parts: &[String], width: usize) -> String {
 fn profile_state(sampling: Option<(bool, u64)>) -> String {
     match sampling {
         Some((true, distance)) => format!("profile each {}", bytes(distance)),
-        _ => "profile off".to_string(),
+        Some((false, _)) => "profile off".to_string(),
+        None => "profile not known".to_string(), // it has ended
     }
 }
 
