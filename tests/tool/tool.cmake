@@ -26,6 +26,7 @@ set_target_properties(tool_patient_umem PROPERTIES SKIP_BUILD_RPATH ON)
 vmag_test(tool.doctor quick 60 ${PYTHON} ${TOOL}/doctor.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> ${CMAKE_CURRENT_BINARY_DIR})
 
 vmag_test_program(tool_holder tool/holder.c)
+vmag_test_program(tool_kept tool/kept.c)
 vmag_test(tool.serve quick 180 ${PYTHON} ${TOOL}/serve.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.parca quick 120 ${PYTHON} ${TOOL}/parca.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder> ${CMAKE_BINARY_DIR}/parca/parca)
 vmag_test(tool.top quick 180 ${PYTHON} ${TOOL}/top.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
@@ -34,6 +35,7 @@ vmag_test(tool.bundle quick 120 ${PYTHON} ${TOOL}/bundle.py ${VMAG_COMMAND} $<TA
 vmag_test(tool.sites quick 120 ${PYTHON} ${TOOL}/sites.py ${VMAG_COMMAND} $<TARGET_FILE:vmag>)
 vmag_test(tool.caches quick 60 ${PYTHON} ${TOOL}/caches.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>
   ${CMAKE_SOURCE_DIR}/include/vmag/format.h)
+vmag_test(tool.kept quick 60 ${PYTHON} ${TOOL}/kept.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_kept>)
 vmag_test(tool.map quick 60 ${PYTHON} ${TOOL}/map.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.examples quick 240 ${PYTHON} ${TOOL}/examples.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)
 vmag_test(tool.static quick 60 ${PYTHON} ${TOOL}/static.py ${VMAG_COMMAND} $<TARGET_FILE:vmag> $<TARGET_FILE:tool_holder>)

@@ -1,8 +1,9 @@
 //! Which sampled objects of a process nothing leads to: a conservative mark through its memory, from outside.
 //!
-//! It begins at all that the process can write and that is there outside the heap: data, stacks, other mappings. An address anywhere in
-//! an object leads to it, and on to all that its bytes lead to. Free buffers, free objects in magazines and the library's own structures
-//! lead nowhere, for what they say of an object is old.
+//! It begins at all that the process can write and that is there outside the heap: data, stacks, other mappings; and at what it wrote and then
+//! protected. An address anywhere in an object leads to it, and on to all that its bytes lead to. Free buffers, free objects in magazines and
+//! the library's own structures lead nowhere, for what they say of an object is old. Objects of caches stay constructed while they are free,
+//! so what those in magazines hold is held; and a magazine of theirs does not tell which of its slots are old ones.
 //!
 //! What lies below the stack pointer of a thread that waits in a system call is over and leads nowhere. The kernel does not tell that of
 //! threads that run: all of their stacks counts.
@@ -32,6 +33,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const MOST_COPIED: usize = 1 << 30;
 /// In an entry of /proc/PID/pagemap.
 const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+const OF_FILE_OR_SHARED: u64 = 1 << 61;
 
 /// An object that is a page run of its own; or a small one that was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,6 +48,7 @@ struct Slab {
     start: u64,
     size: u64,
     buffers: u64,
+    is_of_cache: bool,
     /// A set bit for each free buffer, and for each that was reached.
     free: Vec<u64>,
     reached: Vec<u64>,
@@ -67,6 +70,8 @@ struct Heap {
     /// Free objects in magazines, and magazines.
     rounds: HashSet<u64>,
     magazines: Option<Magazines>,
+    /// The rounds of each magazine, until all slabs are known.
+    found: Vec<Vec<u64>>,
     start: u64,
     end: u64,
     lg_granule: u32,
@@ -94,19 +99,21 @@ impl Process {
         let own = self.own_ranges()?;
         let mut heap = self.walk(&areas)?;
         let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
-        let is_root = |area: &&Area| {
-            area.writable && !area.path.starts_with("/dev/") && (area.end <= heap.start || area.start >= heap.end)
-        };
+        let is_device = |area: &Area| area.path.starts_with("/dev/") && area.row != Row::Shared;
+        let is_root =
+            |area: &&Area| area.readable && !is_device(area) && (area.end <= heap.start || area.start >= heap.end);
         let roots: Vec<Area> = areas.iter().filter(is_root).cloned().collect();
         let waiting = stacks::of_waiting(self.pid);
-        let mut work = Vec::new();
+        let mut work = heap.sort_out_rounds();
         for area in &roots {
             // Others may be a pool of stacks, with some in use below.
             let start = match area.row {
                 Row::Stacks => stacks::first_in_use(&waiting, area.start, area.end),
                 _ => area.start,
             };
-            for (start, end) in there(&pagemap, start, area.end) {
+            // What cannot be written holds an address only if it could be once: a page that is the process's own.
+            let unwanted = if area.writable { 0 } else { OF_FILE_OR_SHARED };
+            for (start, end) in there(&pagemap, start, area.end, unwanted) {
                 work.extend(without(&own, start, end));
             }
         }
@@ -177,7 +184,7 @@ impl Process {
             ..Heap::default()
         };
         let mut large_end = 0;
-        let in_heap = |area: &&Area| area.start >= first && area.end <= end && area.writable;
+        let in_heap = |area: &&Area| area.start >= first && area.end <= end;
         for (start, end) in joined(areas.iter().filter(in_heap)) {
             heap.mapped_end = end;
             for (start, end) in root.table_pieces(start, end) {
@@ -244,7 +251,11 @@ impl Process {
         );
         let buffers = u64::from(u32_in(&bin_bytes, root.bin_buffers)) << lg_times;
         let is_sound = size > 0 && bytes <= 1 << 24 && buffers.saturating_mul(size) <= bytes;
-        if !is_sound || start % (1 << root.lg_granule) != 0 || granule.wrapping_sub(start) >= bytes {
+        // Where the slab begins; of a cache's, its colour lies before the first buffer.
+        let base = start >> root.lg_granule << root.lg_granule;
+        let has_magazines = root.magazine_bins.contains(&bin);
+        let is_of_cache = word == 0 && !has_magazines;
+        if !is_sound || (start != base && !is_of_cache) || granule.wrapping_sub(base) >= bytes {
             return;
         }
         let words = buffers.div_ceil(64) as usize;
@@ -254,6 +265,7 @@ impl Process {
             start,
             size,
             buffers,
+            is_of_cache,
             free: free.unwrap_or_default(),
             reached: vec![0; words],
             tallies: if is_of_samples {
@@ -263,10 +275,10 @@ impl Process {
             },
             copy: Vec::new(),
         };
-        if root.magazine_bins.contains(&bin) {
+        if has_magazines {
             self.enter_magazines(heap, &slab);
         }
-        for granule in start >> root.lg_granule..(start + bytes) >> root.lg_granule {
+        for granule in base >> root.lg_granule..(base + bytes) >> root.lg_granule {
             heap.slab_of.insert(granule, heap.slabs.len());
         }
         heap.slabs.push(slab);
@@ -291,7 +303,7 @@ impl Process {
         for index in (0..slab.buffers).filter(|index| !slab.is_free(*index)) {
             let magazine = &bytes[(index * slab.size) as usize..][..slab.size as usize];
             let address = slab.start + index * slab.size;
-            heap.rounds.extend(magazines.rounds(address, magazine));
+            heap.found.push(magazines.rounds(address, magazine).collect());
             heap.rounds.insert(address);
         }
     }
@@ -324,6 +336,24 @@ impl Slab {
 }
 
 impl Heap {
+    /// Once all slabs are known: rounds are free, but those of magazines that hold objects of caches. What these lead to is given back.
+    fn sort_out_rounds(&mut self) -> Vec<(u64, u64)> {
+        let mut held = Vec::new();
+        for rounds in std::mem::take(&mut self.found) {
+            if rounds.iter().any(|round| self.is_of_cache(*round)) {
+                held.extend(rounds.into_iter().filter(|round| self.is_of_cache(*round)));
+            } else {
+                self.rounds.extend(rounds);
+            }
+        }
+        held.into_iter().filter_map(|round| self.reach(round)).collect()
+    }
+
+    fn is_of_cache(&self, address: u64) -> bool {
+        let slab = self.slab_of.get(&(address >> self.lg_granule));
+        slab.is_some_and(|slab| self.slabs[*slab].is_of_cache)
+    }
+
     /// The object that the address is in, when it is reached for the first time.
     fn reach(&mut self, address: u64) -> Option<(u64, u64)> {
         if address < self.start || address >= self.end {
@@ -337,7 +367,7 @@ impl Heap {
 
     fn reach_buffer(&mut self, slab: usize, address: u64) -> Option<(u64, u64)> {
         let slab = &mut self.slabs[slab];
-        let index = (address - slab.start) / slab.size;
+        let index = address.checked_sub(slab.start)? / slab.size;
         let start = slab.start + index * slab.size;
         if slab.is_free(index) || self.rounds.contains(&start) {
             return None;
@@ -392,13 +422,13 @@ fn joined<'a>(areas: impl Iterator<Item = &'a Area>) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// The parts of a range whose pages are there. It may begin and end amid a page.
-fn there(pagemap: &impl FileExt, start: u64, end: u64) -> Vec<(u64, u64)> {
-    let parts = pages_there(pagemap, start, end).into_iter();
+/// The parts of a range whose pages are there and are not as is unwanted. It may begin and end amid a page.
+fn there(pagemap: &impl FileExt, start: u64, end: u64, unwanted: u64) -> Vec<(u64, u64)> {
+    let parts = pages_there(pagemap, start, end, unwanted).into_iter();
     parts.map(|(from, to)| (from.max(start), to.min(end))).collect()
 }
 
-fn pages_there(pagemap: &impl FileExt, start: u64, end: u64) -> Vec<(u64, u64)> {
+fn pages_there(pagemap: &impl FileExt, start: u64, end: u64, unwanted: u64) -> Vec<(u64, u64)> {
     const ENTRIES: u64 = 1 << 14;
     let page_bytes = crate::system::page_bytes();
     let mut parts: Vec<(u64, u64)> = Vec::new();
@@ -411,7 +441,8 @@ fn pages_there(pagemap: &impl FileExt, start: u64, end: u64) -> Vec<(u64, u64)> 
         }
         for (index, entry) in bytes.chunks_exact(8).enumerate() {
             let page = at + index as u64 * page_bytes;
-            if u64_in(entry, 0) & PRESENT_OR_SWAPPED == 0 {
+            let entry = u64_in(entry, 0);
+            if entry & PRESENT_OR_SWAPPED == 0 || entry & unwanted != 0 {
                 continue;
             }
             match parts.last_mut().filter(|last| last.1 == page) {
@@ -449,6 +480,7 @@ mod tests {
             start: 32 << 12,
             size: 1024,
             buffers: 4,
+            is_of_cache: false,
             free: vec![0b0010],
             reached: vec![0],
             tallies: Vec::new(),
@@ -466,6 +498,7 @@ mod tests {
             slab_of: HashMap::from([(32, 0)]),
             rounds: HashSet::from([(32 << 12) + 2048]),
             magazines: None,
+            found: Vec::new(),
             start: 16 << 12,
             end: 64 << 12,
             lg_granule: 12,
@@ -498,6 +531,7 @@ mod tests {
             start: 32 << 12,
             size: 1024,
             buffers: 4,
+            is_of_cache: false,
             free: vec![0b0001],
             reached: vec![0],
             tallies: vec![0, 0, 7, u32::MAX],
@@ -527,11 +561,11 @@ mod tests {
             std::io::Write::write_all(&mut pagemap, &entry.to_ne_bytes()).unwrap();
         }
         assert_eq!(
-            there(&pagemap, page / 2, 4 * page - 8),
+            there(&pagemap, page / 2, 4 * page - 8, 0),
             [(page / 2, 2 * page), (3 * page, 4 * page - 8)]
         );
-        assert_eq!(there(&pagemap, page + 8, page + 16), [(page + 8, page + 16)]);
-        assert_eq!(there(&pagemap, 2 * page + 8, 3 * page), []);
+        assert_eq!(there(&pagemap, page + 8, page + 16, 0), [(page + 8, page + 16)]);
+        assert_eq!(there(&pagemap, 2 * page + 8, 3 * page, 0), []);
     }
 
     #[test]

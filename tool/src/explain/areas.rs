@@ -20,6 +20,7 @@ pub struct Area {
     /// Empty for anonymous memory.
     pub path: String,
     pub executable: bool,
+    pub readable: bool,
     pub writable: bool,
     /// Where its bytes belong as far as the kernel tells.
     pub row: Row,
@@ -105,6 +106,7 @@ fn head(line: &str) -> Option<(Area, bool)> {
         offset: u64::from_str_radix(words.next()?, 16).ok()?,
         file_id: FileId::parse(words.next()?, words.next()?)?,
         path: words.next().unwrap_or_default().trim_start().to_string(),
+        readable: access.as_bytes().first() == Some(&b'r'),
         writable: access.as_bytes().get(1) == Some(&b'w'),
         executable: access.as_bytes().get(2) == Some(&b'x'),
         row: Row::Anonymous,

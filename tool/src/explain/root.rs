@@ -621,6 +621,7 @@ pub mod tests {
             file_id: Default::default(),
             path: path.to_string(),
             executable: true,
+            readable: true,
             writable: true,
             row: Row::Programs,
             resident: 0,
