@@ -67,6 +67,12 @@ static bool is_small_object(size_t size, enum use use)
 	return use == USE_OBJECT && size < CHUNK_BYTES;
 }
 
+// Of an object of a few chunks the heap's size tells nothing either where the large ones that make it up are known to be hardly used.
+static COLD bool is_to_be_dense(struct pages *pages, size_t size, enum use use)
+{
+	return is_small_object(size, use) || (use == USE_OBJECT && atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == SPARSE);
+}
+
 // A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.
 static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
@@ -155,7 +161,7 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
 		return;
 	}
-	if (!always && is_small_object(size, use) && density_of(&pages->objects, start, false) != DENSE)
+	if (!always && is_to_be_dense(pages, size, use) && density_of(&pages->objects, start, false) != DENSE)
 		return;
 	if (ask(pages, start, start + size, use != USE_EXTENDED) && size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);

@@ -591,6 +591,36 @@ static void large_objects(void) {
     }
 }
 
+// Those of a few chunks are looked at, too, where large ones that are hardly used make up the heap: slapd's threads have one of each. Filled, they are asked for.
+static void beside_sparse_large_objects(void) {
+    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 6 };
+    struct pages pages;
+    uintptr_t larges[OBJECTS], objects[2 * OBJECTS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK((larges[i] = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
+        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+        *(char *)larges[i] = *(char *)objects[i] = 1;
+    }
+    CHECK(pages_active_bytes(&pages) > 40 * 1024 * 1024 && pages.large_objects.density == SPARSE);
+    CHECK(!pages.has_huge);
+    for (int i = OBJECTS; i < 2 * OBJECTS; i++) {
+        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+        memset((void *)objects[i], 1, FEW_CHUNKS);
+    }
+    CHECK(pages.has_huge);
+    for (int i = 0; i < OBJECTS; i++) {
+        pages_free(&pages, larges[i], LARGE_OBJECT);
+        pages_free(&pages, objects[i], FEW_CHUNKS);
+        pages_free(&pages, objects[OBJECTS + i], FEW_CHUNKS);
+    }
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
 static void slabs_are_dense(void) {
     enum { SLAB = 64 * 1024, SLABS = 128 };
     struct pages pages;
@@ -759,6 +789,7 @@ int main(void) {
     large_in_few_calls();
     sparse_objects();
     large_objects();
+    beside_sparse_large_objects();
     slabs_are_dense();
     nearly_full_chunks();
     slow_growth();
