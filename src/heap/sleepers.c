@@ -13,6 +13,7 @@
 #include "heap/reload.h"
 #include "os/fence.h"
 #include "os/sandbox.h"
+#include "os/thread.h"
 
 enum {
 	LOOK_MS = 500,       // between two looks at a front
@@ -219,9 +220,10 @@ static bool is_due(struct front *front, struct pass *pass)
 	return false;
 }
 
+// Asked of each anew: a thread of whose end we do not hear may have gone since fronts_end_gone, and its words with its stack.
 static bool is_sleepers(const struct front *front)
 {
-	return front != words.front && front->words->front == front && may_be_visited(front);
+	return front != words.front && !os_thread_is_gone(front->thread) && front->words->front == front && may_be_visited(front);
 }
 
 static bool refused; // fences are, by the system
