@@ -67,10 +67,14 @@ static bool is_small_object(size_t size, enum use use)
 	return use == USE_OBJECT && size < CHUNK_BYTES;
 }
 
-// Of an object of a few chunks the heap's size tells nothing either where the large ones that make it up are known to be hardly used.
-static COLD bool is_to_be_dense(struct pages *pages, size_t size, enum use use)
+// Of an object of a few chunks the heap's size tells nothing either where the large ones that make it up are known to be hardly used, or the last is still to
+// be looked at.
+static COLD __attribute__((noinline)) bool is_to_be_dense(struct pages *pages, size_t size, enum use use)
 {
-	return is_small_object(size, use) || (use == USE_OBJECT && atomic_load_explicit(&pages->large_objects.density, memory_order_relaxed) == SPARSE);
+	struct looks *large = &pages->large_objects;
+
+	return is_small_object(size, use) || (use == USE_OBJECT && (atomic_load_explicit(&large->density, memory_order_relaxed) == SPARSE ||
+								    atomic_load_explicit(&large->at, memory_order_relaxed) != 0));
 }
 
 // A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.
@@ -133,7 +137,7 @@ static bool ask(struct pages *pages, uintptr_t start, uintptr_t end, bool touch)
 
 // Whatever the heap: it may be large by objects of which little is used. Only if the one before was filled: many a program's first is a table for the
 // most that it may ever have to hold. In a heap that is not sure to fill chunks nothing of the last fifth, by which a size class may exceed what the
-// program wanted. Nothing if the one before was not used where it begins: stacks are used from their ends.
+// program wanted. Nothing if the one before was not used where it begins: stacks are used from their ends; so of one that is to be looked at neither end.
 static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t size, enum use use)
 {
 	uintptr_t end = start + round_down(heap_will_fill(pages, size, use) ? size : size - size / 5, CHUNK_BYTES);
@@ -143,7 +147,7 @@ static void ask_for_large_object(struct pages *pages, uintptr_t start, size_t si
 	if (density == DENSE)
 		ask(pages, start, end, true); // it will be used where it begins
 	else if (density == DENSITY_UNKNOWN && dense_before)
-		ask(pages, start + CHUNK_BYTES, end, false);
+		ask(pages, start + CHUNK_BYTES, min_size(end, start + round_down(size - CHUNK_BYTES, CHUNK_BYTES)), false);
 }
 
 COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use use)

@@ -11,6 +11,7 @@
 #include "heap/heap.h"
 #include "os/clock.h"
 #include "os/pages.h"
+#include "pages/page_map.h"
 #include "unit.h"
 
 // The proportion and its floor are those of runs.c.
@@ -569,6 +570,8 @@ static void large_objects_tell(bool wants_zeroes, bool then_dense) {
     CHECK((objects[2] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
     CHECK(pages.has_huge && pages.large_objects.density == DENSE);
     CHECK_EQ(pages.large_objects.at, objects[2]); // one says little
+    *(char *)(objects[2] + LARGE_OBJECT - 1) = 1; // as a stack is used
+    CHECK_EQ(os_pages_resident((void *)(objects[2] + LARGE_OBJECT - CHUNK_BYTES), CHUNK_BYTES), os_page_size());
     CHECK((objects[3] = pages_alloc(&pages, LARGE_OBJECT, 0, wanted)) != 0);
     CHECK(pages.large_objects.density == DENSE && pages.large_objects.at == objects[2]); // what is not in use yet says nothing
     memset((void *)objects[2], 1, then_dense ? LARGE_OBJECT / 4 : 1000);
@@ -617,6 +620,30 @@ static void beside_sparse_large_objects(void) {
         pages_free(&pages, objects[i], FEW_CHUNKS);
         pages_free(&pages, objects[OBJECTS + i], FEW_CHUNKS);
     }
+    end(&pages);
+    options.thp = THP_NEVER;
+}
+
+// So they are while the large one is still to be looked at: slapd's first thread has its stacks before anything says that they are sparse.
+static void before_large_objects_are_known(void) {
+    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 16 };
+    struct pages pages;
+    uintptr_t table, objects[OBJECTS];
+    bool zeroed;
+
+    pages_make(&pages);
+    options.thp = THP_DEFAULT;
+    CHECK((table = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
+    memset((void *)table, 1, LARGE_OBJECT);
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+        *(char *)objects[i] = 1;
+    }
+    CHECK(pages_active_bytes(&pages) > 50 * 1024 * 1024 && pages.large_objects.at == table);
+    CHECK(!pages.has_huge);
+    pages_free(&pages, table, LARGE_OBJECT);
+    for (int i = 0; i < OBJECTS; i++)
+        pages_free(&pages, objects[i], FEW_CHUNKS);
     end(&pages);
     options.thp = THP_NEVER;
 }
@@ -790,6 +817,7 @@ int main(void) {
     sparse_objects();
     large_objects();
     beside_sparse_large_objects();
+    before_large_objects_are_known();
     slabs_are_dense();
     nearly_full_chunks();
     slow_growth();
