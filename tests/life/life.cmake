@@ -185,6 +185,8 @@ vmag_test_program(life_footprint life/footprint.c)
 vmag_test(life.footprint quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/footprint.py $<TARGET_FILE:vmag>
           $<TARGET_FILE:life_footprint>)
 if(VMAG_LAYOUT)
+  vmag_test_program(life_fork_pages life/fork_pages.c LIBRARIES vmag)
+  vmag_test(life.fork_pages quick 30 life_fork_pages)
   vmag_test_program(life_fresh life/fresh.c)
   vmag_test(life.fresh quick 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/life/fresh.py $<TARGET_FILE:vmag> $<TARGET_FILE:life_fresh>)
   if(CMAKE_OBJCOPY)
