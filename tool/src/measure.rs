@@ -46,7 +46,8 @@ pub struct Served {
     pub version: String,
     /// What the command's process held at its end, if it could say so.
     pub at_exit: Option<ExitFigures>,
-    /// Processes that vmag served, the command's own among them.
+    /// Processes that vmag served, the command's own among them: so many at least, for a forked child that calls `_exit`, is killed, or
+    /// became another user who may not write to the report leaves no line there.
     pub processes: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Reads the report that libvmag appends to `$VMAG_REPORT`: one JSON object a line, "loaded" and "exit".
 //!
 //! Every process writes "loaded" when the library comes into it (again after each exec) and "exit" when it ends in
-//! the normal way; a forked child writes only its own "exit". A process that is killed or calls `_exit` leaves no
-//! "exit". Newer libraries may add keys and events, so both are tolerated here.
+//! the normal way; a forked child writes only its own "exit". A process that is killed, calls `_exit` or became another
+//! user leaves no "exit": such a forked child leaves no line at all. Newer libraries may add keys and events, so both are tolerated here.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use serde::{Deserialize, Serialize};

@@ -34,7 +34,8 @@ Exit status: the program's own (a signal's too). 125: vmag failed, or the progra
 
 The library is taken from --lib, from $VMAG_LIB, from ../lib beside this command, or from the system's library \
 directories. Peak memory and faults are the kernel's figures (the peak of the largest process); what the allocator \
-held is its own account at the exit of the command's process.";
+held is its own account at the exit of the command's process. How many processes used vmag (in JSON processes_on_vmag) \
+is a least number: forked children that call _exit, are killed or became another user are not known of.";
 
 /// Run a program on vmag and say what it cost.
 #[derive(Args)]
