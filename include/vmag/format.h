@@ -120,6 +120,10 @@ struct vmag_root {
 
 	// Appended: small objects that were sampled and are page runs; as arena_large, by class from 0 on.
 	uint32_t arena_sampled_runs;
+
+	// Appended: objects of object caches that are alive and were sampled, in lists of { next, object: pointers; uint32_t tally }.
+	uint32_t sampled_lists_count;
+	uint64_t sampled_lists; // pointer, NULL: nothing was sampled; to an array of pointers to the first of each list, NULL: it is empty
 };
 
 enum { VMAG_ARENA_CACHES = 0x8000 };

@@ -328,6 +328,8 @@ void profile_tell(struct vmag_root *root)
 	root->stack_frames = offsetof(struct stack, frames);
 	tallies_tell(root);
 	sampled_threads_tell(root);
+	root->sampled_lists = (uintptr_t)sampled_objects_lists_at();
+	root->sampled_lists_count = SAMPLED_LISTS;
 }
 
 void profile_fork_prepare(void)

@@ -2,18 +2,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "watch/sampled_objects.h"
 
+#include <stddef.h>
+
 #include "base/base.h"
 #include "os/mutex.h"
 #include "os/probe.h"
+#include "util/bits.h"
 #include "watch/tally.h"
 
 enum { LG_LISTS = 12 };
 
-struct sampled {
+_Static_assert(1 << LG_LISTS == SAMPLED_LISTS, "as many as observers are told");
+
+struct sampled { // as include/vmag/format.h says
 	struct sampled *next;
 	const void *object;
 	uint32_t tally;
 };
+_Static_assert(offsetof(struct sampled, object) == 8 && offsetof(struct sampled, tally) == 16, "a part of the format");
 
 typedef struct sampled *_Atomic list;
 
@@ -161,6 +167,11 @@ void sampled_objects_end(unsigned arena)
 	for (size_t i = 0; i < (size_t)1 << LG_LISTS; i++)
 		while (atomic_load_explicit(&lists[i], memory_order_relaxed) != NULL && (tally = take_of_arena(&lists[i], arena)) != 0)
 			tally_freed(tally);
+}
+
+COLD const void *sampled_objects_lists_at(void)
+{
+	return &table.lists;
 }
 
 void sampled_objects_fork_prepare(void)

@@ -25,5 +25,9 @@ uint32_t sampled_objects_take(const void *object);
 // Those of a cache that is about to go, each told to the profile as freed. Before its number may be another's.
 void sampled_objects_end(unsigned arena);
 
+// Where the lists are told of, for observers.
+enum { SAMPLED_LISTS = 1 << 12 };
+const void *sampled_objects_lists_at(void);
+
 void sampled_objects_fork_prepare(void);
 void sampled_objects_fork_done(void);

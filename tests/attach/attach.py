@@ -157,7 +157,7 @@ def check_profile(setting):
 
 def check_unreachable(setting):
     """What nothing points to is found, though freed memory and lost objects still do; what is held is not."""
-    for conf in (EVERY_ONE, EVERY_ONE + ",front:cpu", "prof:true,lg_prof_sample:12"):
+    for conf in (EVERY_ONE, EVERY_ONE + ",front:cpu", EVERY_ONE + ",heap_source:sbrk", "prof:true,lg_prof_sample:12"):
         with Target(setting, conf) as target:
             target.do("small", 500)
             target.do("lose", 500)
@@ -170,7 +170,20 @@ def check_unreachable(setting):
             held = sum(site["objects"] for site in sites["sites"] if "site_lost" not in site["functions"])
             exact = conf.startswith(EVERY_ONE)
             assert (990 if exact else 600) <= lost <= (1000 if exact else 1400) and held <= 2, (conf, lost, sites)
+        check_unreachable_of_caches(setting, conf)
     assert "does not hold the memory" in setting.refused("leaks", "--unreachable", sys.argv[0])
+
+
+def check_unreachable_of_caches(setting, conf):
+    """Sampled objects of caches, too: that a magazine's old slot has the address of one holds it not."""
+    with Target(setting, conf) as target:
+        for _ in range(10):
+            target.do("lose_cached", 10)
+            target.do("keep_cached", 10)
+        sites = setting.json("leaks", "--json", "--unreachable", target.pid)["sites"]
+        lost, kept = (sum(site["objects"] for site in sites if name in site["functions"]) for name in ("site_lost_of_cache", "site_kept_of_cache"))
+        exact = conf.startswith(EVERY_ONE)
+        assert kept == 0 and (198 if exact else 50) <= lost <= (200 if exact else 500), (conf, lost, kept, sites)
 
 
 def check_switch(setting):

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../../include/vmag/cache.h"
+
 enum { MOST = 1 << 20, SMALL_BYTES = 1000, MEDIUM_BYTES = 14000, LARGE_BYTES = 1 << 20, CHURN_SLOTS = 512 };
 
 static void *small[MOST], *large[MOST];
@@ -69,6 +71,31 @@ __attribute__((noinline)) static void site_chain(void **first, size_t count)
 		*object = *first;
 		*first = object;
 	}
+}
+
+// The library may be preloaded.
+static void *cached(void)
+{
+	__typeof__(vmag_cache_create) *create = (__typeof__(create))dlsym(RTLD_DEFAULT, "vmag_cache_create");
+	__typeof__(vmag_cache_alloc) *alloc = (__typeof__(alloc))dlsym(RTLD_DEFAULT, "vmag_cache_alloc");
+	static vmag_cache_t *cache;
+
+	if (cache == NULL)
+		cache = create("lost and kept", 200, 0, NULL, NULL, NULL, NULL, NULL, 0);
+	return memset(alloc(cache, 0), 0, 200);
+}
+
+__attribute__((noinline)) static void site_kept_of_cache(size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		small[smalls++] = cached();
+}
+
+// Each leads to an object of the heap.
+__attribute__((noinline)) static void site_lost_of_cache(size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		*(void **)cached() = malloc(SMALL_BYTES);
 }
 
 // Overwrites what calls left on the stack.
@@ -162,6 +189,10 @@ static void obey(const char *word, size_t count, uint32_t value)
 		site_filled(count);
 	else if (strcmp(word, "lose") == 0)
 		site_lost(count);
+	else if (strcmp(word, "keep_cached") == 0)
+		site_kept_of_cache(count);
+	else if (strcmp(word, "lose_cached") == 0)
+		site_lost_of_cache(count);
 	else if (strcmp(word, "free") == 0)
 		free_all();
 	else if (strcmp(word, "threads") == 0)

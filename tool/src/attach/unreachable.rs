@@ -3,7 +3,8 @@
 //! It begins at all that the process can write and that is there outside the heap: data, stacks, other mappings; and at what it wrote and then
 //! protected. An address anywhere in an object leads to it, and on to all that its bytes lead to. Free buffers, free objects in magazines and
 //! the library's own structures lead nowhere, for what they say of an object is old. Objects of caches stay constructed while they are free,
-//! so what those in magazines hold is held; and a magazine of theirs does not tell which of its slots are old ones.
+//! so what those in magazines hold is held; and a magazine of theirs does not tell which of its slots are old ones. Only of sampled ones is it
+//! known that they are alive: these no magazine holds.
 //!
 //! What lies below the stack pointer of a thread that waits in a system call is over and leads nowhere. The kernel does not tell that of
 //! threads that run: all of their stacks counts.
@@ -23,6 +24,7 @@ use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::profile::Profile;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::thread::sleep;
 use std::time::Duration;
@@ -31,6 +33,10 @@ const RUN_BYTES: usize = 64;
 const PIECE_BYTES: u64 = 1 << 20;
 /// Of slabs; beyond, buffers are read one by one.
 const MOST_COPIED: usize = 1 << 30;
+/// Sampled objects of caches in one list: more are taken for a torn one.
+const MOST_IN_LIST: usize = 1 << 20;
+/// Pointers to tables of runs that are read at once: of one page, for others may not be there.
+const TABLES_AT_ONCE: u64 = 512;
 /// In an entry of /proc/PID/pagemap.
 const PRESENT_OR_SWAPPED: u64 = 3 << 62;
 const OF_FILE_OR_SHARED: u64 = 1 << 61;
@@ -74,6 +80,11 @@ struct Heap {
     found: Vec<Vec<u64>>,
     start: u64,
     end: u64,
+    /// Of the data segment and of hooks of the program: parts that are the heap's, in address order; and between what they lie.
+    outside: Vec<(u64, u64)>,
+    outside_bounds: Range<u64>,
+    /// Objects of caches that are alive and were sampled, and their tallies.
+    sampled: HashMap<u64, u32>,
     lg_granule: u32,
     /// While it is walked through: where the mappings that lie one behind the other end, and so any object in them.
     mapped_end: u64,
@@ -96,8 +107,10 @@ impl Process {
 
     fn search(&self) -> Option<HashSet<Large>> {
         let areas = areas::read_maps(self.pid).ok()?;
-        let own = self.own_ranges()?;
-        let mut heap = self.walk(&areas)?;
+        let mut own = self.own_ranges()?;
+        let mut heap = self.walk(&areas, &own)?;
+        own.extend(&heap.outside);
+        own.sort();
         let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).ok()?;
         let is_device = |area: &Area| area.path.starts_with("/dev/") && area.row != Row::Shared;
         let is_root =
@@ -171,7 +184,8 @@ impl Process {
         Some(own)
     }
 
-    fn walk(&self, areas: &[Area]) -> Option<Heap> {
+    /// `own`: the library's memory.
+    fn walk(&self, areas: &[Area], own: &[(u64, u64)]) -> Option<Heap> {
         let root = &self.root;
         let page_map = self.memory.u64(root.page_map)?;
         let first = self.memory.u64(root.first_chunk)?;
@@ -181,8 +195,20 @@ impl Process {
             start: first,
             end,
             lg_granule: root.lg_granule,
+            sampled: self.sampled_of_caches(),
             ..Heap::default()
         };
+        let is_outside = |area: &&Area| area.readable && (area.end <= first || area.start >= end);
+        for (start, end) in joined(areas.iter().filter(is_outside)) {
+            heap.mapped_end = end;
+            let mut large_end = 0;
+            for (start, end) in self.pieces_with_table(tables, own, start, end) {
+                if self.walk_part(&mut heap, page_map, tables, start, end, &mut large_end) {
+                    heap.outside.push((start, end));
+                }
+            }
+        }
+        heap.bound_outside();
         let mut large_end = 0;
         let in_heap = |area: &&Area| area.start >= first && area.end <= end;
         for (start, end) in joined(areas.iter().filter(in_heap)) {
@@ -196,8 +222,56 @@ impl Process {
         Some(heap)
     }
 
-    /// Of what one table of runs covers at most.
-    fn walk_part(&self, heap: &mut Heap, page_map: u64, tables: u64, start: u64, end: u64, large_end: &mut u64) {
+    /// Outside the region: what is covered by a table of runs, which is in the library's memory. Hardly any page of pointers to them is there.
+    fn pieces_with_table(&self, tables: u64, own: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
+        let lg_table = self.root.lg_table;
+        let (mut pieces, mut number, last) = (Vec::new(), start >> lg_table, (end - 1) >> lg_table);
+        while number <= last {
+            let at = tables.wrapping_add(number * 8);
+            let count = (TABLES_AT_ONCE - at / 8 % TABLES_AT_ONCE).min(last - number + 1);
+            let found = self.memory.u64s(at, count as usize).unwrap_or_default();
+            for (index, table) in found.into_iter().enumerate().filter(|(_, table)| *table != 0) {
+                let from = (number + index as u64) << lg_table;
+                if own.iter().any(|own| (own.0..own.1).contains(&table)) {
+                    pieces.push((from.max(start), (from + (1 << lg_table)).min(end)));
+                }
+            }
+            number += count;
+        }
+        pieces
+    }
+
+    /// Objects of caches are in no run that could hold their tally.
+    fn sampled_of_caches(&self) -> HashMap<u64, u32> {
+        let mut sampled = HashMap::new();
+        let Some(root) = &self.root.sampled_lists else {
+            return sampled;
+        };
+        let lists = self.memory.u64(root.table).filter(|lists| *lists != 0);
+        let firsts = lists.and_then(|lists| self.memory.u64s(lists, root.count));
+        for first in firsts.unwrap_or_default() {
+            let (mut at, mut seen) = (first, 0);
+            while let Some(words) = (at != 0 && seen < MOST_IN_LIST)
+                .then(|| self.memory.u64s(at, 3))
+                .flatten()
+            {
+                sampled.insert(words[1], words[2] as u32);
+                (at, seen) = (words[0], seen + 1);
+            }
+        }
+        sampled
+    }
+
+    /// Of what one table of runs covers at most. Whether there are any.
+    fn walk_part(
+        &self,
+        heap: &mut Heap,
+        page_map: u64,
+        tables: u64,
+        start: u64,
+        end: u64,
+        large_end: &mut u64,
+    ) -> bool {
         let root = &self.root;
         let granule_bytes = 1u64 << root.lg_granule;
         let count = ((end - start) / granule_bytes) as usize;
@@ -234,6 +308,7 @@ impl Process {
                 });
             }
         }
+        runs.iter().any(|run| *run != 0)
     }
 
     /// A slab is one only if the granule that led to it lies in it: what is torn might name any place. One whose word names no class is of
@@ -317,12 +392,17 @@ impl Slab {
         index >= self.buffers || word >> (index % 64) & 1 == 1 || is_at_hand
     }
 
+    fn is_reached(&self, index: u64) -> bool {
+        self.reached[(index / 64) as usize] >> (index % 64) & 1 == 1
+    }
+
     /// Sampled objects that were not reached.
     fn lost(&self) -> impl Iterator<Item = Large> + '_ {
-        let live = self.tallies.iter().enumerate().filter(|(index, tally)| {
-            let reached = self.reached[index / 64] >> (index % 64) & 1 == 1;
-            **tally != 0 && **tally != u32::MAX && !reached
-        });
+        let live = self
+            .tallies
+            .iter()
+            .enumerate()
+            .filter(|(index, tally)| **tally != 0 && **tally != u32::MAX && !self.is_reached(*index as u64));
         live.map(|(index, tally)| {
             let start = self.start + index as u64 * self.size;
             let end = start + self.size;
@@ -336,12 +416,23 @@ impl Slab {
 }
 
 impl Heap {
+    /// Once all that lies outside is known.
+    fn bound_outside(&mut self) {
+        let large = self.large.iter().map(|large| (large.start, large.end));
+        self.outside.extend(large);
+        self.outside.sort();
+        let first = self.outside.first().map_or(0, |part| part.0);
+        let last = self.outside.iter().map(|part| part.1).max();
+        self.outside_bounds = first..last.unwrap_or(0);
+    }
+
     /// Once all slabs are known: rounds are free, but those of magazines that hold objects of caches. What these lead to is given back.
     fn sort_out_rounds(&mut self) -> Vec<(u64, u64)> {
         let mut held = Vec::new();
         for rounds in std::mem::take(&mut self.found) {
             if rounds.iter().any(|round| self.is_of_cache(*round)) {
-                held.extend(rounds.into_iter().filter(|round| self.is_of_cache(*round)));
+                let is_free = |round: &u64| self.is_of_cache(*round) && !self.sampled.contains_key(round);
+                held.extend(rounds.into_iter().filter(is_free));
             } else {
                 self.rounds.extend(rounds);
             }
@@ -356,7 +447,7 @@ impl Heap {
 
     /// The object that the address is in, when it is reached for the first time.
     fn reach(&mut self, address: u64) -> Option<(u64, u64)> {
-        if address < self.start || address >= self.end {
+        if !(self.start..self.end).contains(&address) && !self.outside_bounds.contains(&address) {
             return None;
         }
         match self.slab_of.get(&(address >> self.lg_granule)) {
@@ -406,7 +497,23 @@ impl Heap {
         all.filter(|(large, reached)| large.tally != 0 && !**reached)
             .map(|(large, _)| *large)
             .chain(self.slabs.iter().flat_map(Slab::lost))
+            .chain(self.lost_of_caches())
             .collect()
+    }
+
+    /// Not those of caches whose slabs lie where the heap does not.
+    fn lost_of_caches(&self) -> impl Iterator<Item = Large> + '_ {
+        self.sampled.iter().filter_map(|(address, tally)| {
+            let slab = &self.slabs[*self.slab_of.get(&(address >> self.lg_granule))?];
+            let index = address.checked_sub(slab.start)? / slab.size;
+            let start = slab.start + index * slab.size;
+            let is_lost = slab.is_of_cache && !slab.is_free(index) && !slab.is_reached(index);
+            is_lost.then_some(Large {
+                start,
+                end: start + slab.size,
+                tally: *tally,
+            })
+        })
     }
 }
 
@@ -497,13 +604,10 @@ mod tests {
             slabs: vec![slab],
             slab_of: HashMap::from([(32, 0)]),
             rounds: HashSet::from([(32 << 12) + 2048]),
-            magazines: None,
-            found: Vec::new(),
             start: 16 << 12,
             end: 64 << 12,
             lg_granule: 12,
-            mapped_end: 0,
-            copied_bytes: 0,
+            ..Heap::default()
         };
         let base = 32 << 12;
         assert_eq!(heap.reach(base + 8), Some((base, base + 1024)));

@@ -74,6 +74,8 @@ pub struct Root {
     pub samples: Option<SamplesRoot>,
     /// Where an arena counts small objects that were sampled and are page runs; None in a library that does not tell.
     pub arena_sampled_runs: Option<usize>,
+    /// None in a library that does not tell which objects of caches were sampled.
+    pub sampled_lists: Option<SampledLists>,
 }
 
 impl Root {
@@ -147,6 +149,13 @@ pub struct CommonRoot {
 pub struct SamplesRoot {
     pub arena_samples: usize,
     pub classes: usize,
+}
+
+/// Where the lists of sampled objects of caches are, and how many.
+#[derive(Debug, Clone)]
+pub struct SampledLists {
+    pub count: usize,
+    pub table: u64,
 }
 
 /// How many rounds the magazines of a processor have.
@@ -365,6 +374,10 @@ fn is_sound(root: &Root) -> bool {
             .caches
             .as_ref()
             .is_none_or(|caches| caches.name_bytes <= ENTRY_MOST)
+        && root
+            .sampled_lists
+            .as_ref()
+            .is_none_or(|lists| lists.count <= BLOCK_MOST)
 }
 
 /// As much is read of each run, bin and magazine.
@@ -470,6 +483,14 @@ fn parse(address: u64, bytes: &[u8]) -> Option<Root> {
         common: parse_common(f),
         samples: parse_samples(f),
         arena_sampled_runs: f.offset().filter(|at| *at != 0),
+        sampled_lists: parse_sampled_lists(f),
+    })
+}
+
+fn parse_sampled_lists(f: &mut Fields) -> Option<SampledLists> {
+    Some(SampledLists {
+        count: f.offset().filter(|count| *count != 0)?,
+        table: f.address()?,
     })
 }
 
