@@ -9,9 +9,8 @@ use crate::error::{Result, ToolError};
 use crate::explain::memory::{u16_in, u32_in, u64_in};
 use crate::output::in_line;
 use crate::profile::{Estimate, MOST_DEPTH, Profile, Sample, arena_or_cache, mappings, possible_count};
-use crate::source::{spoken, what_else_it_is};
+use crate::source::{self, spoken, what_else_it_is};
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"vmag_box";
@@ -55,7 +54,7 @@ impl BlackBox {
                 "name a file that the option black_box made",
             )
         };
-        let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+        let bytes = source::read(path, is_black_box).map_err(|error| cannot(error.to_string()))?;
         BlackBox::parse(&bytes).map_err(|why| cannot(what_else_it_is(path, "attach").unwrap_or(why)))
     }
 

@@ -13,7 +13,7 @@ use crate::image::{self, ObjectFile};
 use crate::output::in_line;
 use crate::process::by_told_name;
 use crate::progress::Progress;
-use crate::source::spoken;
+use crate::source::{self, spoken};
 use crate::trace::Trace;
 use crate::trace_view;
 use std::collections::HashMap;
@@ -221,7 +221,8 @@ impl Profile {
                 ..profile
             });
         }
-        let text = fs::read(path).map_err(|error| {
+        let begins = |start: &[u8]| start.starts_with(BEGIN.as_bytes()) || black_box::is_black_box(start);
+        let text = source::read(path, begins).map_err(|error| {
             ToolError::new(
                 format!("cannot read {}", spoken(path)),
                 error,

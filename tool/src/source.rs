@@ -58,6 +58,25 @@ fn file(word: OsString) -> io::Result<PathBuf> {
     Ok(PathBuf::from(format!("/proc/self/fd/{}", kept.into_raw_fd())))
 }
 
+/// A profile is larger than this in no process.
+const MOST_BYTES: u64 = 4 << 30;
+/// Of what is something else: enough to say so.
+const START_BYTES: u64 = 4096;
+
+/// All of a file that begins as it should; of another no more than its start, for a device or pipe may never end.
+pub fn read(path: &Path, begins: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(START_BYTES).read_to_end(&mut bytes)?;
+    if begins(&bytes) {
+        (&file).take(MOST_BYTES - START_BYTES).read_to_end(&mut bytes)?;
+    }
+    match (bytes.len() as u64) < MOST_BYTES {
+        true => Ok(bytes),
+        false => Err(io::Error::other("it has 4 GiB or more, as no profile has")),
+    }
+}
+
 /// What a file is called where it is spoken of.
 pub fn spoken(path: &Path) -> String {
     match path.starts_with("/proc/self/fd") {
@@ -205,6 +224,24 @@ mod tests {
         let profile = tempfile::NamedTempFile::new().unwrap();
         fs::write(profile.path(), "heap_v2/1\n").unwrap();
         assert!(no_process(profile.path()).starts_with("it is a heap profile, which `vmag heap` shows; wanted"));
+    }
+
+    #[test]
+    fn what_never_ends_is_not_read_on() {
+        let endless = Path::new("/dev/zero");
+        assert_eq!(
+            read(endless, |start| start.starts_with(b"heap_v2/")).unwrap(),
+            [0; START_BYTES as usize]
+        );
+        let error = Profile::read(endless).map(drop).unwrap_err().to_string();
+        assert!(
+            error.contains("/dev/zero is not a heap profile") && !error.contains('\0'),
+            "{error}"
+        );
+        assert!(black_box::BlackBox::read(endless).is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), [7; 3 * START_BYTES as usize]).unwrap();
+        assert_eq!(read(file.path(), |_| true).unwrap().len(), 3 * START_BYTES as usize);
     }
 
     #[test]
