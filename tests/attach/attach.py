@@ -204,6 +204,8 @@ def check_switch(setting):
         assert not setting.json("attach", "--json", target.pid)["profile_active"]
         assert setting.site(target.pid, "site_small")[0] == objects
         assert setting.run("attach", "--profile", "1M", *PATIENTLY, target.pid).stdout.strip().endswith("1.0 MiB on average")
+        options = setting.json("options", "--json", "--pid", target.pid, "prof", "prof_active", "lg_prof_sample")["options"]
+        assert [row["value"] for row in options] == ["true", "true", "20"] and options[0]["source"] == "a control", options
         prefix = os.path.join(setting.folder, "s")
         for words, key, value in ((["--profile", "64k"], "profile", {"active": True, "sample_bytes": 65536}), (["--profile", "off"], "profile", {"active": False}),
                                   (["--trace", prefix], "trace", {"active": True, "files": f"{prefix}.{target.pid}.*.trace"}),

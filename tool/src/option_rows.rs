@@ -66,6 +66,20 @@ impl OptionRow {
         })
     }
 
+    /// The profiler's options are of the start, when it `began` or not; since then a control or an observer may have switched it.
+    fn tell_sampling(&mut self, began: bool, in_force: Option<(bool, u8)>) {
+        let value = match (self.name.as_str(), in_force) {
+            ("prof" | "prof_active", Some((true, _))) => "true".to_string(),
+            ("prof_active", Some((false, _))) if began => "false".to_string(),
+            ("lg_prof_sample", Some((_, lg_sample))) => lg_sample.to_string(),
+            _ => return,
+        };
+        if self.value != value {
+            self.value = value;
+            self.source = CHANGED.to_string();
+        }
+    }
+
     /// Taken because jemalloc has it; nothing here changes by it.
     pub fn is_only_mirrored(&self) -> bool {
         self.meaning.starts_with("jemalloc: ")
@@ -89,8 +103,12 @@ pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
     let presets = table(&file, &SOURCES, None)?;
     let (values, sources) = values(pid, &root, presets.len()).ok_or_else(|| not_told(&file))?;
     let mut rows = table(&file, &SOURCES, Some(&values))?;
+    let in_force = sampling_of(pid, &root);
+    let began = rows.iter().any(|row| row.name == "prof" && row.value == "true");
+    rows.iter_mut().for_each(|row| row.tell_sampling(began, in_force));
     for ((row, preset), source) in rows.iter_mut().zip(presets).zip(sources) {
         row.source = match source {
+            _ if row.source == CHANGED => CHANGED.to_string(),
             None if row.value != preset.value => CHANGED.to_string(),
             None => NO_SOURCE.to_string(),
             Some(source) => source,
@@ -229,6 +247,14 @@ fn values(pid: i32, root: &Root, count: usize) -> Option<(Vec<u8>, Vec<Option<St
     let names = memory.u64s(sources, count)?.into_iter();
     let sources = names.map(|name| (name != 0).then(|| memory.text(name, NAME_BYTES)));
     Some((bytes, sources.collect()))
+}
+
+/// Whether the process samples now, and the logarithm of the mean bytes between two samples; None in a library that does not tell.
+fn sampling_of(pid: i32, root: &Root) -> Option<(bool, u8)> {
+    let profile = root.profile.as_ref()?;
+    let memory = Memory::open(pid).ok().filter(|memory| root.is_in(memory))?;
+    let byte = |address| memory.bytes(address, 1).map(|bytes| bytes[0]);
+    Some((byte(profile.active)? != 0, byte(profile.lg_sample)?))
 }
 
 fn not_told(library: &Path) -> ToolError {

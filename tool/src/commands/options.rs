@@ -18,7 +18,8 @@ Examples:
   vmag options --pid 4711            what is in force in a process, and who said so
   vmag options --json --all
 
-Where no source named an option, its value is the default; \"a control\" has changed it since the start of the process.";
+Where no source named an option, its value is the default; \"a control\" has changed it since the start of the process, for the \
+profiler also `vmag attach --profile`: with --pid, prof, prof_active and lg_prof_sample are as they are now.";
 
 /// Print the options of the library: name, value, where the value comes from, and meaning.
 #[derive(clap::Args)]
