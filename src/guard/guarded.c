@@ -276,6 +276,8 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 		return false;
 	cache = record->cache;
 	verify_record(record, call);
+	if (!record->fenced)
+		cache->end_sample((void *)record->block);
 	stamp(cache, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_transaction(EVENT_FREE, record, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_contents(record);

@@ -36,6 +36,7 @@ struct guard_cache {
 	bool contents;       // of freed buffers go to their log
 	void *(*alloc)(void *source, size_t size, size_t align);
 	void (*free)(void *source, void *block, size_t size);
+	void (*end_sample)(void *block); // tells the profile, if it counts the block, that the program has freed what is there; before `free`
 	void *source;
 	struct guard_cache *next; // list of all, never unlinked
 	// Under the table's lock.

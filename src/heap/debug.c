@@ -10,7 +10,11 @@
 #include "heap/door.h"
 #include "heap/extended.h"
 #include "heap/heap.h"
+#include "heap/large.h"
+#include "heap/samples.h"
+#include "os/probe.h"
 #include "util/format.h"
+#include "watch/tally.h"
 
 enum { LEAST_ALIGN = 16 };
 
@@ -31,10 +35,30 @@ static void source_free(void *source, void *block, size_t size)
 	heap_plain_free(block, "free");
 }
 
+// What is held back is the program's no more. When its memory goes back the block is as one that was never sampled.
+static void source_end_sample(void *block)
+{
+	struct run *run = page_map_known_run(block);
+	unsigned word = page_map_word(block);
+	uint32_t tally;
+
+	if (word == 0 || word_class(word) != 0 || run == NULL)
+		return;
+	if (samples_has(run, word)) {
+		samples_end_one(run, block);
+	} else if (run->sample != 0 && run->size_class != 0) {
+		large_unmark(run, block, "free");
+	} else if ((tally = large_take_sample(block)) != 0) {
+		os_probe_free(block);
+		tally_freed(tally);
+	}
+}
+
 static void cache_begin(struct guard_cache *cache, const char *name, size_t object_bytes)
 {
 	cache->alloc = source_alloc;
 	cache->free = source_free;
+	cache->end_sample = source_end_sample;
 	guard_cache_init(cache, name, object_bytes);
 }
 

@@ -167,6 +167,14 @@ void samples_free(struct run *run, void *object, const char *call)
 		put(run->bin, object, call);
 }
 
+void samples_end_one(struct run *run, const void *object)
+{
+	_Atomic uint32_t *at = note_of(run, object);
+
+	if (at != NULL && *at != 0)
+		tell_freed(atomic_exchange(at, NO_TALLY));
+}
+
 size_t samples_size(struct run *run, const void *object)
 {
 	_Atomic uint32_t *at = note_of(run, object);

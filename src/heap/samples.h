@@ -40,6 +40,9 @@ void samples_free(struct run *run, void *object, const char *call);
 // The bytes that the program may use; 0: there is no object.
 size_t samples_size(struct run *run, const void *object);
 
+// Tells the profile that an object is gone whose buffer is freed later.
+void samples_end_one(struct run *run, const void *object);
+
 // Tells the profile that all objects of a slab are gone, of an arena that is reset; and forgets all slabs.
 void samples_end(struct run *run);
 void samples_forget(struct arena *arena);

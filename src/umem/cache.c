@@ -14,6 +14,7 @@
 #include "guard/report.h"
 #include "heap/debug.h"
 #include "heap/heap.h"
+#include "heap/sampling.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -61,6 +62,11 @@ static void raw_free(void *source, void *block, size_t size)
 	vmag_cache_free(((struct umem_cache *)source)->objects, block);
 }
 
+static void raw_end_sample(void *block)
+{
+	sampling_object_freed(block);
+}
+
 bool umem_cache_guards(const struct guard_cache *cache)
 {
 	return cache->alloc == raw_alloc;
@@ -105,6 +111,7 @@ static bool create_guarded(struct umem_cache *cache, const char *name, vmem_t *s
 	cache->guard.sourced = source != NULL;
 	cache->guard.alloc = raw_alloc;
 	cache->guard.free = raw_free;
+	cache->guard.end_sample = raw_end_sample;
 	cache->guard.source = cache;
 	cache->align = align < 8 ? 8 : align;
 	guard_cache_init(&cache->guard, name, cache->size);

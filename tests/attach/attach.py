@@ -24,9 +24,9 @@ PATIENTLY = "--wait", PATIENCE // 2  # for who comes by, but on a busy machine n
 
 
 class Target:
-    def __init__(self, setting, conf="", program=None, user=None):
+    def __init__(self, setting, conf="", program=None, user=None, **more):
         self.setting = setting
-        environment = {**os.environ, "VMAG_CONF": conf}
+        environment = {**os.environ, "VMAG_CONF": conf, **more}
         environment["LD_PRELOAD"] = setting.library
         self.process = subprocess.Popen([program or setting.target], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         env=environment, text=True, user=user)
@@ -153,6 +153,21 @@ def check_profile(setting):
         assert setting.run("heap", "--format", "csv", "-o", first, target.pid).returncode == 0
         target.do("free")
         assert setting.site(target.pid, "site_small") == (0, 0)
+    check_profile_of_guarded(setting)
+
+
+def check_profile_of_guarded(setting):
+    """Under UMEM_DEBUG what the program has freed is not alive, though its memory is held back; and it is no sample any more when that goes."""
+    with Target(setting, EVERY_ONE, UMEM_DEBUG="guards,held=64m") as target:
+        for _ in range(4):
+            target.do("small", 200)
+            target.do("medium", 200)
+            target.do("large", 3)
+            held = [setting.site(target.pid, name)[0] for name in ("site_small", "site_medium", "site_large")]
+            assert held == [200, 200, 3], held
+            target.do("free")
+            held = [setting.site(target.pid, name)[0] for name in ("site_small", "site_medium", "site_large")]
+            assert held == [0, 0, 0], held
 
 
 def check_unreachable(setting):
