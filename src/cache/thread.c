@@ -31,19 +31,12 @@ void cache_door(bool open)
 	cache_words.fast_cpu = open ? cache_words.cpu : NULL;
 }
 
-// One of whose end we did not hear left its table behind, and its words are somebody else's memory.
-static bool has_words(const struct cache_thread *thread)
-{
-	return thread == cache_thread_this() || !os_thread_is_gone(thread->number);
-}
-
 // Each looks where its fast paths look once an operation, and opens its door again at the miss.
 void cache_threads_close_doors(void)
 {
 	mutex_lock(&threads.lock);
 	for (struct cache_thread *thread = threads.first; thread != NULL; thread = thread->next)
-		if (has_words(thread))
-			__atomic_store_n(&thread->words->fast_tops, closed_tops + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&thread->words->fast_tops, closed_tops + 1, __ATOMIC_RELAXED);
 	mutex_unlock(&threads.lock);
 }
 
@@ -60,7 +53,6 @@ static struct cache_thread *thread_create(void)
 		return NULL;
 	memset(thread, 0, sizeof *thread);
 	thread->words = &cache_words;
-	thread->number = os_thread_in_process();
 	thread->tidied_at = os_clock_ms();
 	return thread;
 }
@@ -288,10 +280,8 @@ void cache_fronts_fork_done(bool child)
 
 	if (child) {
 		threads.first = own;
-		if (own != NULL) {
+		if (own != NULL)
 			own->next = own->prev = NULL;
-			own->number = os_thread_in_process();
-		}
 	}
 	mutex_fork_unlock(&threads.lock);
 }

@@ -9,7 +9,6 @@
 struct cache_thread {
 	struct cache_thread *next, *prev; // list of all, under its lock
 	struct cache_words *words; // the thread's own
-	int number;                // of the thread (os_thread_is_gone)
 	void ***tops;
 	size_t count;
 	uint64_t tidied_at; // ms
