@@ -119,11 +119,10 @@ static inline void *sampled_take(const vmag_cache_t *cache)
 	return object;
 }
 
-// Of an object that was not sampled and that nobody waits for. False: the long way.
+// Of an object that was not sampled. False: the long way.
 static inline bool sampled_put(const vmag_cache_t *cache, void *object)
 {
-	return only_profile_watches() && object != NULL && !sampled_objects_may_have(object) &&
-	       atomic_load_explicit(&cache->sleepers, memory_order_relaxed) == 0 && cache_front_put(cache, object);
+	return only_profile_watches() && object != NULL && !sampled_objects_may_have(object) && cache_front_put(cache, object);
 }
 
 static __attribute__((noinline)) void *alloc_miss(vmag_cache_t *cache, int flags)

@@ -42,15 +42,6 @@ static void wake_sleepers(struct vmag_cache *cache)
 	os_word_wake(&cache->freed);
 }
 
-// What this thread has in its magazines, too. Those of processors they empty themselves, for a fence at each free would be dear.
-static __attribute__((noinline)) void give_sleepers(struct vmag_cache *cache)
-{
-	if (cache_words.cpu != NULL)
-		return;
-	cache_front_flush(cache);
-	wake_sleepers(cache);
-}
-
 static void put_back(struct vmag_cache *cache, void *const *rounds, size_t count)
 {
 	size_t done;
@@ -164,15 +155,12 @@ void cache_relieve(struct vmag_cache *cache)
 	errno = saved;
 }
 
-// What others have in their magazines comes at the next of their misses, which is their next operation.
 void cache_wait(struct vmag_cache *cache)
 {
 	uint32_t seen = atomic_load(&cache->freed);
 
 	atomic_fetch_add(&cache->sleepers, 1);
-	cache_threads_close_doors();
 	os_word_wait(&cache->freed, seen, WAIT_MS);
-	cache_front_flush(cache); // of all processors
 	atomic_fetch_sub(&cache->sleepers, 1);
 }
 
@@ -223,16 +211,14 @@ void cache_free(struct vmag_cache *cache, void *object)
 	if (object == NULL)
 		return;
 	cache_expect_live(cache, cache->free_name);
-	if (!cache_front_put(cache, object)) {
-		magazines = cache_front_begin_miss(cache);
-		while (!cache_front_put(cache, object))
-			if (!magazines || !cache_front_make_room(cache)) {
-				cache_drain(cache, &object, 1);
-				break;
-			}
-	}
-	if (UNLIKELY(atomic_load(&cache->sleepers) > 0))
-		give_sleepers(cache);
+	if (cache_front_put(cache, object))
+		return;
+	magazines = cache_front_begin_miss(cache);
+	while (!cache_front_put(cache, object))
+		if (!magazines || !cache_front_make_room(cache)) {
+			cache_drain(cache, &object, 1);
+			break;
+		}
 	errno = saved;
 }
 
@@ -268,6 +254,4 @@ void cache_free_batch(struct vmag_cache *cache, void *const *objects, size_t cou
 	for (size_t i = 0; i < count; i++)
 		if (objects[i] != NULL && !cache_front_push(cache, objects[i]))
 			cache_free(cache, objects[i]);
-	if (UNLIKELY(atomic_load(&cache->sleepers) > 0))
-		give_sleepers(cache);
 }

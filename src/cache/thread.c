@@ -31,15 +31,6 @@ void cache_door(bool open)
 	cache_words.fast_cpu = open ? cache_words.cpu : NULL;
 }
 
-// Each looks where its fast paths look once an operation, and opens its door again at the miss.
-void cache_threads_close_doors(void)
-{
-	mutex_lock(&threads.lock);
-	for (struct cache_thread *thread = threads.first; thread != NULL; thread = thread->next)
-		__atomic_store_n(&thread->words->fast_tops, closed_tops + 1, __ATOMIC_RELAXED);
-	mutex_unlock(&threads.lock);
-}
-
 static size_t table_bytes(size_t count)
 {
 	return (1 + 2 * count) * sizeof(void *);
@@ -52,7 +43,6 @@ static struct cache_thread *thread_create(void)
 	if (thread == NULL)
 		return NULL;
 	memset(thread, 0, sizeof *thread);
-	thread->words = &cache_words;
 	thread->tidied_at = os_clock_ms();
 	return thread;
 }

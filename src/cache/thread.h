@@ -8,7 +8,6 @@
 
 struct cache_thread {
 	struct cache_thread *next, *prev; // list of all, under its lock
-	struct cache_words *words; // the thread's own
 	void ***tops;
 	size_t count;
 	uint64_t tidied_at; // ms
@@ -34,9 +33,6 @@ static inline struct cache_front *cache_thread_front(unsigned id)
 {
 	return id < cache_words.count ? cache_thread_fronts(cache_thread_this())[id] : NULL;
 }
-
-// The next operation of each thread, of any cache, is a miss.
-void cache_threads_close_doors(void);
 
 // Makes the table long enough for the id. False: no memory, or the thread is past its end.
 bool cache_thread_reserve(unsigned id);
