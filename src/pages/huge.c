@@ -68,13 +68,14 @@ static bool is_small_object(size_t size, enum use use)
 }
 
 // Of an object of a few chunks the heap's size tells nothing either where the large ones that make it up are known to be hardly used, or the last is still to
-// be looked at.
+// be looked at and not filled yet.
 static COLD __attribute__((noinline)) bool is_to_be_dense(struct pages *pages, size_t size, enum use use)
 {
 	struct looks *large = &pages->large_objects;
+	uintptr_t at = atomic_load_explicit(&large->at, memory_order_relaxed);
 
 	return is_small_object(size, use) || (use == USE_OBJECT && (atomic_load_explicit(&large->density, memory_order_relaxed) == SPARSE ||
-								    atomic_load_explicit(&large->at, memory_order_relaxed) != 0));
+								    (at != 0 && os_pages_resident((void *)at, CHUNK_BYTES) < DENSE_BYTES)));
 }
 
 // A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.

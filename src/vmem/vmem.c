@@ -6,8 +6,6 @@
 
 #include "vmem/segment.h"
 
-enum { LOOKS_MOST = 64 }; // of a request that others are faster than
-
 void vmem_init(struct vmem *arena, const char *name, unsigned lg_quantum, enum vmem_policy policy, enum mutex_rank rank)
 {
 	memset(arena, 0, sizeof *arena);
@@ -192,25 +190,26 @@ static uint64_t comings(const struct vmem *arena)
 }
 
 // Who finds no room here, and a moment later none in the source, may have missed what another one brought from there or freed meanwhile, and looks again
-// (illumos: vmem_canalloc); not for ever, for import may be what frees.
+// (illumos: vmem_canalloc). The source is not asked again: it may take its time, and others may free all the while.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags)
 {
 	struct vmem_piece piece;
 	uint64_t seen;
-	int looks = 0;
 
 	size = round_up(size, (size_t)1 << arena->lg_quantum);
-	do {
-		if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
-			return none;
-		piece = take_as_asked(arena, size, constraint, policy);
-		seen = comings(arena);
-		unlock_after_taking(arena);
-		if (piece.start != 0 || arena->import == NULL)
-			return piece;
-		piece = import_and_take(arena, size, constraint, policy, flags, true);
-	} while (piece.start == 0 && comings(arena) != seen && ++looks < LOOKS_MOST);
+	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
+		return none;
+	piece = take_as_asked(arena, size, constraint, policy);
+	seen = comings(arena);
+	unlock_after_taking(arena);
+	if (piece.start != 0 || arena->import == NULL)
+		return piece;
+	piece = import_and_take(arena, size, constraint, policy, flags, true);
+	if (piece.start != 0 || comings(arena) == seen || !lock_with_tags(arena, TAGS_NEEDED))
+		return piece;
+	piece = take_as_asked(arena, size, constraint, policy);
+	unlock_after_taking(arena);
 	return piece;
 }
 

@@ -624,25 +624,29 @@ static void beside_sparse_large_objects(void) {
     options.thp = THP_NEVER;
 }
 
-// So they are while the large one is still to be looked at: slapd's first thread has its stacks before anything says that they are sparse.
+// So they are while the large one is still to be looked at, until it is filled: slapd's first thread has its stacks before anything says that they are sparse.
 static void before_large_objects_are_known(void) {
-    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 16 };
+    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 16, MORE = 4 };
     struct pages pages;
-    uintptr_t table, objects[OBJECTS];
+    uintptr_t table, objects[OBJECTS + MORE];
     bool zeroed;
 
     pages_make(&pages);
     options.thp = THP_DEFAULT;
     CHECK((table = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
-    memset((void *)table, 1, LARGE_OBJECT);
+    *(char *)table = 1;
     for (int i = 0; i < OBJECTS; i++) {
         CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
         *(char *)objects[i] = 1;
     }
     CHECK(pages_active_bytes(&pages) > 50 * 1024 * 1024 && pages.large_objects.at == table);
     CHECK(!pages.has_huge);
+    memset((void *)table, 1, LARGE_OBJECT);
+    for (int i = OBJECTS; i < OBJECTS + MORE; i++)
+        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+    CHECK(pages.has_huge);
     pages_free(&pages, table, LARGE_OBJECT);
-    for (int i = 0; i < OBJECTS; i++)
+    for (int i = 0; i < OBJECTS + MORE; i++)
         pages_free(&pages, objects[i], FEW_CHUNKS);
     end(&pages);
     options.thp = THP_NEVER;
