@@ -98,13 +98,18 @@ void cache_carry(struct vmag_cache *cache)
 	atomic_fetch_add(&cache->carries, 1);
 }
 
-// In the child of a fork amid it there are none.
+// In the child of a fork amid what is counted there are none.
+static void count_down(_Atomic uint32_t *count)
+{
+	uint32_t seen = atomic_load(count);
+
+	while (seen != 0 && !atomic_compare_exchange_weak(count, &seen, seen - 1))
+		;
+}
+
 void cache_carried(struct vmag_cache *cache)
 {
-	uint32_t carriers = atomic_load(&cache->carriers);
-
-	while (carriers != 0 && !atomic_compare_exchange_weak(&cache->carriers, &carriers, carriers - 1))
-		;
+	count_down(&cache->carriers);
 }
 
 // Where it is kept what this thread had constructed last; NULL: nowhere, the cache has no magazines.
@@ -161,7 +166,7 @@ void cache_wait(struct vmag_cache *cache)
 
 	atomic_fetch_add(&cache->sleepers, 1);
 	os_word_wait(&cache->freed, seen, WAIT_MS);
-	atomic_fetch_sub(&cache->sleepers, 1);
+	count_down(&cache->sleepers);
 }
 
 // From the front, from the depot, from a slab.
