@@ -43,9 +43,11 @@ def user_for(*paths):
     return user.pw_name
 
 
-def is_in_log(cache, words):
+def listens_anew(cache):
+    """It says that it reads its configuration before it closes its port: until then the old one answers."""
     with open(os.path.join(cache, "log"), "rb") as log:
-        return words in log.read()
+        _, anew, then = log.read().partition(b"Reconfiguring")
+        return anew and b"Accepting HTTP" in then
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -91,8 +93,7 @@ def test(allocator, folder):
         allocator.check_maps(process.pid)
         visit_all(port, origin.server_port)
         process.send_signal(signal.SIGHUP)
-        server.wait_until(lambda: is_in_log(cache, b"Reconfiguring"), "squid reading its configuration", process)
-        server.wait_until(lambda: server.answers(port), "squid again", process)
+        server.wait_until(lambda: listens_anew(cache), "squid with its configuration read anew", process)
         visit_all(port, origin.server_port)
         process.send_signal(signal.SIGTERM)
         assert process.wait(server.SECONDS) == 0

@@ -13,11 +13,12 @@ enum { ROUNDS = 200, STACK = 256 * 1024 };
 #define SITE __attribute__((noinline, noclone)) static
 
 int throw_and_catch(int depth);
-static void *volatile kept;
 
 SITE void touch(size_t size) {
-    kept = malloc(size);
-    free(kept);
+    void *object = malloc(size);
+
+    __asm__ volatile("" : "+r"(object) :: "memory"); // its own, for two threads are here
+    free(object);
     __asm__ volatile("" ::: "memory");
 }
 
