@@ -161,6 +161,20 @@ mod tests {
         assert!(malloc_sources("").is_empty());
     }
 
+    /// It is begun before the kernel has mapped it: until then a look counts for nothing.
+    fn wait_until_mapped(program: &Path, pid: i32) {
+        let is_mapped = || {
+            let mut sight = Sight::default();
+            sight.look(program, pid);
+            sight.is_seen
+        };
+        let found = (0..10_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            is_mapped()
+        });
+        assert!(found);
+    }
+
     #[test]
     fn one_look_in_vain_tells_nothing() {
         let mut command = Command::new("sleep").arg("60").spawn().unwrap();
@@ -169,12 +183,14 @@ mod tests {
             sight.look(Path::new("/x/a.so"), std::process::id() as i32); // what has not become the command yet
         }
         assert!(!sight.tells());
+        let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        wait_until_mapped(&program, pid);
         sight.look(Path::new("/x/a.so"), pid);
         assert!(!sight.tells());
         sight.look(Path::new("/x/a.so"), pid);
         evidence.note(&sight);
         assert!(sight.tells() && evidence.is_never_seen());
-        sight.look(&fs::read_link(format!("/proc/{pid}/exe")).unwrap(), pid);
+        sight.look(&program, pid);
         command.kill().unwrap();
         command.wait().unwrap();
         evidence.note(&sight);
