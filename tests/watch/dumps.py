@@ -71,11 +71,13 @@ def check_empty(library, folder, command):
 def check_forked(library, folder):
     """What the magazines of other threads held is nobody's in a child: how much was allocated is not told there."""
     program = ("import os, sys, threading, time\n"
+               "allocated = threading.Event()\n"
                "def rest():\n"
                "    bytearray(100000)\n"
+               "    allocated.set()\n"
                "    time.sleep(60)\n"
                "threading.Thread(target=rest, daemon=True).start()\n"
-               "time.sleep(0.2)\n"
+               "allocated.wait()\n"
                "child = os.fork()\n"
                "if child:\n"
                "    os.waitpid(child, 0)\n")
