@@ -44,7 +44,7 @@ def user_for(*paths):
 
 
 def listens_anew(cache):
-    """It says that it reads its configuration before it closes its port: until then the old one answers."""
+    """squid says that it reads its configuration before it closes its port: until then the old one answers."""
     with open(os.path.join(cache, "log"), "rb") as log:
         _, anew, then = log.read().partition(b"Reconfiguring")
         return anew and b"Accepting HTTP" in then

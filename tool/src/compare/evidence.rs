@@ -161,7 +161,7 @@ mod tests {
         assert!(malloc_sources("").is_empty());
     }
 
-    /// It is begun before the kernel has mapped it: until then a look counts for nothing.
+    /// A command is begun before the kernel has mapped it: until then a look counts for nothing.
     fn wait_until_mapped(program: &Path, pid: i32) {
         let is_mapped = || {
             let mut sight = Sight::default();
