@@ -48,7 +48,7 @@ static void source_end_sample(void *block)
 		samples_end_one(run, block);
 	} else if (run->sample != 0 && run->size_class != 0) {
 		large_unmark(run, block, "free");
-	} else if ((tally = large_take_sample(block)) != 0) {
+	} else if ((tally = large_take_sample(block, "free")) != 0) {
 		os_probe_free(block);
 		tally_freed(tally);
 	}

@@ -283,14 +283,14 @@ void large_set_sample(void *object, uint32_t tally)
 	run->sample = tally;
 }
 
-uint32_t large_take_sample(void *object)
+uint32_t large_take_sample(void *object, const char *call)
 {
 	struct run *run = large_run(object);
 	uint32_t tally = run == NULL ? 0 : run->sample;
 
 	if (tally != 0) {
 		run->sample = 0;
-		check_fence(run, "realloc");
+		check_fence(run, call);
 	}
 	return tally;
 }

@@ -45,7 +45,7 @@ void large_leave(struct run *left);
 // The tally of a sampled object (watch/profile.h), which freeing and moving it tell the profile. `take` leaves 0. What a program writes
 // just behind such an object is reported when it is freed or resized.
 void large_set_sample(void *object, uint32_t tally);
-uint32_t large_take_sample(void *object);
+uint32_t large_take_sample(void *object, const char *call);
 
 // Of an object whose page run is kept in magazines: while it is sampled, its word names no class, so that freeing it comes by. `unmark`
 // tells the profile, gives the word back and returns it; 0: `run`, the address's or NULL, is that of no such object.

@@ -70,7 +70,7 @@ void *heap_resize(struct arena *arena, void *object, size_t old_size, size_t new
 
 	if (old_size <= MAGAZINE_MOST || new_size <= MAGAZINE_MOST)
 		return NULL;
-	tally = large_take_sample(object);
+	tally = large_take_sample(object, "realloc");
 	if (!large_resize(object, new_size))
 		moved = arena == NULL ? NULL : large_move(arena, object, new_size, &left);
 	if (moved == NULL)

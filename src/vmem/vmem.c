@@ -130,7 +130,7 @@ static struct vmem_piece take_as_asked(struct vmem *arena, size_t size, const st
 
 // The size of an import that has a place for the request; 0: there can be none. Limits on the place cannot be met by importing
 // (2001, §4.3.3).
-static size_t import_size(const struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
+static inline size_t import_size(const struct vmem *arena, size_t size, const struct vmem_constraint *constraint)
 {
 	size_t slack = 0;
 
@@ -183,30 +183,22 @@ static inline void unlock_after_taking(struct vmem *arena)
 		vmem_hash_resize(arena);
 }
 
-// Changes whenever something is freed or imported.
-static uint64_t comings(const struct vmem *arena)
-{
-	return __atomic_load_n(&arena->frees, __ATOMIC_RELAXED) + __atomic_load_n(&arena->imports, __ATOMIC_RELAXED);
-}
-
-// Who finds no room here, and a moment later none in the source, may have missed what another one brought from there or freed meanwhile, and looks again
-// (illumos: vmem_canalloc). The source is not asked again: it may take its time, and others may free all the while.
+// Who finds no room here, and a moment later none in the source, may have missed what another one brought from there, added or freed meanwhile, and looks
+// again (illumos: vmem_canalloc). The source is not asked again: it may take its time, and others may free all the while.
 struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const struct vmem_constraint *constraint,
 				      enum vmem_policy policy, int flags)
 {
 	struct vmem_piece piece;
-	uint64_t seen;
 
 	size = round_up(size, (size_t)1 << arena->lg_quantum);
 	if (size == 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return none;
 	piece = take_as_asked(arena, size, constraint, policy);
-	seen = comings(arena);
 	unlock_after_taking(arena);
-	if (piece.start != 0 || arena->import == NULL)
+	if (piece.start != 0 || import_size(arena, size, constraint) == 0)
 		return piece;
 	piece = import_and_take(arena, size, constraint, policy, flags, true);
-	if (piece.start != 0 || comings(arena) == seen || !lock_with_tags(arena, TAGS_NEEDED))
+	if (piece.start != 0 || !lock_with_tags(arena, TAGS_NEEDED))
 		return piece;
 	piece = take_as_asked(arena, size, constraint, policy);
 	unlock_after_taking(arena);

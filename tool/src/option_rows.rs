@@ -40,6 +40,8 @@ const NO_SOURCE: &str = "default";
 /// No source named the option, yet its value is another.
 const CHANGED: &str = "a control";
 const NAME_BYTES: usize = 40;
+/// The library's `PROFILE_LG_MOST`.
+const MOST_LG_SAMPLE: u8 = 57;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OptionRow {
@@ -71,13 +73,18 @@ impl OptionRow {
         let value = match (self.name.as_str(), in_force) {
             ("prof" | "prof_active", Some((true, _))) => "true".to_string(),
             ("prof_active", Some((false, _))) if began => "false".to_string(),
-            ("lg_prof_sample", Some((_, lg_sample))) => lg_sample.to_string(),
+            ("lg_prof_sample", Some((_, lg_sample))) if lg_sample != self.lg_sample() => lg_sample.to_string(),
             _ => return,
         };
         if self.value != value {
             self.value = value;
             self.source = CHANGED.to_string();
         }
+    }
+
+    /// What the profiler makes of a rate: jemalloc's go further.
+    fn lg_sample(&self) -> u8 {
+        self.value.parse().map_or(u8::MAX, |lg: u8| lg.min(MOST_LG_SAMPLE))
     }
 
     /// Taken because jemalloc has it; nothing here changes by it.
@@ -263,4 +270,24 @@ fn not_told(library: &Path) -> ToolError {
         "it cannot be run here, is part of a program, or is of another version than this command",
         "give the path of a libvmag.so of this version with --lib or in VMAG_LIB",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_beyond_the_profilers_is_no_change() {
+        let told = |asked: &str, in_force| {
+            let line = format!("lg_prof_sample\tunsigned\t{asked}\tVMAG_CONF\t0..63\tmeaning");
+            let mut row = OptionRow::parse(&line).unwrap();
+            row.tell_sampling(true, Some((true, in_force)));
+            (row.value, row.source)
+        };
+        let row = |value: &str, source: &str| (value.to_string(), source.to_string());
+        assert_eq!(told("63", 57), row("63", "VMAG_CONF"));
+        assert_eq!(told("19", 19), row("19", "VMAG_CONF"));
+        assert_eq!(told("63", 19), row("19", CHANGED));
+        assert_eq!(told("57", 19), row("19", CHANGED));
+    }
 }

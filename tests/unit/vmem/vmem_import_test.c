@@ -135,6 +135,27 @@ static void a_refusing_source(void) {
     vmem_check(&arena);
 }
 
+// Another thread adds a span while the source is asked, and has nothing.
+static uintptr_t refuse_while_a_span_is_added(void *arena, size_t size, int flags) {
+    (void)flags;
+    CHECK(size % UNIT == 0);
+    CHECK(vmem_span_add(arena, 4096, UNIT));
+    return 0;
+}
+
+static void what_was_added_meanwhile_is_found(void) {
+    static const enum vmem_policy policies[] = {VMEM_BESTFIT, VMEM_FIRSTFIT, VMEM_NEXTFIT, VMEM_INSTANTFIT};
+
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        struct vmem arena;
+
+        arena_make(&arena);
+        vmem_import_from(&arena, &arena, refuse_while_a_span_is_added, NULL, UNIT, 1);
+        CHECK_EQ(vmem_segment_xalloc(&arena, UNIT, NULL, policies[i], 0).start, 4096);
+        vmem_check(&arena);
+    }
+}
+
 // One import must do, wherever the source's span lies.
 static void one_import_for(size_t offset, size_t size, struct vmem_constraint constraint) {
     struct vmem arena;
@@ -269,6 +290,7 @@ int main(void) {
     added_spans_stay();
     unreturnable_spans_stay();
     a_refusing_source();
+    what_was_added_meanwhile_is_found();
     superfluous_spans_go_back();
     limits_do_not_import();
     random_run();
