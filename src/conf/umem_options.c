@@ -197,7 +197,7 @@ static COLD const char *take_debug_item(const char *text, size_t length)
 	const char *why;
 
 	if (length == 7 && memcmp(text, "default", 7) == 0) {
-		umem_options.audit_frames = FRAMES;
+		umem_options.audit_frames = umem_options.audit_frames != 0 ? umem_options.audit_frames : FRAMES;
 		umem_options.guards = 1;
 		return NULL;
 	}

@@ -198,14 +198,14 @@ static void *allocation_failed(struct guard_cache *cache, size_t size)
 
 static const char alloc_call[][20] = { "malloc", "umem_alloc", "umem_alloc_align", "umem_cache_alloc" };
 
-void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align)
+void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align, bool may_fail)
 {
 	struct guarded *record;
 	void *object;
 
 	count_operation(alloc_call[face]);
 	verify_newest(cache, alloc_call[face]);
-	if (size > PTRDIFF_MAX / 2 || fails_by_wish())
+	if (size > PTRDIFF_MAX / 2 || (may_fail && fails_by_wish()))
 		return allocation_failed(cache, size);
 	record = record_create(cache, face, size, align);
 	if (record == NULL) {
@@ -266,14 +266,14 @@ bool guard_check(struct guard_cache *cache, enum guard_face face, const void *ob
 	return claim(cache, face, object, size, call, GUARD_LIVE) != NULL;
 }
 
-bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, size_t size, const char *call)
+struct guarded *guard_leave(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call)
 {
 	struct guarded *record;
 
 	count_operation(call);
 	record = claim(cache, face, object, size, call, GUARD_LEAVING);
 	if (record == NULL)
-		return false;
+		return NULL;
 	cache = record->cache;
 	verify_record(record, call);
 	if (!record->fenced)
@@ -281,6 +281,13 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 	stamp(cache, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_transaction(EVENT_FREE, record, &record->freed, guarded_frames(record) + umem_options.audit_frames);
 	guard_log_contents(record);
+	return record;
+}
+
+void guard_hold(struct guarded *record, const char *call)
+{
+	struct guard_cache *cache = record->cache;
+
 	fence_paint_freed(record);
 	atomic_fetch_add_explicit(&cache->frees, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&cache->live, 1, memory_order_relaxed);
@@ -289,7 +296,14 @@ bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, s
 	guard_table_hold(record);
 	mutex_unlock(&guard_table.lock);
 	release_down_to(umem_options.held_bytes, call);
-	return true;
+}
+
+void guard_free(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call)
+{
+	struct guarded *record = guard_leave(cache, face, object, size, call);
+
+	if (record != NULL)
+		guard_hold(record, call);
 }
 
 size_t guard_size(const void *object, const char *call)

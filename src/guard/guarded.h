@@ -6,7 +6,7 @@
 // back, patterned, until umem_options.held_bytes of later ones were freed; the pattern is looked at before its memory is used
 // again, when the next buffer of its cache is allocated, and at exit.
 //
-//   LIVE ──guard_free──► LEAVING (checked, patterned) ──► HELD (queue, oldest first) ──► memory goes back to its source
+//   LIVE ──guard_leave──► LEAVING (checked, logged) ──guard_hold──► HELD (patterned, queue, oldest first) ──► memory goes back to its source
 //
 // A buffer behind the firewall ends at a page that must not be touched; freed, all of it is such pages:
 //
@@ -84,15 +84,20 @@ void guard_init(void);
 // its caller and the other items allow.
 void guard_cache_init(struct guard_cache *cache, const char *name, size_t object_bytes);
 
-// NULL: no memory, or UMEM_DEBUG's mtbf wants it so.
-void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align);
+// NULL: no memory, or UMEM_DEBUG's mtbf wants it so of what `may_fail`.
+void *guard_alloc(struct guard_cache *cache, enum guard_face face, size_t size, size_t align, bool may_fail);
 
 enum { GUARD_ANY_SIZE = -1 };
 
 // Checks that [object, object + size) is a live buffer of that cache and face, and reports misuse by `call`; `cache` NULL:
 // of any, `size` GUARD_ANY_SIZE: of any. False after a report, when UMEM_DEBUG says noabort. Then nothing is done.
 bool guard_check(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
-bool guard_free(struct guard_cache *cache, enum guard_face face, void *object, size_t size, const char *call);
+void guard_free(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
+
+// The two halves of guard_free: between them the buffer is the caller's, judged and logged as the program left it, and nobody else can free it. NULL after a
+// report.
+struct guarded *guard_leave(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
+void guard_hold(struct guarded *record, const char *call);
 
 // The size asked for; reports what is no live buffer, and is then 0.
 size_t guard_size(const void *object, const char *call);

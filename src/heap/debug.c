@@ -96,13 +96,23 @@ static struct guard_cache *cache_for(size_t size)
 	return &caches[class < CLASSES ? class : CLASSES];
 }
 
-void *debug_alloc(enum guard_face face, size_t size, size_t align)
+static void *alloc(enum guard_face face, size_t size, size_t align, bool may_fail)
 {
 	void *object = NULL;
 
 	if (size <= PTRDIFF_MAX)
-		object = guard_alloc(cache_for(size), face, size, max_size(align, LEAST_ALIGN));
+		object = guard_alloc(cache_for(size), face, size, max_size(align, LEAST_ALIGN), may_fail);
 	return object != NULL ? object : heap_no_memory();
+}
+
+void *debug_alloc(enum guard_face face, size_t size, size_t align)
+{
+	return alloc(face, size, align, true);
+}
+
+void *debug_alloc_nofail(enum guard_face face, size_t size, size_t align)
+{
+	return alloc(face, size, align, false);
 }
 
 void debug_free(enum guard_face face, void *object, size_t size, const char *call)

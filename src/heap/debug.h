@@ -28,5 +28,6 @@ static inline bool debugging(void)
 
 // As the functions of heap.h; `face` GUARD_MALLOC for them.
 void *debug_alloc(enum guard_face face, size_t size, size_t align);
+void *debug_alloc_nofail(enum guard_face face, size_t size, size_t align); // whatever mtbf says
 void debug_free(enum guard_face face, void *object, size_t size, const char *call);
 void *debug_realloc(void *object, size_t size, const char *call);

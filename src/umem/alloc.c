@@ -42,12 +42,14 @@ static size_t natural_align(size_t size)
 	return size % page == 0 ? page : size % 64 == 0 ? 64 : 16;
 }
 
-static void *allocate(size_t size, size_t align, enum guard_face face)
+static void *allocate(size_t size, size_t align, enum guard_face face, int flags)
 {
 	int saved = errno;
 	void *buffer;
 
-	if (debugging())
+	if (debugging() && (flags & UMEM_NOFAIL))
+		buffer = debug_alloc_nofail(face, size, align != 0 ? align : natural_align(size));
+	else if (debugging())
 		buffer = debug_alloc(face, size, align != 0 ? align : natural_align(size));
 	else if (align != 0)
 		buffer = heap_aligned(align, size);
@@ -64,7 +66,7 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, size_t align, enu
 	if (size == 0)
 		return NULL;
 	do {
-		buffer = allocate(size, align, face);
+		buffer = allocate(size, align, face, flags);
 		if (UNLIKELY(buffer == NULL) && !debugging())
 			guard_log_failure(NULL, size);
 	} while (buffer == NULL && nofail_retry(flags));

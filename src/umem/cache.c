@@ -226,9 +226,9 @@ EXPORT void umem_cache_destroy(umem_cache_t *cache)
 }
 
 // A buffer that its constructor refuses goes back at once.
-static void *alloc_guarded(struct umem_cache *cache)
+static void *alloc_guarded(struct umem_cache *cache, int flags)
 {
-	void *object = guard_alloc(&cache->guard, GUARD_CACHE, cache->size, cache->align);
+	void *object = guard_alloc(&cache->guard, GUARD_CACHE, cache->size, cache->align, !(flags & UMEM_NOFAIL));
 
 	if (object == NULL || cache->constructor == NULL || cache->constructor(object, cache->argument, UMEM_DEFAULT) == 0)
 		return object;
@@ -238,13 +238,13 @@ static void *alloc_guarded(struct umem_cache *cache)
 	return NULL;
 }
 
-static void *alloc_once(struct umem_cache *cache)
+static void *alloc_once(struct umem_cache *cache, int flags)
 {
 	if (!cache->guarded)
 		return vmag_cache_alloc(cache->objects, VMAG_NOSLEEP);
 	if (atomic_load_explicit(&cache->guard.destroyed, memory_order_relaxed))
 		guard_report("umem_cache_alloc", cache, "this cache was destroyed", 0);
-	return alloc_guarded(cache);
+	return alloc_guarded(cache, flags);
 }
 
 static __attribute__((noinline)) void *alloc_slow(struct umem_cache *cache, int flags)
@@ -252,7 +252,7 @@ static __attribute__((noinline)) void *alloc_slow(struct umem_cache *cache, int 
 	void *object;
 
 	do {
-		object = alloc_once(cache);
+		object = alloc_once(cache, flags);
 		if (UNLIKELY(object == NULL) && !cache->guarded)
 			guard_log_failure(NULL, cache->size);
 	} while (object == NULL && nofail_retry(flags));
@@ -269,15 +269,18 @@ EXPORT void *umem_cache_alloc(umem_cache_t *cache, int flags)
 
 static void free_guarded(struct umem_cache *cache, void *object)
 {
+	struct guarded *record;
+
 	if (object == NULL)
 		return;
 	if (cache->objects == &nobodys)
 		guard_report("umem_cache_free", cache, "this cache was destroyed", 0);
-	if (!guard_check(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free"))
+	record = guard_leave(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free");
+	if (record == NULL)
 		return;
 	if (cache->destructor != NULL)
 		cache->destructor(object, cache->argument);
-	guard_free(&cache->guard, GUARD_CACHE, object, (size_t)GUARD_ANY_SIZE, "umem_cache_free");
+	guard_hold(record, "umem_cache_free");
 }
 
 static __attribute__((noinline)) void free_slow(struct umem_cache *cache, void *object)

@@ -69,6 +69,8 @@ def main(program, library):
     assert any(cache["name"] == "lose" for cache in reports["umem_cache"]["caches"])
     assert [entry["event"] for entry in reports["umem_log"]["entries"]].count("free") >= 1
     assert reports["umem_status"]["debugging"] == 1 and reports["umem_status"]["audit_frames"] == 15
+    (status, ) = [json.loads(line) for line in run([program, "umem_status"], UMEM_DEBUG="audit=30,default").stdout.splitlines()]
+    assert status["audit_frames"] == 30, status
     users = reports["umausers"]["groups"]
     assert users[0]["bytes"] >= users[-1]["bytes"] and users[0]["bytes"] >= 100000
 

@@ -87,6 +87,21 @@ static void limits_near_the_last(void) {
     vmag_vmem_destroy(arena);
 }
 
+// A size that is no multiple of the quantum lies below a limit that is none either; its quantum may reach beyond.
+static void limits_amid_a_quantum(void) {
+    vmag_vmem_t *arena = plain(64, 64, 8);
+
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 18, 0, 0, 0, NULL, AT(81), VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 18, 0, 0, 0, NULL, AT(82), VMAG_VM_NOSLEEP)), 64);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 16, 0, 0, 0, NULL, AT(103), VMAG_VM_NOSLEEP)), 0);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 15, 0, 0, 0, NULL, AT(103), VMAG_VM_NOSLEEP)), 88);
+    CHECK_EQ(INT(vmag_vmem_xalloc(arena, 18, 0, 0, 0, NULL, AT(UINTPTR_MAX), VMAG_VM_NOSLEEP)), 104);
+    vmag_vmem_xfree(arena, AT(64), 18);
+    vmag_vmem_xfree(arena, AT(88), 15);
+    vmag_vmem_xfree(arena, AT(104), 18);
+    vmag_vmem_destroy(arena);
+}
+
 // An arena [1, 1001) whose free segments have the given sizes, each between allocated integers.
 static vmag_vmem_t *with_holes(const size_t *holes, size_t count) {
     vmag_vmem_t *arena = plain(1, 1000, 1);
@@ -316,6 +331,7 @@ int main(void) {
     impossible_arguments();
     the_last_integers();
     limits_near_the_last();
+    limits_amid_a_quantum();
     policies();
     nothing_is_refused();
     next_fit_cycles();
