@@ -229,6 +229,12 @@ void resource_destroy(struct vmag_vmem *arena)
 	base_free(arena, sizeof *arena);
 }
 
+// As in illumos the spans of an arena are by address, unless it imports.
+static bool add_span(struct vmem *segments, uintptr_t start, size_t size)
+{
+	return segments->import == NULL ? vmem_span_add_in_order(segments, start, size) : vmem_span_add(segments, start, size);
+}
+
 bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int flags, const char *call)
 {
 	uint64_t wait_ms = FIRST_WAIT_MS;
@@ -238,7 +244,7 @@ bool resource_add(struct vmag_vmem *arena, uintptr_t start, size_t size, int fla
 	if (has_some_of(arena, start, size))
 		guard_report_in(call, (void *)start, arena->name, "the arena has some of these %zu integers already", size);
 	note_span(arena, start, size);
-	while (!vmem_span_add(&arena->segments, start, size)) {
+	while (!add_span(&arena->segments, start, size)) {
 		if (!may_sleep(flags)) {
 			errno = ENOMEM;
 			return false;

@@ -40,6 +40,35 @@ COLD bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size)
 	return true;
 }
 
+// Of the last span, which was the only one out of order.
+static void move_to_its_place(struct vmem *arena, struct vmem_segment *span)
+{
+	struct vmem_segment *last = span->list_prev, *before = arena->spans->start > span->start ? NULL : last;
+
+	while (before != NULL && before->start > span->start)
+		before = before->list_prev;
+	if (before == last)
+		return;
+	arena->last_span = last;
+	last->list_next = NULL;
+	span->list_prev = before;
+	span->list_next = before != NULL ? before->list_next : arena->spans;
+	span->list_next->list_prev = span;
+	if (before != NULL)
+		before->list_next = span;
+	else
+		arena->spans = span;
+}
+
+bool vmem_span_add_in_order(struct vmem *arena, uintptr_t start, size_t size)
+{
+	if (!lock_with_tags(arena, TAGS_NEEDED))
+		return false;
+	move_to_its_place(arena, vmem_span_insert(arena, start, size, false));
+	mutex_unlock(&arena->lock);
+	return true;
+}
+
 static const struct vmem_piece none = { 0, VMEM_CLEAN, 0 };
 
 static struct vmem_piece take_segment(struct vmem *arena, struct vmem_segment *segment, uintptr_t start, size_t size)

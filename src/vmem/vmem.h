@@ -67,7 +67,7 @@ struct vmem {
 
 	struct mutex lock;
 	// Under lock.
-	struct vmem_segment *spans, *last_span; // list of span markers, the oldest first
+	struct vmem_segment *spans, *last_span; // list of span markers, as they were added or imported, or by address
 	struct vmem_segment *spare; // boundary tags in stock
 	unsigned spares;
 	struct vmem_segment **buckets;
@@ -116,8 +116,9 @@ void vmem_import_from(struct vmem *arena, void *source, vmem_import *import, vme
 // of. Nobody else uses the arena.
 void vmem_fini(struct vmem *arena);
 
-// Adds the span [start, start + size). False: no memory for its tags.
+// Adds the span [start, start + size), behind the others or where its address belongs: next fit and walks go by that order. False: no memory for its tags.
 bool vmem_span_add(struct vmem *arena, uintptr_t start, size_t size);
+bool vmem_span_add_in_order(struct vmem *arena, uintptr_t start, size_t size);
 
 // Allocates `size` (rounded up to quanta), importing if there is too little. Dirty segments first; kind CLEAN: nothing of it
 // was used before.

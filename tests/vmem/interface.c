@@ -102,6 +102,33 @@ static void limits_amid_a_quantum(void) {
     vmag_vmem_destroy(arena);
 }
 
+static void note_start(void *starts, void *start, size_t size) {
+    uintptr_t **at = starts;
+
+    CHECK_EQ(size, 10);
+    *(*at)++ = INT(start);
+}
+
+// Spans that are added lie by address, whatever the order in which they came: next fit and walks go that way.
+static void spans_by_address(void) {
+    static const uintptr_t come[] = {100, 10, 200, 50, 60, 1};
+    static const uintptr_t sorted[] = {1, 10 + 1, 50 + 1, 60 + 1, 100 + 1, 200 + 1};
+    uintptr_t starts[6], *at = starts;
+    vmag_vmem_t *arena = plain(0, 0, 1);
+
+    for (size_t i = 0; i < 6; i++)
+        CHECK(vmag_vmem_add(arena, AT(come[i] + (i < 5)), 10, VMAG_VM_NOSLEEP) != NULL);
+    vmag_vmem_walk(arena, VMAG_VMEM_FREE, note_start, &at);
+    CHECK_EQ(at - starts, 6);
+    for (size_t i = 0; i < 6; i++) {
+        CHECK_EQ(starts[i], sorted[i]);
+        CHECK_EQ(get(arena, 10, VMAG_VM_NEXTFIT), sorted[i]);
+    }
+    for (size_t i = 0; i < 6; i++)
+        vmag_vmem_free(arena, AT(sorted[i]), 10);
+    vmag_vmem_destroy(arena);
+}
+
 // An arena [1, 1001) whose free segments have the given sizes, each between allocated integers.
 static vmag_vmem_t *with_holes(const size_t *holes, size_t count) {
     vmag_vmem_t *arena = plain(1, 1000, 1);
@@ -332,6 +359,7 @@ int main(void) {
     the_last_integers();
     limits_near_the_last();
     limits_amid_a_quantum();
+    spans_by_address();
     policies();
     nothing_is_refused();
     next_fit_cycles();

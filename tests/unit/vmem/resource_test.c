@@ -19,7 +19,7 @@ static struct {
     struct vmag_vmem *arena;
     size_t quantum;
     bool used[UNIVERSE]; // by unit; the integer is (unit + 1) × quantum
-    struct span spans[SPANS_MOST]; // in the order in which they came
+    struct span spans[SPANS_MOST]; // by address, or in the order in which they were imported
     size_t span_count;
     struct {
         size_t start, size; // in units
@@ -343,6 +343,12 @@ static void add(size_t start, size_t units) {
     memset(model.out + start, true, units);
     CHECK(resource_add(model.arena, integer(start), units * model.quantum, VMAG_VM_NOSLEEP, "test"));
     span_append(start, units, false);
+    for (size_t i = model.span_count - 1; i > 0 && model.spans[i - 1].start > model.spans[i].start; i--) {
+        struct span later = model.spans[i - 1];
+
+        model.spans[i - 1] = model.spans[i];
+        model.spans[i] = later;
+    }
 }
 
 static void run(size_t quantum, bool importing) {
