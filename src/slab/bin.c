@@ -90,7 +90,7 @@ static inline size_t take_stretch(uint64_t *word, unsigned from, unsigned to, ui
 	count = min_size(count, to - from);
 #pragma GCC unroll 4
 	for (; got < count; buffer += size)
-		end[-++got] = (void *)buffer;
+		end[-(ptrdiff_t)++got] = (void *)buffer;
 	*word = got == to - from ? 0 : *word >> (from + got) << (from + got);
 	return got;
 }
@@ -106,8 +106,8 @@ static inline size_t take_of_word(uint64_t *word, uintptr_t first, size_t size, 
 	if ((bits & behind) == 0 && bits != 0 && to - from >= STRETCH)
 		return take_stretch(word, from, to, first, size, end, count);
 	for (; bits != 0 && got < count; bits &= bits - 1) {
-		end[-++got] = (void *)(first + first_bit(bits) * size);
-		__builtin_prefetch(end[-got], 1);
+		end[-(ptrdiff_t)++got] = (void *)(first + first_bit(bits) * size);
+		__builtin_prefetch(end[-(ptrdiff_t)got], 1);
 	}
 	*word = bits;
 	return got;

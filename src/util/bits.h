@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef __OPTIMIZE__
+#error "vmag is compiled with -O2: with less, what must be inlined is not. To check, configure with -DVMAG_DEBUG=ON."
+#endif
+_Static_assert(sizeof(void *) == 8, "vmag is for 64-bit x86-64 and AArch64");
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CACHE_LINE 64

@@ -55,10 +55,11 @@ static double small_one_minus_exp(double r)
 
 double real_one_minus_exp(double x)
 {
-	int power = (int)(x / LN_2);
+	int power;
 
 	if (x >= 700)
 		return 1;
+	power = (int)(x / LN_2);
 	if (power == 0)
 		return small_one_minus_exp(x);
 	return 1 - power_of_two(-power) * (1 - small_one_minus_exp(x - power * LN_2));

@@ -20,7 +20,7 @@ VARIANTS = {
                 "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.](mixed|large)[.]2"),
     "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|exit_amid_fork|fork_in_handler|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
-    "checked": ([], ["-DVMAG_DEBUG=ON", "-DVMAG_UBSAN=ON"],
+    "checked": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", "-DVMAG_DEBUG=ON", "-DVMAG_UBSAN=ON"],
                 "^unit|^surface[.].*shared|^stress[.](mixed|small|large)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
 }

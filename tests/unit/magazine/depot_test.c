@@ -192,7 +192,7 @@ static void *swap_magazines(void *ignored) {
 
         if (full == NULL)
             continue;
-        full->round[full->rounds - 1] = (char *)full->round[full->rounds - 1] + 1; // ours alone, or a count is lost
+        full->round[full->rounds - 1] = (void *)((uintptr_t)full->round[full->rounds - 1] + 1); // ours alone, or a count is lost
         struct magazine *empty = depot_take_empty(&shared, full, NULL);
         if (empty != NULL)
             depot_put(&shared, empty, NULL);
