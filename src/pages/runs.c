@@ -227,7 +227,7 @@ static void note_taken(struct pages *pages, const struct vmem_piece *piece, size
 		return;
 	if (exceed_allowed(pages))
 		keep_proportion(pages, size - piece->dirty);
-	if (is_peak(pages, resident_bytes(pages)))
+	else if (is_peak(pages, resident_bytes(pages)))
 		look_for_peak(pages);
 }
 
@@ -319,13 +319,13 @@ void pages_free_clean(struct pages *pages, uintptr_t start, size_t size)
 
 bool pages_extend(struct pages *pages, uintptr_t start, size_t size, size_t new_size, bool *zeroed)
 {
-	enum vmem_kind kind = VMEM_DIRTY;
-	bool done = vmem_extend(&pages->runs, start, size, new_size, &kind);
+	struct vmem_piece piece = vmem_extend(&pages->runs, start, size, new_size);
 
-	if (done)
-		ask_for_rest(pages, start, size, new_size, kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
-	*zeroed = is_zero(pages, kind);
-	return done;
+	note_taken(pages, &piece, new_size - size);
+	if (piece.start != 0)
+		ask_for_rest(pages, start, size, new_size, piece.kind == VMEM_CLEAN ? USE_GROWN : USE_EXTENDED);
+	*zeroed = is_zero(pages, piece.kind);
+	return piece.start != 0;
 }
 
 bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_size)

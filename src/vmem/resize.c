@@ -27,27 +27,27 @@ static void take_behind(struct vmem *arena, struct vmem_segment *segment, size_t
 	segment->size += size;
 }
 
-bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind)
+struct vmem_piece vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size)
 {
 	size_t quantum = (size_t)1 << arena->lg_quantum;
-	bool done = false;
+	struct vmem_piece piece = { 0, VMEM_CLEAN, 0 };
 
 	size = round_up(size, quantum);
 	new_size = round_up(new_size, quantum);
 	if (!lock_with_tags(arena, TAGS_NEEDED))
-		return false;
+		return piece;
 	struct vmem_segment *segment = *hash_find(arena, start);
 
 	if (segment != NULL && segment->size == size && is_free_behind(segment, new_size - size)) {
-		*kind = VMEM_CLEAN;
+		piece = (struct vmem_piece){ start + size, VMEM_CLEAN, arena->dirty_bytes };
 		while (segment->size < new_size) {
-			*kind |= segment->next->kind;
+			piece.kind |= segment->next->kind;
 			take_behind(arena, segment, min_size(segment->next->size, new_size - segment->size));
 		}
-		done = true;
+		piece.dirty -= arena->dirty_bytes;
 	}
 	mutex_unlock(&arena->lock);
-	return done;
+	return piece;
 }
 
 // The free segment that begins `size` bytes of free neighbours of which at least one is dirty, as those that a part was purged of have; NULL: none

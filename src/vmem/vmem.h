@@ -158,8 +158,8 @@ bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size);
 // The largest free segment.
 size_t vmem_largest(struct vmem *arena);
 
-// Grows an allocated segment at its end out of the free segments behind it. False: not possible. `*kind`: DIRTY if anything that came is.
-bool vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size, enum vmem_kind *kind);
+// Grows an allocated segment at its end out of the free segments behind it. Returns what came, DIRTY if any of it is.
+struct vmem_piece vmem_extend(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);
 
 // Cuts the end off an allocated segment; the tail becomes free and dirty. False: no memory for its tag.
 bool vmem_shrink(struct vmem *arena, uintptr_t start, size_t size, size_t new_size);

@@ -24,17 +24,16 @@ static enum vmem_kind some_kind(void) {
 static void extend(struct model *model, size_t number, size_t more) {
     struct live *live = &model->live[number];
     size_t end = live->first + live->quanta, room = 0;
-    enum vmem_kind kind = VMEM_CLEAN;
 
     while (end + room < model->quanta && model->state[end + room] != QUANTUM_LIVE)
         room++;
-    bool done = vmem_extend(model->arena, model_address(model, live->first), live->quanta << LG_QUANTUM,
-                            (live->quanta + more) << LG_QUANTUM, &kind);
+    struct vmem_piece piece = vmem_extend(model->arena, model_address(model, live->first), live->quanta << LG_QUANTUM,
+                                          (live->quanta + more) << LG_QUANTUM);
 
-    CHECK_EQ(done, more <= room);
-    if (!done)
+    CHECK_EQ(piece.start, more <= room ? model_address(model, end) : 0);
+    if (piece.start == 0)
         return;
-    model_check_kind(model, end, more, kind);
+    model_check_kind(model, end, more, piece.kind);
     model_set(model, end, more, QUANTUM_LIVE);
     live->quanta += more;
 }
@@ -59,12 +58,11 @@ static void resize(struct model *model, size_t number) {
 
 static void resize_wrongly(struct model *model) {
     size_t first = random_below(&random_source, model->quanta - 1), quanta = some_size();
-    enum vmem_kind kind;
 
     for (size_t i = 0; i < model->lives; i++)
         if (model->live[i].first == first)
             quanta = model->live[i].quanta + 1;
-    CHECK(!vmem_extend(model->arena, model_address(model, first), quanta << LG_QUANTUM, (quanta + 1) << LG_QUANTUM, &kind));
+    CHECK_EQ(vmem_extend(model->arena, model_address(model, first), quanta << LG_QUANTUM, (quanta + 1) << LG_QUANTUM).start, 0);
     CHECK(!vmem_shrink(model->arena, model_address(model, first), (quanta + 1) << LG_QUANTUM, quanta << LG_QUANTUM));
 }
 

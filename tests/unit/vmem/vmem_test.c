@@ -77,7 +77,7 @@ static void three_large(struct vmem *arena) {
 static void large_neighbours(void) {
     struct vmem_constraint at_first = { .least = 1, .most = 1 + 100 };
     struct vmem arena;
-    enum vmem_kind kind;
+    struct vmem_piece piece;
 
     three_large(&arena); // the clean one is cut by an allocation
     CHECK(vmem_segment_free(&arena, 1, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + L, L, VMEM_DIRTY));
@@ -86,15 +86,18 @@ static void large_neighbours(void) {
 
     three_large(&arena); // by the growth of what lies before it
     CHECK(vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
-    CHECK(vmem_extend(&arena, 1, L, L + 100, &kind) && kind == VMEM_CLEAN);
+    piece = vmem_extend(&arena, 1, L, L + 100);
+    CHECK(piece.start == 1 + L && piece.kind == VMEM_CLEAN && piece.dirty == 0);
     vmem_check(&arena);
 
     three_large(&arena); // which may need both
     CHECK(vmem_segment_free(&arena, 1 + L, L, VMEM_CLEAN) && vmem_segment_free(&arena, 1 + 2 * L, L, VMEM_DIRTY));
-    CHECK(!vmem_extend(&arena, 1, L, 3 * L + 1, &kind));
-    CHECK(vmem_extend(&arena, 1, L, 2 * L + 10, &kind) && kind == VMEM_DIRTY);
+    CHECK_EQ(vmem_extend(&arena, 1, L, 3 * L + 1).start, 0);
+    piece = vmem_extend(&arena, 1, L, 2 * L + 10);
+    CHECK(piece.start == 1 + L && piece.kind == VMEM_DIRTY && piece.dirty == 10);
     vmem_check(&arena);
-    CHECK(vmem_extend(&arena, 1, 2 * L + 10, 3 * L, &kind) && kind == VMEM_DIRTY);
+    piece = vmem_extend(&arena, 1, 2 * L + 10, 3 * L);
+    CHECK(piece.start == 1 + 2 * L + 10 && piece.kind == VMEM_DIRTY && piece.dirty == L - 10);
     vmem_check(&arena);
     CHECK(vmem_segment_free(&arena, 1, 3 * L, VMEM_CLEAN));
 
