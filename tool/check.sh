@@ -12,5 +12,10 @@ if [ $# -gt 0 ]; then
 fi
 cd "$(dirname "$0")"
 cargo fmt --check
-cargo clippy --quiet --locked --all-targets -- -D warnings
-cargo test --quiet --locked
+# The crates are those of the command as it is released, which so are built once; the tool's own code is built with all checks.
+set -- --quiet --release --locked
+for setting in opt-level=0 debug-assertions=true overflow-checks=true; do
+    set -- "$@" --config "profile.release.package.vmag-tool.$setting"
+done
+cargo clippy "$@" --all-targets -- -D warnings
+cargo test "$@"
