@@ -3,11 +3,13 @@
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 TESTS ?= .
-# For a new build folder: of the processor time that building the tests takes, make itself uses a fifth, ninja a fiftieth.
+# For a new build folder: of the processor time that building the tests takes, make itself uses a fifth, ninja a thirtieth.
 NINJA := $(if $(CMAKE_GENERATOR),,$(if $(shell command -v ninja 2>/dev/null),-G Ninja))
+# Status 3: no cargo here; the library needs none.
+BUILD_TOOL = tool/build.sh "$(BUILD)" || [ $$? -eq 3 ]
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all library tool run test bench experiments install clean help
+.PHONY: all library tool run test checked bench experiments install clean help
 
 all: library tool ## the library and the vmag command
 
@@ -16,19 +18,23 @@ library:
 	@cmake -S . -B "$(BUILD)" $$([ -e "$(BUILD)/CMakeCache.txt" ] || echo -DVMAG_TESTS=OFF $(NINJA)) >/dev/null
 	@cmake --build "$(BUILD)" -j $(JOBS) --target vmag vmag_static
 
-tool: library # status 3: no cargo here; the library needs none
-	@tool/build.sh "$(BUILD)" || [ $$? -eq 3 ]
+tool: library
+	@$(BUILD_TOOL)
 
 run: all ## a real program on vmag, beside the C library's malloc
 	@scripts/demo.sh
 
+# The tool is built and checked beside the tests' programs: either leaves a processor idle at times.
 test: ## all tests
 	@scripts/setup.sh build test
-	@$(MAKE) tool
+	@$(MAKE) library
 	@cmake -S . -B "$(BUILD)" -DVMAG_TESTS=ON >/dev/null
-	@cmake --build "$(BUILD)" -j $(JOBS)
-	@if [ -x "$(BUILD)/bin/vmag" ]; then tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
+	@$(MAKE) checked & checked=$$!; cmake --build "$(BUILD)" -j $(JOBS); built=$$?; wait $$checked && exit $$built
 	@ctest --test-dir "$(BUILD)" -j $(JOBS) --output-on-failure -R "$(TESTS)"
+
+checked:
+	@$(BUILD_TOOL)
+	@if [ -x "$(BUILD)/bin/vmag" ]; then tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
 
 bench: library ## comparison with other allocators, about 20 minutes; bench/run.py --help
 	@scripts/setup.sh bench

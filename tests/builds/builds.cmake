@@ -8,4 +8,6 @@ if(VMAG_TESTS_BUILDS)
     vmag_test(builds.${variant} slow 420 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/builds/variant.py ${PROJECT_SOURCE_DIR} ${variant})
   endforeach()
   vmag_test(builds.package slow 90 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/builds/package.py ${PROJECT_SOURCE_DIR})
+  # The longest of all: one at a time from the beginning, beside the many that mostly wait.
+  set_tests_properties(builds.aarch64 builds.musl builds.checked builds.clang builds.package PROPERTIES COST 1000 RESOURCE_LOCK builds)
 endif()
