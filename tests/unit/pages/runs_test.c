@@ -394,6 +394,31 @@ static void proportion(void) {
     end(&pages);
 }
 
+// So is what an object grows into in place.
+static void proportion_of_growth(void) {
+    static uintptr_t runs[RUNS];
+    size_t size = 20 * RUN, more = 64 * RUN, before, allowed;
+    struct pages pages;
+    bool zeroed;
+
+    pages_make(&pages);
+    take_many(&pages, runs);
+    uintptr_t grown = take(&pages, size + more, &zeroed);
+    CHECK(zeroed && pages_shrink(&pages, grown, size + more, size + RUN));
+    pages_purge(&pages, 0);
+    free_every_second(&pages, runs, 0);
+    options.dirty_decay_ms = DECAY_MS;
+    before = pages_dirty_bytes(&pages);
+    allowed = (pages_active_bytes(&pages) + more) / PROPORTION + FLOOR;
+    CHECK_GE(before, allowed + more);
+    CHECK(pages_extend(&pages, grown, size + RUN, size + more, &zeroed) && zeroed);
+    CHECK_LE(pages_dirty_bytes(&pages), before - more + 2 * RUN);
+    options.dirty_decay_ms = -1;
+    pages_free(&pages, grown, size + more);
+    free_every_second(&pages, runs, 1);
+    end(&pages);
+}
+
 // What becomes resident elsewhere is made up for by as much that is dirty, where there is any, and nothing beyond.
 static void made_up(void) {
     static uintptr_t runs[RUNS];
@@ -805,6 +830,7 @@ int main(void) {
     resize_in_place();
     no_decay();
     proportion();
+    proportion_of_growth();
     made_up();
     at_a_peak();
     nearly_all_dirty();
