@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "cache/table.h"
 #include "conf/options.h"
 #include "ctl/control.h"
@@ -111,14 +113,30 @@ static void fork_child(void)
 	sampling_let_read();
 }
 
-// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md); not one that has a filter of system calls, which may open none.
-static void report(const char *event, bool with_stats)
+static COLD __attribute__((noinline)) const char *keep(const char *value)
 {
-	const char *path = environment("VMAG_REPORT");
+	size_t bytes = strlen(value) + 1;
+	char *kept = bytes <= BASE_LARGEST ? base_alloc(bytes) : NULL;
+
+	return kept == NULL ? NULL : memcpy(kept, value, bytes);
+}
+
+const char *life_variable(const char *name)
+{
+	const char *value = environment(name);
+
+	return value == NULL ? NULL : keep(value);
+}
+
+static const char *report_path; // written where it is asked for alone
+
+// VMAG_REPORT names a file to which each process adds one line at load and one at exit (docs/report.md); not one that has a filter of system calls, which may open none.
+static COLD __attribute__((noinline)) void report(const char *event, bool with_stats)
+{
 	char line[640];
 	struct text text = text_into(line, sizeof line);
 
-	if (path == NULL || os_has_filter())
+	if (os_has_filter())
 		return;
 	text_add(&text, "{\"event\":\"%s\",\"pid\":%d,\"version\":\"" VMAG_VERSION "\"", event, os_process_number());
 	if (with_stats) {
@@ -129,7 +147,7 @@ static void report(const char *event, bool with_stats)
 		stats_json(&text, &stats);
 	}
 	text_add(&text, "}\n");
-	os_file_append(path, line, (size_t)(text.at - line));
+	os_file_append(report_path, line, (size_t)(text.at - line));
 }
 
 static void report_at_interval(void)
@@ -140,13 +158,18 @@ static void report_at_interval(void)
 void life_begin(void)
 {
 	int saved = errno;
+	const char *path;
 
 	os_process_at_fork(fork_prepare, fork_parent, fork_child);
 	background_allow();
 	interval_report = report_at_interval;
 	black_box_counters = stats_for_box;
 	dump_allocated = stats_for_dump;
-	report("loaded", false);
+	path = life_variable("VMAG_REPORT");
+	if (path != NULL) {
+		report_path = path;
+		report("loaded", false);
+	}
 	errno = saved;
 }
 
@@ -179,7 +202,8 @@ void life_end(void)
 	caches_verify();
 	if (options.stats_print)
 		report_print(NULL, NULL, options.stats_print_opts);
-	report("exit", true);
+	if (report_path != NULL)
+		report("exit", true);
 	tracing_stop(true);
 	black_box_end();
 	if (leaks && options.prof_leak_error)

@@ -10,6 +10,7 @@
 
 #include "conf/options.h"
 #include "heap/debug.h"
+#include "life/life.h"
 #include "os/file.h"
 #include "os/pages.h"
 #include "os/sandbox.h"
@@ -172,22 +173,32 @@ static int report_as_told(const char *value)
 	return error;
 }
 
+static const char *asked_at_exit; // by VMAG_UMEM_REPORT, as the process began; written where it is asked for alone
+
 // An observer may ask for the same (watch/request.h).
 __attribute__((constructor(102))) static void at_load(void)
 {
+	const char *asked = life_variable("VMAG_UMEM_REPORT");
+
 	request_report = report_as_told;
+	if (asked != NULL)
+		asked_at_exit = asked;
+}
+
+static COLD __attribute__((noinline)) void report_at_exit(void)
+{
+	int error;
+
+	if (*asked_at_exit == '\0' || os_has_filter())
+		return;
+	error = report_as_told(asked_at_exit);
+	if (error != 0)
+		complain(asked_at_exit, error);
 }
 
 // Runs after the program's own ends of the same kind, and before the library's (priority 101).
 __attribute__((destructor(102))) static void at_exit(void)
 {
-	const char *value = environment("VMAG_UMEM_REPORT");
-
-	int error;
-
-	if (value == NULL || *value == '\0' || os_has_filter())
-		return;
-	error = report_as_told(value);
-	if (error != 0)
-		complain(value, error);
+	if (asked_at_exit != NULL)
+		report_at_exit();
 }
