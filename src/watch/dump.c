@@ -320,7 +320,8 @@ COLD void dump_remember_standard_error(void)
 static void complain(const char *path, int error)
 {
 	if (os_backing_is(STDERR_FILENO, &standard_error) && !atomic_exchange(&told, true))
-		os_stderr_say("vmag: profile: cannot write %s (errno %d); the option prof_prefix says where to", path, error);
+		os_stderr_say("vmag: profile: cannot write %s (errno %d); the option prof_prefix says where to%s", path, error,
+			      error == EACCES ? "; for a process that became another user, to a folder that this user may write in, or start it as that user" : "");
 }
 
 // Names can be foreseen, so what has one already may be anybody's; or a dump of an earlier process 1 of the container. It stays, and the next number is tried.

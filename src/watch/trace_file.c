@@ -94,7 +94,8 @@ static void complain(const char *what, int error)
 {
 	if (!os_backing_is(STDERR_FILENO, &out.standard_error) || atomic_exchange(&out.told, true))
 		return;
-	os_stderr_say("vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here", what, out.prefix, os_process_number(), error);
+	os_stderr_say("vmag: trace: cannot %s %s.%d.*.trace (errno %d); the trace ends here%s", what, out.prefix, os_process_number(), error,
+		      error == EACCES ? "; for a process that became another user, name a folder that this user may write in, or start it as that user" : "");
 }
 
 // From the root on, where the system tells: the program may go to another folder.

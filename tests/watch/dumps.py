@@ -52,6 +52,13 @@ def check_refused(library, folder, command):
     told = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=conf)).stderr
     assert told.startswith("vmag: profile: cannot write /nowhere/p.") and told.count("\n") == 1, told
+    closed = os.path.join(folder, "closed")
+    os.mkdir(closed, 0o500)
+    leave = "import os; os.getuid() == 0 and os.setuid(65534)"
+    for option, program in (("prof:true,prof_final:true,prof_prefix", leave), ("trace", f"import os; os.fork() and os._exit(0); {leave}; bytearray(9000000)")):
+        told = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=f"{option}:{closed}/p")).stderr
+        assert "(errno 13)" in told and "a folder that this user may write in, or start it as that user" in told, (option, told)
     own = os.path.join(folder, "own")
     program = "import os, sys; os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)"
     told = subprocess.run([sys.executable, "-c", program, own], check=True, stderr=subprocess.PIPE, text=True,

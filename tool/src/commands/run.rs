@@ -232,7 +232,8 @@ fn tell_written(written: &Written, older: &Older, (name, command): Name, shown: 
             match name {
                 "profile" =>
                     "or may not write here any more; VMAG_CONF=prof:true,black_box:PREFIX keeps one that `vmag heap` reads",
-                _ => "may not write here any more, or allocated nothing",
+                _ =>
+                    "allocated nothing, or may not write here any more; VMAG_CONF=trace:PREFIX, without this command, leaves one where the user that it became may write",
             },
             match older {
                 Older::Removed => format!("; the {name} that an earlier run left there was removed"),

@@ -49,7 +49,8 @@ fn held_lines(out: &mut String, served: &Served, status: Status) {
         let why = match status {
             Status::Signaled(_) => "the process was killed",
             Status::Exited(_) => {
-                "the process called _exit, set up a filter of system calls for itself, or became a program that does not use vmag"
+                "the process called _exit, set up a filter of system calls for itself, became another user, who may not write where its word \
+                 was to be left, or became a program that does not use vmag"
             }
         };
         return line(out, &format!("allocator no word at exit: {why}"));
