@@ -180,6 +180,12 @@ fn held_by_site(
     held
 }
 
+/// Of the objects that one sample stands for: (1 − p) / p², where the variance of n is n times that, and they stand for n / p.
+fn variance_of_one(estimate: &Estimate) -> f64 {
+    let ratio = estimate.objects_variance / estimate.objects;
+    ratio * (1.0 + ratio)
+}
+
 /// None: the site has nothing where slabs are nearly empty.
 fn site(
     frames: &[Arc<Frame>],
@@ -201,8 +207,9 @@ fn site(
         };
         let share = estimate.objects / whole.objects;
         site.pinned_bytes += pinned * share;
-        // Of a part of a sum whose parts are independent.
-        let others = (whole.objects_variance - estimate.objects_variance).max(0.0);
+        // Of a part of a sum whose parts are independent. That no further site was sampled tells that others hold no more than about
+        // one sample stands for: a share of one sample is hardly known, nor is one of few that all are of one site.
+        let others = (whole.objects_variance - estimate.objects_variance).max(0.0) + variance_of_one(whole);
         let of_share = (1.0 - share).powi(2) * estimate.objects_variance + share.powi(2) * others;
         variance += pinned.powi(2) * of_share / whole.objects.powi(2);
         site.objects += estimate.objects;
@@ -257,6 +264,41 @@ mod tests {
             ("a", &[16][..])
         );
         assert_eq!(unexplained, 4096.0 - 16.0);
+    }
+
+    /// In units of what is pinned: of `own` samples of a site, where others have `others`.
+    fn share_and_error(own: u64, others: u64, lg_sample: u32) -> (f64, f64) {
+        let of = |count| Estimate::of_samples(count, 16, lg_sample);
+        let mut whole = of(own);
+        whole += of(others);
+        let place: Place = (0, 16);
+        let found = site(
+            &[],
+            &HashMap::from([(place, of(own))]),
+            &HashMap::from([(place, 1.0)]),
+            &HashMap::from([(place, whole)]),
+        );
+        let found = found.unwrap();
+        (found.pinned_bytes, found.pinned_error)
+    }
+
+    #[test]
+    fn a_share_of_samples_is_not_certain() {
+        let unseen = |lg_sample: i32| (-16.0 / 2f64.powi(lg_sample)).exp().sqrt();
+        let near = |(share, error): (f64, f64), of: (f64, f64)| {
+            assert!(
+                (share - of.0).abs() < 1e-9 && (error - of.1).abs() < 1e-9,
+                "{share} ± {error}, not {of:?}"
+            );
+        };
+        near(share_and_error(1, 0, 12), (1.0, unseen(12)));
+        near(share_and_error(20, 0, 12), (1.0, unseen(12) / 20.0));
+        near(share_and_error(20, 0, 4), (1.0, unseen(4) / 20.0));
+        // Of a quarter of a hundred: √(¼ · ¾ / 100), about.
+        let (_, error) = share_and_error(25, 75, 12);
+        assert!((0.0432..0.0434).contains(&error), "{error}");
+        // All were sampled.
+        near(share_and_error(3, 0, 0), (1.0, 0.0));
     }
 
     /// No slab of 16 bytes is there any more, but the site's samples are.
