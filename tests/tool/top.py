@@ -50,6 +50,8 @@ def check_once(vmag, holder):
     found = while_it_grows(vmag, holder, "grow", 32, "sites", "site_grow")
     assert found["format"] == "vmag-top-1" and found["profile_active"]
     first = found["rows"][0]
+    for each in found["rows"]:  # what came, and what came in a second, are of one interval
+        assert abs(each["growth_bytes"] - each["bytes_a_second"] * found["seconds"]) <= 1e-6 * abs(each["growth_bytes"]), (found["seconds"], each)
     assert "site_grow" in first["name"] and any("site_grow" in line for line in first["detail"]), first
     assert abs(first["growth_bytes"] - 32 * MIB) < 6 * first["growth_error"] + MIB, first
     hold = row(found, "site_hold")

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::heap_view::HeapView;
 use crate::symbols::Names;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Sums that the curve at the top shows.
@@ -22,9 +23,9 @@ pub struct Watch {
     pub process: Process,
     names: Names,
     /// Growth is counted from here.
-    pub first: Reading,
-    pub before: Option<Reading>,
-    pub last: Reading,
+    pub first: Rc<Reading>,
+    pub before: Option<Rc<Reading>>,
+    pub last: Rc<Reading>,
     /// What was allocated, of object caches as well, reading by reading.
     pub history: VecDeque<u64>,
 }
@@ -38,15 +39,16 @@ impl Watch {
     pub fn start(pid: i32) -> Result<Watch> {
         let process = Process::attach(pid)?;
         let mut names = Names::default();
-        let first = read(&process, &mut names)?;
-        let last = read(&process, &mut names)?;
+        // Most names are found here, which may take seconds; what is counted begins behind that.
+        read(&process, &mut names)?;
+        let first = Rc::new(read(&process, &mut names)?);
         Ok(Watch {
-            history: VecDeque::from([held(&last)]),
+            history: VecDeque::from([held(&first)]),
             process,
             names,
-            first,
+            last: Rc::clone(&first),
             before: None,
-            last,
+            first,
         })
     }
 
@@ -56,14 +58,15 @@ impl Watch {
         if self.history.len() > HISTORY {
             self.history.pop_front();
         }
-        self.before = Some(std::mem::replace(&mut self.last, reading));
+        self.before = Some(std::mem::replace(&mut self.last, Rc::new(reading)));
         Ok(())
     }
 
     /// Growth is counted from now on.
     pub fn count_anew(&mut self) -> Result<()> {
-        self.first = read(&self.process, &mut self.names)?;
-        self.look()
+        self.look()?;
+        self.first = Rc::clone(&self.last);
+        Ok(())
     }
 
     pub fn seconds(&self) -> f64 {
