@@ -183,6 +183,13 @@ def check_order(doctor):
         found = doctor.of(pid)
         assert found["verdict"] == "mixed", found["says"]
         assert symbol(found, "malloc")["definition_of"] == own and symbol(found, "calloc")["definition_of"] == doctor.library
+        rest = (row["path"] for row in found["objects"])
+        c_library = next((path for path in rest if os.path.basename(path) == "libc.so.6"), None)
+    if c_library is not None:  # of others the loader is it
+        with Patient(doctor.path("tool_patient"), LD_PRELOAD=f"{c_library}:{doctor.library}") as pid:
+            found, told = doctor.of(pid), doctor.run("explain", pid)
+            assert found["verdict"] == "vmag without effect" and found["says"] in told and "on vmag " not in told, (found["says"], told)
+            assert json.loads(doctor.run("explain", "--json", pid))["on_vmag"] is False
     with Patient(doctor.path("tool_patient"), LD_PRELOAD="/nowhere/libvmag.so") as pid:
         found = doctor.of(pid)
         assert limit(found, "preloading")["weight"] == "warning" and found["verdict"] == "other", found

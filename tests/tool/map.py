@@ -96,8 +96,13 @@ def check_refusals(vmag, library, program):
         start = time.monotonic()
         done = run(vmag, "--color=site", "--seconds=300", "-o", "/dev/null", holder.pid, status=125)
         assert "nothing of what it holds was sampled" in done.stderr and time.monotonic() - start < 150, done.stderr
+        assert "switch its heap profile on" in done.stderr, done.stderr
         found = json.loads(run(vmag, "--json", "--seconds=1", holder.pid).stdout)
         assert found["sites"] == [] and found["site"] == [] and len(found["age"]) == found["rows"]
+    with Holder(library, program, "prof:true,lg_prof_sample:40") as holder:
+        holder.tell("hold", 1)
+        done = run(vmag, "--color=site", "--seconds=1", "-o", "/dev/null", holder.pid, status=125)
+        assert "its heap profile is on, but" in done.stderr and "sample finer" in done.stderr, done.stderr
 
 
 def main(vmag, library, program):

@@ -10,7 +10,7 @@ use crate::error::{Result, ToolError};
 use crate::explain::areas;
 use crate::explain::heap::{Heap, Piece};
 use crate::heap_view::HeapView;
-use crate::output::figures::short_time;
+use crate::output::figures::{bytes, short_time};
 use crate::output::say;
 use crate::process;
 use crate::profile::{Profile, Sample};
@@ -65,7 +65,7 @@ pub fn watch(pid: i32, time: Duration, with_sites: bool) -> Result<Watched> {
     let (mut heap, _) = Heap::of(pid)?;
     let process = Process::attach(pid)?;
     if with_sites && !process.profile()?.samples.iter().any(is_of_malloc) {
-        return Err(nothing_sampled(pid));
+        return Err(nothing_sampled(&process));
     }
     let mut pace = Pace::new(time);
     let mut progress = Progress::new("looking");
@@ -155,12 +155,23 @@ impl Pace {
     }
 }
 
-fn nothing_sampled(pid: i32) -> ToolError {
-    ToolError::new(
-        format!("process {pid} does not tell who allocated"),
-        "nothing of what it holds was sampled",
-        format!("switch its heap profile on: `vmag attach --profile 64k {pid}`, or start it by `vmag run --profile`"),
-    )
+fn nothing_sampled(process: &Process) -> ToolError {
+    let pid = process.pid;
+    let finer = format!("`vmag attach --profile 64k {pid}`");
+    let (why, next) = match process.sampling() {
+        Some((true, distance)) => (
+            format!(
+                "its heap profile is on, but nothing of what it holds was sampled, with one sample in {}",
+                bytes(distance)
+            ),
+            format!("wait until it has allocated more, or sample finer from now on: {finer}"),
+        ),
+        _ => (
+            "nothing of what it holds was sampled".to_string(),
+            format!("switch its heap profile on: {finer}, or start it by `vmag run --profile`"),
+        ),
+    };
+    ToolError::new(format!("process {pid} does not tell who allocated"), why, next)
 }
 
 impl Stacks {

@@ -2,11 +2,14 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use crate::commands::heap::{cannot_write, deliver};
+use crate::doctor::Diagnosis;
+use crate::doctor::diagnosis::Verdict;
 use crate::error::{EXIT_TOOL_FAILED, Result};
+use crate::explain::ledger::Vmag;
 use crate::explain::{Ledger, Row};
 use crate::launch::Launcher;
 use crate::measure::Subject;
-use crate::output::{explained, say};
+use crate::output::{doctor, explained, say};
 use crate::system::Status;
 use clap::Args;
 use std::ffi::OsString;
@@ -61,11 +64,23 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status> {
     match arguments.pid {
         Some(pid) => {
-            let ledger = Ledger::of(pid)?;
+            let mut ledger = Ledger::of(pid)?;
+            look_for_another(&mut ledger);
             show(arguments, &ledger, &mut io::stdout(), io::stdout().is_terminal())?;
             Ok(Status::Exited(0))
         }
         None => run_command(arguments),
+    }
+}
+
+/// The library may be there although another's malloc comes first, as in a browser with its own.
+fn look_for_another(ledger: &mut Ledger) {
+    if ledger.vmag == Vmag::Absent {
+        return;
+    }
+    let diagnosis = Diagnosis::of(ledger.pid).ok();
+    if let Some(diagnosis) = diagnosis.filter(|found| found.verdict == Verdict::VmagWithoutEffect) {
+        ledger.vmag = Vmag::WithoutEffect(doctor::sentence(&diagnosis));
     }
 }
 

@@ -159,6 +159,8 @@ pub enum Vmag {
     /// Whether it is there cannot be told: why.
     Unknown(String),
     Read(String),
+    /// Loaded, but malloc is another's: in words.
+    WithoutEffect(String),
 }
 
 pub struct Ledger {

@@ -16,6 +16,7 @@ pub fn text(ledger: &Ledger, colours: bool) -> String {
     let on = match &ledger.vmag {
         Vmag::Read(version) => format!("on vmag {}", plain(version)),
         Vmag::Absent => "without vmag".to_string(),
+        Vmag::WithoutEffect(sentence) => plain(sentence).to_string(),
         Vmag::Unreadable(why) => format!("on vmag; its heap is not told: {why}"),
         Vmag::Unknown(why) => format!("whether on vmag cannot be told: {why}"),
     };
@@ -169,6 +170,9 @@ fn hints(ledger: &Ledger) -> Vec<&'static str> {
         Vmag::Unreadable(_) | Vmag::Unknown(_) if at_least(&[Row::Anonymous], 30) => {
             hints.push("other anonymous memory has the program's heap in it");
         }
+        Vmag::WithoutEffect(_) if at_least(&[Row::Anonymous], 30) => {
+            hints.push("other anonymous memory has the heap of that malloc in it");
+        }
         Vmag::Read(_) if at_least(&[Row::Anonymous], 30) => {
             hints.push("other anonymous memory was mapped by the program itself, or by another allocator in it");
         }
@@ -184,7 +188,7 @@ pub fn json(ledger: &Ledger) -> Value {
     };
     let (version, unreadable) = match &ledger.vmag {
         Vmag::Read(version) => (Some(version), None),
-        Vmag::Absent => (None, None),
+        Vmag::Absent | Vmag::WithoutEffect(_) => (None, None),
         Vmag::Unreadable(why) | Vmag::Unknown(why) => (None, Some(why)),
     };
     json!({
@@ -193,7 +197,8 @@ pub fn json(ledger: &Ledger) -> Value {
         "program": ledger.program,
         "on_vmag": match ledger.vmag {
             Vmag::Unknown(_) => None,
-            _ => Some(ledger.vmag != Vmag::Absent),
+            Vmag::Absent | Vmag::WithoutEffect(_) => Some(false),
+            _ => Some(true),
         },
         "library_version": version,
         "heap_unreadable": unreadable,
