@@ -50,7 +50,7 @@ typedef void umem_reclaim_t(void *argument);
 /*
  * Objects of `size` bytes at multiples of `align` (0: 8, or 16 from 16 bytes on), kept constructed between uses. Slabs come from `source`, NULL: the
  * heap. The functions may be NULL and get `argument`; the name is copied.
- * NULL and errno: EINVAL an argument, ENOMEM sizes that overflow, EAGAIN no memory.
+ * NULL and errno: EINVAL an argument, ENOMEM sizes that overflow, EAGAIN no memory, or 16,383 object caches already.
  */
 extern umem_cache_t *umem_cache_create(char *name, size_t size, size_t align, umem_constructor_t *constructor,
 				       umem_destructor_t *destructor, umem_reclaim_t *reclaim, void *argument,

@@ -50,7 +50,7 @@ typedef void vmag_reclaim_t(void *argument);
 // `source`, NULL: ordinary memory. Constructor, destructor and reclaim may be NULL and get `argument`. The name is copied,
 // up to 31 characters.
 // NULL and errno: EINVAL (no name; size 0; `align` not a power of two, or above the source's quantum; unknown flag), ENOMEM
-// (size arithmetic), EAGAIN (no memory for the cache).
+// (size arithmetic), EAGAIN (no memory for the cache, or 16,383 already).
 vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t align, vmag_constructor_t *constructor,
 				vmag_destructor_t *destructor, vmag_reclaim_t *reclaim, void *argument,
 				struct vmag_vmem *source, int flags);

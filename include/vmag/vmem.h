@@ -100,9 +100,9 @@ void vmag_vmem_xfree(vmag_vmem_t *arena, void *address, size_t size);
 // 1 when [address, address + size) lies within one span, else 0.
 int vmag_vmem_contains(vmag_vmem_t *arena, void *address, size_t size);
 
-// Calls `function` for every segment (and span) of the kinds in the mask: span by span, in address order within each. No lock
-// is held meanwhile: it may use the arena, even free the segment it was told, but it must return (no longjmp, exception or
-// thread's end). What others change meanwhile may be seen or not. Sizes of what is allocated are those asked for. The slabs of an arena's
+// Calls `function` for every segment (and span) of the kinds in the mask: span by span, by address or, in
+// an arena that imports, the oldest first; in address order within each. No lock is held meanwhile: it may use the arena, even free the segment it
+// was told, but it must return (no longjmp, exception or thread's end). What others change meanwhile may be seen or not. Sizes of what is allocated are those asked for. The slabs of an arena's
 // quantum caches, and of object caches on it, are segments, too: they are theirs to free.
 void vmag_vmem_walk(vmag_vmem_t *arena, int mask, void (*function)(void *argument, void *address, size_t size), void *argument);
 
