@@ -154,8 +154,8 @@ arena or an explicit cache.
 .PP
 Statistics are those of the last snapshot; writing
 .B epoch
-takes a new one. The exact counters of a thread begin when it first asks for one of them; from then on each of its operations goes
-a slower way.
+takes a new one. The exact counters of a thread begin when it first asks for one of them; from then on its operations go
+a second, counted fast path; after thread.peak.* was asked for, the slow way.
 """
 
 
