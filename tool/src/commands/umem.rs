@@ -36,8 +36,9 @@ Examples:
 The report is made when the command's process ends by exit(3); one that is killed or calls _exit makes none. findleaks, \
 umausers, umem-verify and umem-log set UMEM_DEBUG=audit, and umem-log UMEM_LOGGING, unless you set them. Stacks go as far \
 as the program has frame pointers (-fno-omit-frame-pointer). A process that runs writes the report itself, the next \
-time that it comes by in the allocator's slow paths (`vmag attach --help`); it must be yours, or you root. findleaks, umausers and \
-umem-log know what was allocated under UMEM_DEBUG, which it must have been started with.
+time that it comes by in the allocator's slow paths (`vmag attach --help`); it must be yours, or you root. findleaks, umausers, \
+umem-verify and umem-log know what was allocated under UMEM_DEBUG, which it must have been started with; umem-log wants UMEM_LOGGING, too, and \
+for the logs fail and slab that alone.
 
 Exit status: the command's own. 125: vmag failed, or there was no report.";
 
