@@ -9,7 +9,7 @@ NINJA := $(if $(CMAKE_GENERATOR),,$(if $(shell command -v ninja 2>/dev/null),-G 
 BUILD_TOOL = tool/build.sh "$(BUILD)" || [ $$? -eq 3 ]
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all library tool run test checked bench experiments install clean help
+.PHONY: all library tool run test checked programs bench experiments install clean help
 
 all: library tool ## the library and the vmag command
 
@@ -29,12 +29,15 @@ test: ## all tests
 	@scripts/setup.sh build test
 	@$(MAKE) library
 	@cmake -S . -B "$(BUILD)" -DVMAG_TESTS=ON >/dev/null
-	@$(MAKE) checked & checked=$$!; cmake --build "$(BUILD)" -j $(JOBS); built=$$?; wait $$checked && exit $$built
+	@$(MAKE) -j2 checked programs
 	@ctest --test-dir "$(BUILD)" -j $(JOBS) --output-on-failure -R "$(TESTS)"
 
 checked:
 	@$(BUILD_TOOL)
-	@if [ -x "$(BUILD)/bin/vmag" ]; then tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
+	@if [ -x "$(BUILD)/bin/vmag" ]; then CARGO_TARGET_DIR="$$(cd "$(BUILD)" && pwd)/tool" tool/check.sh "$(BUILD)/lib/libvmag.so"; fi
+
+programs:
+	@env -u MAKEFLAGS -u MFLAGS cmake --build "$(BUILD)" -j $(JOBS)
 
 bench: library ## comparison with other allocators, about 20 minutes; bench/run.py --help
 	@scripts/setup.sh bench

@@ -23,11 +23,12 @@ main() {
         skip "its crates are not there and cannot be fetched"
     [ -e "$build/bin/vmag" ] || echo "tool: building the vmag command (a minute or two, once)" >&2
     mkdir -p "$build/bin"
-    # The flags are for the command alone: its crates are those that check.sh tests it with.
-    cargo rustc --quiet --release --locked --offline --bin vmag --manifest-path "$here/Cargo.toml" --target-dir "$build/tool" -- \
-        -C strip=symbols $(static_flags)
+    # The flags are for the command alone: its crates are those that check.sh tests it with. A target that is named is where cargo puts it, whatever its settings.
+    target=$(rustc -vV | sed -n 's/^host: //p')
+    cargo rustc --quiet --release --locked --offline --target "$target" --bin vmag --manifest-path "$here/Cargo.toml" \
+        --target-dir "$build/tool" -- -C strip=symbols $(static_flags)
     # A rename, so that a command that is running stays whole.
-    cp "$build/tool/release/vmag" "$build/bin/vmag.new"
+    cp "$build/tool/$target/release/vmag" "$build/bin/vmag.new"
     mv "$build/bin/vmag.new" "$build/bin/vmag"
     "$build/bin/vmag" manual "$build/share"
 }

@@ -13,7 +13,7 @@ fi
 cd "$(dirname "$0")"
 cargo fmt --check
 # The crates are those of the command as it is released, which so are built once; the tool's own code is built with all checks.
-set -- --quiet --release --locked
+set -- --quiet --release --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
 for setting in opt-level=0 debug-assertions=true overflow-checks=true; do
     set -- "$@" --config "profile.release.package.vmag-tool.$setting"
 done

@@ -284,7 +284,7 @@ struct guarded *guard_leave(struct guard_cache *cache, enum guard_face face, con
 	return record;
 }
 
-void guard_hold(struct guarded *record, const char *call)
+static void hold(struct guarded *record, const char *call)
 {
 	struct guard_cache *cache = record->cache;
 
@@ -298,12 +298,18 @@ void guard_hold(struct guarded *record, const char *call)
 	release_down_to(umem_options.held_bytes, call);
 }
 
+void guard_hold(struct guarded *record, const char *call)
+{
+	verify_record(record, call); // a destructor may have written beyond the end
+	hold(record, call);
+}
+
 void guard_free(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call)
 {
 	struct guarded *record = guard_leave(cache, face, object, size, call);
 
 	if (record != NULL)
-		guard_hold(record, call);
+		hold(record, call);
 }
 
 size_t guard_size(const void *object, const char *call)
@@ -313,10 +319,10 @@ size_t guard_size(const void *object, const char *call)
 
 	mutex_lock(&guard_table.lock);
 	record = guard_table_find((uintptr_t)object, NULL);
-	if (record != NULL && record->state == GUARD_LIVE)
+	if (record != NULL && record->state != GUARD_HELD) // its destructor may ask
 		size = record->size;
 	mutex_unlock(&guard_table.lock);
-	if (record == NULL || record->state != GUARD_LIVE)
+	if (record == NULL || record->state == GUARD_HELD)
 		claim(NULL, GUARD_MALLOC, object, (size_t)GUARD_ANY_SIZE, call, GUARD_LIVE);
 	return size;
 }

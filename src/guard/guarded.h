@@ -94,8 +94,8 @@ enum { GUARD_ANY_SIZE = -1 };
 bool guard_check(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
 void guard_free(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
 
-// The two halves of guard_free: between them the buffer is the caller's, judged and logged as the program left it, and nobody else can free it. NULL after a
-// report.
+// The two halves of guard_free: between them the buffer is the caller's, judged and logged as the program left it, and nobody else can free it; what was
+// done to it there is judged by the second. NULL after a report.
 struct guarded *guard_leave(struct guard_cache *cache, enum guard_face face, const void *object, size_t size, const char *call);
 void guard_hold(struct guarded *record, const char *call);
 

@@ -10,6 +10,7 @@
 #include "conf/umem_options.h"
 #include "guard/fault.h"
 #include "guard/table.h"
+#include "os/pages.h"
 #include "os/stack.h"
 #include "os/system_call.h"
 #include "os/thread.h"
@@ -17,6 +18,12 @@
 static bool is_touched(struct guarded *record, void *argument)
 {
 	return record->fenced && *(uintptr_t *)argument - record->block < record->block_bytes;
+}
+
+// Amid its destructor a buffer is still open but for its last page, and then closed before it is held.
+static bool is_beyond_end(const struct guarded *record, uintptr_t address)
+{
+	return record->state == GUARD_LIVE || (record->state == GUARD_LEAVING && address - record->block >= record->block_bytes - os_page_size());
 }
 
 // Without the lock: the thread may have it, and the process ends here.
@@ -30,7 +37,7 @@ static void tell(uintptr_t address, uintptr_t code)
 	memcpy(&copy, record, guard_record_bytes());
 	guard_tell(&(struct guard_fault){
 		.call = "SIGSEGV", .address = (const void *)address, .buffer = &copy, .code = code,
-		.finding = record->state == GUARD_LIVE ? "touched beyond the end of a buffer" : "touched after it was freed" });
+		.finding = is_beyond_end(record, address) ? "touched beyond the end of a buffer" : "touched after it was freed" });
 }
 
 // One that was sent has no instruction that faults again, nor an address: it is sent once more.

@@ -44,7 +44,7 @@ struct pages {
 	struct extents extents;
 	_Atomic size_t kept_bytes; // of freed runs that whoever allocated them keeps at hand: allocated in `runs`, counted as dirty
 	_Atomic size_t owed_bytes; // fresh ones taken into use for which no dirty ones were given back yet
-	_Atomic size_t most_resident; // active and dirty bytes at most
+	_Atomic size_t most_resident; // active and dirty bytes at most, but for times at which the rule of proportion was exceeded
 	_Atomic size_t idle_bytes; // that it grew by at new peaks, for which no dirty ones were given back yet
 	_Atomic uint64_t made_up_at; // ms: by when what was given back for new peaks may have been, at so much a millisecond
 	struct looks objects, large_objects; // smaller than a chunk; HUGE_OBJECT and more in a small heap

@@ -107,7 +107,7 @@ static void reach(struct marking *marking, uintptr_t word)
 	if (place == NULL || place->buffer < 0 || word >= place->end || marking->reached[place->buffer])
 		return;
 	buffer = &marking->search->buffers[place->buffer];
-	if (buffer->state != GUARD_LIVE || word < buffer->address || word - buffer->address > buffer->size)
+	if (buffer->state == GUARD_HELD || word < buffer->address || word - buffer->address > buffer->size)
 		return;
 	marking->reached[place->buffer] = 1;
 	marking->waiting[marking->waiting_count++] = (uint32_t)place->buffer;

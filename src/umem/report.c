@@ -133,6 +133,7 @@ static __attribute__((noinline)) void complain(const char *request, int error)
 					 "umem_log, umem_status" :
 		      error == ENOTSUP ? (strncmp(request, "umem_log", 8) == 0 ? "needs UMEM_LOGGING with that log; transaction and contents need UMEM_DEBUG=audit, too" :
 								 "needs UMEM_DEBUG") :
+		      error == ENOENT  ? "there is no arena of that name" :
 		      error == ENOMEM  ? "no memory for it" :
 					 "the file cannot be written");
 }

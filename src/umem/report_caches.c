@@ -304,5 +304,5 @@ int report_vmem(struct out *out, const char *rest)
 	out_open(out, "segments", '[');
 	vmag_vmem_each(write_segments, &wanted);
 	out_close(out, ']');
-	return wanted.found ? 0 : EINVAL;
+	return wanted.found ? 0 : ENOENT;
 }

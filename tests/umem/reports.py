@@ -115,6 +115,7 @@ def main(program, library):
     assert text.startswith("vmag: 1240 bytes in 10 buffers are lost"), text
     assert "needs UMEM_DEBUG" in run([program], VMAG_UMEM_REPORT="findleaks").stderr
     assert "no such report" in run([program], VMAG_UMEM_REPORT="nonsense").stderr
+    assert "there is no arena of that name" in run([program], VMAG_UMEM_REPORT="vmem nobodys").stderr
     assert "umem_alloc_48" in run([program], VMAG_UMEM_REPORT="umastat").stderr
     # A program that knows nothing of all this.
     text = run([sys.executable, "-c", "pass"], LD_PRELOAD=library, UMEM_DEBUG="default", VMAG_UMEM_REPORT="umastat").stderr
