@@ -144,7 +144,7 @@ fn what_did_not_run_is_left_out() {
 
 #[test]
 fn what_was_never_in_memory_is_left_out() {
-    let output = compare(&["--rounds", "1"], "exec env -i sleep 0.2");
+    let output = compare(&["--rounds", "1"], "exec env -i sleep 2");
     assert_eq!(output.status.code(), Some(125));
     let text = stderr(&output);
     assert!(text.contains("never in the memory of the command's process"), "{text}");
