@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "os/thread.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include "os/file.h"
 #include "os/sandbox.h"
 #include "os/system_call.h"
+#include "util/bits.h"
 
 static struct {
 	pthread_key_t key;
@@ -191,8 +193,24 @@ bool os_thread_is_first(int number)
 	return number == process;
 }
 
-// The first thread's state and the number of threads: fields 3 and 20 (proc(5)). It counts as long as there is another.
-bool os_thread_is_last(void)
+// glibc's number of the threads that it knows of, by whose end it ends the process; a name of its own, from 2.34 on where the loader finds it, in no static program.
+#ifdef __GLIBC__
+static COLD bool is_last_in_library(void)
+{
+	const volatile unsigned *threads = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+
+	return threads != NULL && *threads == 1;
+}
+#else
+static bool is_last_in_library(void)
+{
+	return false;
+}
+#endif
+
+// The first thread's state and the number of threads: fields 3 and 20 (proc(5)). It counts as long as there is another. The system counts those, too, that
+// the C library does not: a program's own, and its own that poll for io_uring.
+static COLD bool is_last_in_system(void)
 {
 	char text[512];
 	const char *at = os_file_read("/proc/self/stat", text, sizeof text) <= 0 ? NULL : strrchr(text, ')');
@@ -201,6 +219,11 @@ bool os_thread_is_last(void)
 	for (int field = 2; at != NULL && field < 20; field++)
 		at = strchr(at + 1, ' ');
 	return ended && at != NULL && strncmp(at, " 2 ", 3) == 0;
+}
+
+COLD bool os_thread_is_last(void)
+{
+	return is_last_in_system() || is_last_in_library();
 }
 
 void os_thread_name(char *name, size_t size)

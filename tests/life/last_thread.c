@@ -1,13 +1,18 @@
 // The process ends with the program's last thread, be that main or another, also while there is a background thread. That looks ever
-// more rarely whether there is another, and is gone when exit handlers run.
+// more rarely whether there is another, and is gone when exit handlers run. Threads that the C library does not know of count for it as little as they do for
+// the C library: those that a program makes by the system's call, and the system for it (io_uring's).
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include "../check.h"
 #include "../support/family.h"
 
 #include <alloca.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,6 +80,21 @@ static void at_exit(void) {
     _exit(sigismember(&blocked, SIGTERM) ? 8 : 7);
 }
 
+#ifdef __GLIBC__
+static int stay(void *unused) {
+    for (;;)
+        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+    return unused != NULL;
+}
+
+static void make_unknown_thread(void) {
+    static char stack[16384] __attribute__((aligned(16)));
+    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+
+    CHECK(clone(stay, stack + sizeof stack, flags, NULL) > 0);
+}
+#endif
+
 // The background thread rests, or does not, when the first thread ends; the last one ends long after it, or at once.
 static void program(int main_waits_ms, intptr_t other_ms) {
     pthread_t thread;
@@ -84,6 +104,10 @@ static void program(int main_waits_ms, intptr_t other_ms) {
     if (other_ms >= 0)
         CHECK_EQ(pthread_create(&thread, NULL, work, (void *)other_ms), 0);
     pause_ms(main_waits_ms);
+#ifdef __GLIBC__
+    if (getenv("UNKNOWN") != NULL)
+        make_unknown_thread();
+#endif
     pthread_exit(NULL);
 }
 
@@ -118,5 +142,10 @@ int main(int count, char **arguments) {
     ends(100, 0);
     ends(0, 0);
     ends(0, LONG_MS);
+#ifdef __GLIBC__
+    setenv("UNKNOWN", "1", 1);
+    ends(0, 300);
+    ends(100, 0);
+#endif
     return 0;
 }
