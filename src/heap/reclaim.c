@@ -46,6 +46,7 @@ bool (*reclaim_start_thread)(const void *caller);
 // or magazines that it empties, a second one would miss, and a child of fork would lose.
 static _Atomic uintptr_t turn;
 static bool fork_has_turn; // of the one who forks, under the lock of first use
+static _Atomic uint64_t forked_at; // ms
 
 static bool is_my_turn(void)
 {
@@ -481,6 +482,7 @@ bool reclaim_everything(void)
 
 bool reclaim_fork_prepare(void)
 {
+	atomic_store_explicit(&forked_at, os_clock_ms(), memory_order_relaxed);
 	return fork_has_turn = turn_take(TURN_FORK_MS);
 }
 
@@ -488,6 +490,8 @@ bool reclaim_fork_prepare(void)
 void reclaim_fork_done(bool child)
 {
 	turn_leave(fork_has_turn || (child && !is_my_turn()));
-	if (child)
-		atomic_store(&reclaim_ends, 0);
+	if (!child)
+		return;
+	atomic_store(&reclaim_ends, 0);
+	os_clock_go_on(atomic_load_explicit(&forked_at, memory_order_relaxed)); // else nothing would be due until it is that late again
 }

@@ -8,6 +8,9 @@
 // Since some moment, the same for all threads; behind by a few milliseconds.
 uint64_t os_clock_ms(void);
 
+// In a child of fork, whose clock the kernel may have set back (time_namespaces(7)): it goes on from this moment of the parent's.
+void os_clock_go_on(uint64_t ms);
+
 // Seconds since 1970.
 uint64_t os_clock_epoch_seconds(void);
 

@@ -54,11 +54,21 @@ static struct timespec read_clock(clockid_t which)
 	return now;
 }
 
+static _Atomic uint64_t ahead; // of the kernel's clock, ms
+
 uint64_t os_clock_ms(void)
 {
 	struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
 
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 + atomic_load_explicit(&ahead, memory_order_relaxed);
+}
+
+void os_clock_go_on(uint64_t ms)
+{
+	uint64_t now = os_clock_ms();
+
+	if (now < ms)
+		atomic_fetch_add(&ahead, ms - now);
 }
 
 uint64_t os_clock_epoch_seconds(void)
