@@ -103,14 +103,17 @@ pub fn is_unreadable(path: &Path) -> bool {
     begins_as_one(path) && manifest(path).is_err()
 }
 
-/// Other files are gzipped, too.
 fn begins_as_one(path: &Path) -> bool {
+    File::open(path).is_ok_and(is_beginning)
+}
+
+/// Other files are gzipped, too.
+pub fn is_beginning(mut of: impl Read) -> bool {
     let mut magic = [0; GZIP.len()];
     let mut name = [0; MANIFEST.len()];
-    let Ok(mut file) = File::open(path) else { return false };
-    file.read_exact(&mut magic).is_ok()
+    of.read_exact(&mut magic).is_ok()
         && magic == GZIP
-        && GzDecoder::new((&magic[..]).chain(file)).read_exact(&mut name).is_ok()
+        && GzDecoder::new((&magic[..]).chain(of)).read_exact(&mut name).is_ok()
         && name == MANIFEST.as_bytes()
 }
 

@@ -197,7 +197,7 @@ pub fn own_path(path: &str) -> String {
     link.map_or(path.to_string(), |link| link.display().to_string())
 }
 
-const BEGIN: &str = "heap_v2/";
+pub const BEGIN: &str = "heap_v2/";
 
 impl Profile {
     /// Whether the file begins as a profile does, or is a bundle of one.

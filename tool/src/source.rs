@@ -5,13 +5,13 @@ use crate::attach::Process;
 use crate::black_box;
 use crate::bundle;
 use crate::error::{Result, ToolError};
-use crate::profile::Profile;
+use crate::profile::{self, Profile};
 use crate::progress::Progress;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,24 @@ fn file(word: OsString) -> io::Result<PathBuf> {
         return Ok(path);
     }
     let mut kept = tempfile::tempfile()?;
-    io::copy(&mut File::open(&path)?, &mut kept)?;
+    keep(File::open(&path)?, &mut kept)?;
     Ok(PathBuf::from(format!("/proc/self/fd/{}", kept.into_raw_fd())))
+}
+
+/// Of what begins as no recording no more than its start: it may never end, and would fill the disk.
+fn keep(mut pipe: impl Read, kept: &mut impl Write) -> io::Result<()> {
+    // Of a trace the first chunks may be damaged, or were never written.
+    const PIPE_START_BYTES: u64 = 16 * trace::CHUNK;
+    let mut start = Vec::new();
+    pipe.by_ref().take(PIPE_START_BYTES).read_to_end(&mut start)?;
+    kept.write_all(&start)?;
+    let rest = MOST_BYTES - start.len() as u64;
+    if start.starts_with(profile::BEGIN.as_bytes()) || black_box::is_black_box(&start) {
+        io::copy(&mut pipe.take(rest), kept)?;
+    } else if bundle::is_beginning(&start[..]) || start.chunks(trace::CHUNK as usize).any(trace::is_chunk) {
+        io::copy(&mut pipe, kept)?;
+    }
+    Ok(())
 }
 
 /// A profile is larger than this in no process.
@@ -242,6 +258,23 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), [7; 3 * START_BYTES as usize]).unwrap();
         assert_eq!(read(file.path(), |_| true).unwrap().len(), 3 * START_BYTES as usize);
+    }
+
+    /// As much as a pipe that never ends would have brought until then.
+    #[test]
+    fn of_a_pipe_without_a_recording_only_the_start_is_kept() {
+        let kept = |start: &[u8]| {
+            let mut kept = Vec::new();
+            keep(start.chain(io::repeat(b'x')).take(8 << 20), &mut kept).unwrap();
+            kept.len()
+        };
+        let damaged_first = [vec![7; trace::CHUNK as usize], 0x6374_6d76u32.to_le_bytes().to_vec()].concat();
+        for recording in [&b"heap_v2/1\n"[..], b"vmag_box", &damaged_first] {
+            assert_eq!(kept(recording), 8 << 20);
+        }
+        for other in [&b"heap_v1/1\n"[..], b"", &[0x1f, 0x8b]] {
+            assert_eq!(kept(other), 1 << 20);
+        }
     }
 
     #[test]

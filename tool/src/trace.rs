@@ -185,6 +185,11 @@ pub struct Trace {
     pub has_stacks: bool,
 }
 
+/// Whether bytes begin as a chunk does.
+pub fn is_chunk(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC.to_le_bytes())
+}
+
 impl Trace {
     pub fn open(path: &Path) -> Result<Trace> {
         if bundle::kind(path) == Some(true) {
