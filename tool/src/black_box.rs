@@ -47,15 +47,13 @@ pub fn is_black_box(bytes: &[u8]) -> bool {
 
 impl BlackBox {
     pub fn read(path: &Path) -> Result<BlackBox> {
-        let cannot = |why: String| {
-            ToolError::new(
-                format!("cannot read the black box {}", spoken(path)),
-                why,
-                "name a file that the option black_box made",
-            )
-        };
-        let bytes = source::read(path, is_black_box).map_err(|error| cannot(error.to_string()))?;
-        BlackBox::parse(&bytes).map_err(|why| cannot(what_else_it_is(path, "attach").unwrap_or(why)))
+        let bytes = source::read(path, is_black_box).map_err(|error| cannot_read(path, error.to_string()))?;
+        BlackBox::of(path, &bytes)
+    }
+
+    /// Of a file that was read.
+    pub fn of(path: &Path, bytes: &[u8]) -> Result<BlackBox> {
+        BlackBox::parse(bytes).map_err(|why| cannot_read(path, what_else_it_is(path, "attach").unwrap_or(why)))
     }
 
     pub fn parse(bytes: &[u8]) -> std::result::Result<BlackBox, String> {
@@ -86,6 +84,14 @@ impl BlackBox {
             profile,
         })
     }
+}
+
+fn cannot_read(path: &Path, why: String) -> ToolError {
+    ToolError::new(
+        format!("cannot read the black box {}", spoken(path)),
+        why,
+        "name a file that the option black_box made",
+    )
 }
 
 /// A table of names, by number.

@@ -230,7 +230,7 @@ impl Profile {
             )
         })?;
         if black_box::is_black_box(&text) {
-            let black_box = BlackBox::read(path)?;
+            let black_box = BlackBox::of(path, &text)?;
             if black_box.profile.samples.is_empty() && !black_box.profile_active {
                 return Err(ToolError::new(
                     format!("{} has no heap profile", spoken(path)),

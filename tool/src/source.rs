@@ -76,20 +76,48 @@ fn keep(mut pipe: impl Read, kept: &mut impl Write) -> io::Result<()> {
 
 /// A profile is larger than this in no process.
 const MOST_BYTES: u64 = 4 << 30;
+/// The library's limit (black_box_bytes of src/conf/options.def).
+const BOX_MOST_BYTES: u64 = 1 << 30;
 /// Of what is something else: enough to say so.
 const START_BYTES: u64 = 4096;
 
 /// All of a file that begins as it should; of another no more than its start, for a device or pipe may never end.
 pub fn read(path: &Path, begins: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let mut file = File::open(path)?;
     let mut bytes = Vec::new();
-    (&file).take(START_BYTES).read_to_end(&mut bytes)?;
-    if begins(&bytes) {
-        (&file).take(MOST_BYTES - START_BYTES).read_to_end(&mut bytes)?;
+    Read::by_ref(&mut file).take(START_BYTES).read_to_end(&mut bytes)?;
+    match begins(&bytes) {
+        true if black_box::is_black_box(&bytes) => read_box(file, bytes),
+        true => read_text(file, bytes),
+        false => Ok(bytes),
     }
-    match (bytes.len() as u64) < MOST_BYTES {
+}
+
+fn read_box(file: impl Read, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    file.take(BOX_MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= BOX_MOST_BYTES {
         true => Ok(bytes),
-        false => Err(io::Error::other("it has 4 GiB or more, as no profile has")),
+        false => Err(io::Error::other("it has more than 1 GiB, as no black box has")),
+    }
+}
+
+/// A hole in a file is zeros, for which there is no end of room; and a crash of the machine leaves them where a file was to be written.
+fn read_text(mut file: impl Read, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    const PIECE_BYTES: u64 = 1 << 20;
+    let mut seen = 0;
+    loop {
+        if bytes[seen..].contains(&0) {
+            return Err(io::Error::other(
+                "there are zeros in it, as in no text: it was not written whole, or is damaged",
+            ));
+        }
+        seen = bytes.len();
+        if seen as u64 >= MOST_BYTES {
+            return Err(io::Error::other("it has 4 GiB or more, as no profile has"));
+        }
+        if file.by_ref().take(PIECE_BYTES).read_to_end(&mut bytes)? == 0 {
+            return Ok(bytes);
+        }
     }
 }
 
@@ -275,6 +303,27 @@ mod tests {
         for other in [&b"heap_v1/1\n"[..], b"", &[0x1f, 0x8b]] {
             assert_eq!(kept(other), 1 << 20);
         }
+    }
+
+    #[test]
+    fn zeros_end_the_reading_of_a_text() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "heap_v2/1\n").unwrap();
+        file.as_file().set_len(3 << 30).unwrap();
+        let error = Profile::read(file.path()).unwrap_err();
+        assert!(error.why.contains("zeros"), "{error}");
+    }
+
+    #[test]
+    fn no_black_box_is_larger_than_the_library_makes_one() {
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/conf/options.def");
+        let table = fs::read_to_string(table).unwrap();
+        let row = table.lines().find(|line| line.contains("(black_box_bytes,")).unwrap();
+        assert!(row.contains(&format!(", {BOX_MOST_BYTES},")), "{row}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "vmag_box").unwrap();
+        file.as_file().set_len(BOX_MOST_BYTES + 1).unwrap();
+        assert!(read(file.path(), black_box::is_black_box).is_err());
     }
 
     #[test]
