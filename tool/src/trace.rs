@@ -171,8 +171,10 @@ pub struct Trace {
     /// None: each chunk has its own.
     line: Option<Line>,
     pub facts: Facts,
-    /// Chunks whose head is none, or whose facts cannot be read.
+    /// Chunks whose head is none, or that of another one, or whose facts cannot be read.
     pub damaged: usize,
+    /// Chunks in whose places there is nothing, although they were written.
+    lost: u64,
     pub bytes: u64,
     pub events: u64,
     pub pid: u32,
@@ -239,6 +241,14 @@ impl Trace {
         }
         chunks.sort_by_key(|chunk| chunk.sequence);
         facts.sort_by_key(|chunk| chunk.sequence);
+        // Their events would count twice.
+        let copies = chunks.len() + facts.len();
+        chunks.dedup_by(|copy, chunk| copy.is_copy_of(chunk));
+        facts.dedup_by(|copy, chunk| copy.is_copy_of(chunk));
+        damaged += copies - chunks.len() - facts.len();
+        let places = |chunk: &Chunk| u64::from(chunk.sequence);
+        let (of_events, of_facts): (Vec<u64>, Vec<u64>) =
+            (chunks.iter().map(places).collect(), facts.iter().map(places).collect());
         let line = Line::of_all(&chunks);
         let first = chunks.iter().map(|chunk| chunk.ns.0).min().unwrap_or(0);
         let start = line.map_or(first, |line| line.ns);
@@ -251,6 +261,7 @@ impl Trace {
             path: path.to_path_buf(),
             facts: Facts::default(),
             damaged,
+            lost: 0,
             bytes,
             events: chunks.iter().map(|chunk| u64::from(chunk.events)).sum(),
             pid: chunks[0].pid,
@@ -271,7 +282,28 @@ impl Trace {
                 trace.damaged += 1;
             }
         }
+        trace.lost = trace.not_there(&of_events, &of_facts).saturating_sub(damaged as u64);
         Ok(trace)
+    }
+
+    /// How many chunks are not there, by the numbers of those that are, in their order: where a trace was ended and had room, each that was begun was
+    /// written. Of one that was cut, up to its end.
+    fn not_there(&self, of_events: &[u64], of_facts: &[u64]) -> u64 {
+        let is_there =
+            |number: &u64| of_events.binary_search(number).is_ok() || of_facts.binary_search(number).is_ok();
+        match self.facts.ended {
+            _ if self.facts.is_full => 0,
+            None => 0,
+            // Of a ring, in which facts are numbered apart.
+            Some((_, 0)) => match (of_events.first(), of_events.last()) {
+                (Some(first), Some(last)) => last - first + 1 - of_events.len() as u64,
+                _ => 0,
+            },
+            Some((_, chunks)) => {
+                let places = self.bytes.div_ceil(CHUNK).min(chunks);
+                places - (0..places).filter(is_there).count() as u64
+            }
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -288,6 +320,12 @@ impl Trace {
             parts.push("the newest events are not there: the file was full".to_string());
         }
         parts.extend(self.missing_at_ends());
+        if self.lost > 0 {
+            parts.push(format!(
+                "{} not there, as after a crash of the machine",
+                counted(self.lost, "chunk")
+            ));
+        }
         let damaged = self.damaged + losses.chunks;
         if damaged > 0 {
             parts.push(format!("{} passed over", counted(damaged as u64, "damaged chunk")));
@@ -447,6 +485,12 @@ impl Chunk {
             ns: (long(40), long(56)),
         };
         (u64::from(chunk.bytes) <= CHUNK - HEAD as u64).then_some(chunk)
+    }
+
+    /// Wherever in the file: no two chunks have one number.
+    fn is_copy_of(&self, other: &Chunk) -> bool {
+        let head = |chunk: &Chunk| (chunk.sequence, chunk.thread, chunk.ticks, chunk.bytes, chunk.checksum);
+        head(self) == head(other)
     }
 }
 
@@ -860,6 +904,58 @@ pub mod tests {
         assert_eq!(events.len(), 1);
         assert_eq!(losses.chunks, 1);
         assert_eq!(Trace::open(file.path()).unwrap().damaged, 2);
+    }
+
+    /// Chunks of events, and at last one that says how many chunks there were when the process exited.
+    fn ended(events: &[u32], chunks: u8) -> Vec<Vec<u8>> {
+        let mut all: Vec<Vec<u8>> = events
+            .iter()
+            .map(|number| chunk(*number, 1, &[(u64::from(*number) + 10, 0, 0x1000, 64)]))
+            .collect();
+        all.push(whole_chunk(2, 9, 0, 1, vec![8, 0, chunks]));
+        all
+    }
+
+    fn missing_of(chunks: &[Vec<u8>]) -> Option<String> {
+        let file = file(chunks);
+        let trace = Trace::open(file.path()).unwrap();
+        let losses = trace.for_each(|_| (), |_| ()).unwrap();
+        trace.missing(&losses)
+    }
+
+    #[test]
+    fn a_hole_in_a_trace_that_ended_is_told() {
+        let all: Vec<u32> = (0..9).collect();
+        assert_eq!(missing_of(&ended(&all, 10)), None);
+        let mut chunks = ended(&all, 10);
+        chunks[3] = vec![0; 100];
+        chunks[4] = vec![0; 100];
+        assert!(missing_of(&chunks).is_some_and(|missing| missing.starts_with("2 chunks not there")));
+        // What is damaged is told already.
+        chunks[4][0] = 1;
+        chunks[5][0] ^= 1;
+        let missing = missing_of(&chunks).unwrap();
+        assert!(
+            missing.contains("1 chunk not there") && missing.contains("2 damaged"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_hole_in_a_ring_that_ended_is_told() {
+        let begun_late = |numbers: &[u32]| missing_of(&ended(numbers, 0)).unwrap();
+        assert!(!begun_late(&[5, 6, 7]).contains("not there,"));
+        assert!(begun_late(&[5, 7]).contains("1 chunk not there"));
+    }
+
+    #[test]
+    fn a_copy_of_a_chunk_counts_once() {
+        let all: Vec<u32> = (0..9).collect();
+        let mut chunks = ended(&all, 10);
+        chunks[3] = chunks[6].clone();
+        let file = file(&chunks);
+        let (events, _) = read(&file);
+        assert_eq!((events.len(), Trace::open(file.path()).unwrap().damaged), (8, 1));
     }
 
     #[test]
