@@ -40,7 +40,11 @@ pub struct Process {
 impl Process {
     pub fn attach(pid: i32) -> Result<Process> {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
-        let root = match root::find(pid, &areas) {
+        let found = root::find(pid, &areas);
+        if !matches!(found, Found::Root(_)) {
+            areas::check_there(pid, &areas)?;
+        }
+        let root = match found {
             Found::Root(root) => root,
             Found::Nothing => return Err(not_on_vmag(pid)),
             Found::Unreadable(why) => return Err(unreadable(pid, &why)),

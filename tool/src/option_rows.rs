@@ -9,7 +9,7 @@
 
 use crate::attach;
 use crate::error::{Result, ToolError};
-use crate::explain::areas;
+use crate::explain::areas::{self, Area};
 use crate::explain::memory::Memory;
 use crate::explain::root::{self, Found, Root};
 use crate::image;
@@ -105,7 +105,15 @@ pub fn of_library(library: &Path) -> Result<Vec<OptionRow>> {
 /// As they are in a process.
 pub fn of_process(pid: i32) -> Result<Vec<OptionRow>> {
     let was_ours = is_ours(pid);
-    let (file, root) = root_of(pid)?;
+    let areas = areas::read(pid).map_err(|error| process::cannot_look(pid, &error))?;
+    of_areas(pid, &areas, was_ours).or_else(|error| {
+        areas::check_there(pid, &areas)?;
+        Err(error)
+    })
+}
+
+fn of_areas(pid: i32, areas: &[Area], was_ours: bool) -> Result<Vec<OptionRow>> {
+    let (file, root) = root_of(pid, areas)?;
     let file = to_be_run(pid, &file, was_ours)?;
     let presets = table(&file, &SOURCES, None)?;
     let (values, sources) = values(pid, &root, presets.len()).ok_or_else(|| not_told(&file))?;
@@ -223,9 +231,8 @@ fn contains(bytes: &[u8], words: &str) -> bool {
 }
 
 /// The library's file as it can be opened from here, and its root in the process.
-fn root_of(pid: i32) -> Result<(PathBuf, Root)> {
-    let areas = areas::read(pid).map_err(|error| process::cannot_look(pid, &error))?;
-    match root::find_with_file(pid, &areas) {
+fn root_of(pid: i32, areas: &[Area]) -> Result<(PathBuf, Root)> {
+    match root::find_with_file(pid, areas) {
         Some((file, Found::Root(root))) => Ok((file, *root)),
         Some((_, Found::Unreadable(why))) => Err(cannot_be_read(pid, &why)),
         Some((_, Found::Unknown(why))) => Err(cannot_be_read(pid, &attach::may_be_on_vmag(&why))),

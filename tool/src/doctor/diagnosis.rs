@@ -82,6 +82,7 @@ impl Diagnosis {
             let file = &diagnosis.loaded.objects[object].file;
             diagnosis.warnings = option_rows::warnings_of(pid, file, was_ours);
         }
+        areas::check_there(pid, &areas)?;
         Ok(diagnosis)
     }
 

@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::Row;
+use crate::error::{Result, ToolError};
 use crate::process::{self, FileId};
 use std::fs::{self, File};
 use std::io;
@@ -69,6 +70,20 @@ pub fn read(pid: i32) -> io::Result<Vec<Area>> {
 pub fn read_maps(pid: i32) -> io::Result<Vec<Area>> {
     let bytes = fs::read(format!("/proc/{pid}/maps"))?;
     some(parse(&String::from_utf8_lossy(&bytes), ""))
+}
+
+/// Fails where the process has ended since its areas were read, or has become another program: what was read of it since need not be true.
+pub fn check_there(pid: i32, areas: &[Area]) -> Result<()> {
+    let now = read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
+    let program = |areas: &[Area]| areas.first().map(|area| (area.start, area.file_id));
+    match program(&now) == program(areas) {
+        true => Ok(()),
+        false => Err(ToolError::new(
+            format!("cannot look into process {pid}"),
+            "it became another program while it was read",
+            "look again",
+        )),
+    }
 }
 
 /// What has no memory is no process any more, or was none.
@@ -262,6 +277,19 @@ d000-e000 r-xp 00000000 00:00 0                          [vdso]
         );
         assert_eq!(areas[5].huge, 2 << 20);
         assert!(areas[8].executable && !areas[0].executable);
+    }
+
+    #[test]
+    fn who_has_ended_or_become_another_is_not_there() {
+        let pid = std::process::id() as i32;
+        let areas = read_maps(pid).unwrap();
+        assert!(check_there(pid, &areas).is_ok());
+        let error = check_there(pid, &areas[1..]).unwrap_err();
+        assert!(error.why.contains("another program"), "{error}");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let error = check_there(child.id() as i32, &areas).unwrap_err();
+        assert!(error.why.contains("there is no process"), "{error}");
     }
 
     #[test]

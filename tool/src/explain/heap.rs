@@ -110,18 +110,19 @@ impl Heap {
     /// The heap of a process, and the areas of its memory.
     pub fn of(pid: i32) -> Result<(Heap, Vec<Area>)> {
         let areas = areas::read_maps(pid).map_err(|error| process::cannot_look(pid, &error))?;
-        let unused = "it is not on vmag, was not used yet, or the process has ended".to_string();
+        let unused = "it is not on vmag, or was not used yet".to_string();
         let heap = match root::find(pid, &areas) {
             Found::Root(root) => Heap::open(pid, *root).ok_or(unused),
             Found::Nothing => Err(unused),
             Found::Unreadable(why) | Found::Unknown(why) => Err(why),
         };
-        let heap = heap.map_err(|why| {
-            ToolError::new(
+        let heap = heap.or_else(|why| {
+            areas::check_there(pid, &areas)?;
+            Err(ToolError::new(
                 format!("the heap of process {pid} cannot be read"),
                 why,
                 "`vmag doctor` tells which allocator the process has",
-            )
+            ))
         })?;
         Ok((heap, areas))
     }

@@ -212,6 +212,7 @@ impl Ledger {
             heap.divide_live(&mut ledger.proportional);
             ledger.torn = heap.torn;
         }
+        areas::check_there(pid, &areas)?;
         Ok(ledger)
     }
 
