@@ -171,10 +171,24 @@ fn has_ended(name: &str) -> bool {
     stat(name, 0).is_none_or(|state| ["Z", "X"].contains(&state.as_str()))
 }
 
+/// On its way there: of a process that is killed or exits, each thread comes to its end by itself, and the first one may be there before the others.
+fn is_ending(flags: u64, status: &str) -> bool {
+    const EXITING: u64 = 4;
+    const SIGKILL: u64 = 1 << (libc::SIGKILL - 1);
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|pending| u64::from_str_radix(pending.trim(), 16).ok());
+    flags & EXITING != 0 || pending.is_none_or(|pending| pending & SIGKILL != 0)
+}
+
 fn living_thread(pid: i32) -> Option<String> {
+    let lives = |name: &String| {
+        let flags = stat(name, 6).and_then(|flags| flags.parse().ok());
+        let status = fs::read_to_string(format!("/proc/{name}/status")).unwrap_or_default();
+        !has_ended(name) && flags.is_some_and(|flags| !is_ending(flags, &status))
+    };
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let mut names = threads.filter_map(|thread| thread.file_name().into_string().ok());
-    names.find(|name| !has_ended(name))
+    names.find(lives)
 }
 
 /// Was it started with more rights than its user has? The loader and the library then ignore the environment.
@@ -251,6 +265,16 @@ mod tests {
         assert!(!Path::new(&told).exists(), "{told}");
         assert_eq!(by_told_name(&told), odd.join("sleep"));
         assert_eq!(by_told_name("/no/such\\012file"), Path::new("/no/such\\012file"));
+    }
+
+    #[test]
+    fn a_thread_that_is_killed_is_ending() {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let killed = status.replace("SigPnd:\t0000000000000000", "SigPnd:\t0000000000000100");
+        assert_ne!(status, killed);
+        assert!(!is_ending(0, &status) && is_ending(4, &status) && is_ending(0, &killed));
+        // What is not told is of one that is gone.
+        assert!(is_ending(0, ""));
     }
 
     #[test]
