@@ -5,7 +5,7 @@ use crate::commands::heap::deliver;
 use crate::error::Result;
 use crate::heap_diff::{self, Difference};
 use crate::heap_view::{HeapView, Measure};
-use crate::output::json::frames;
+use crate::output::json::{frames, with_rows};
 use crate::output::{heap as text, warn_missing};
 use crate::source::Source;
 use crate::symbols::functions;
@@ -87,16 +87,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 }
 
 fn as_json(difference: &Difference, measure: Measure, views: [&HeapView; 2]) -> String {
-    let changes: Vec<_> = difference
-        .changes
-        .iter()
-        .map(|change| {
-            json!({
-                "change": change.change, "error": change.error, "before": change.before, "after": change.after,
-                "more_than_chance": change.is_real, "functions": functions(&change.frames), "frames": frames(&change.frames),
-            })
+    let changes = difference.changes.iter().map(|change| {
+        json!({
+            "change": change.change, "error": change.error, "before": change.before, "after": change.after,
+            "more_than_chance": change.is_real, "functions": functions(&change.frames), "frames": frames(&change.frames),
         })
-        .collect();
+    });
     let sums = views.map(|view| view.sum(measure));
     let [before, after] = sums.map(|sum| measure.of(&sum));
     let profile = |number: usize| {
@@ -108,7 +104,7 @@ fn as_json(difference: &Difference, measure: Measure, views: [&HeapView; 2]) -> 
     };
     let value = json!({
         "format": "vmag-diff-1", "measure": measure.title(), "profiles": [profile(0), profile(1)],
-        "before": before, "after": after, "change": after - before, "changes": changes,
+        "before": before, "after": after, "change": after - before,
     });
-    format!("{value:#}\n")
+    with_rows(&value, "changes", changes) + "\n"
 }

@@ -5,7 +5,7 @@ use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::destination::{check_apart, named};
-use crate::output::json::{frames, with_estimate};
+use crate::output::json::{frames, with_estimate, with_rows};
 use crate::output::{heap as text, plain, warn_missing};
 use crate::source::Source;
 use crate::system::Status;
@@ -179,10 +179,9 @@ fn as_text(arguments: &Arguments, view: &HeapView) -> String {
 
 fn as_json(view: &HeapView, measure: Measure) -> String {
     let sites = view.sites(measure);
-    let sites: Vec<_> = sites
+    let sites = sites
         .iter()
-        .map(|site| with_estimate(json!({"frames": frames(site.frames)}), &site.estimate))
-        .collect();
+        .map(|site| with_estimate(json!({"frames": frames(site.frames)}), &site.estimate));
     let caches = view.caches(measure);
     let caches: Vec<_> = caches
         .iter()
@@ -191,9 +190,9 @@ fn as_json(view: &HeapView, measure: Measure) -> String {
     let value = json!({
         "format": "vmag-heap-1", "measure": measure.title(), "pid": view.profile.pid, "time": view.profile.time,
         "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.missing_of(measure),
-        "sites": sites, "caches": caches,
+        "caches": caches,
     });
-    format!("{:#}\n", with_estimate(value, &view.sum(measure)))
+    with_rows(&with_estimate(value, &view.sum(measure)), "sites", sites) + "\n"
 }
 
 /// To the file, or to standard output; that nobody reads that any more is no failure.

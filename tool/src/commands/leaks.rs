@@ -7,7 +7,7 @@ use crate::error::{Result, ToolError};
 use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{counted, parse_bytes};
-use crate::output::json::{frames, with_estimate};
+use crate::output::json::{frames, with_estimate, with_rows};
 use crate::output::{heap as text, warn_missing};
 use crate::profile::Profile;
 use crate::source::Source;
@@ -126,19 +126,15 @@ fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {
         .filter(|site| site.estimate.bytes >= arguments.least as f64)
         .collect();
     if arguments.json {
-        let rows: Vec<_> = sites
-            .iter()
-            .map(|site| {
-                let row = json!({"functions": functions(site.frames), "frames": frames(site.frames)});
-                with_estimate(row, &site.estimate)
-            })
-            .collect();
+        let rows = sites.iter().map(|site| {
+            let row = json!({"functions": functions(site.frames), "frames": frames(site.frames)});
+            with_estimate(row, &site.estimate)
+        });
         let value = json!({
             "format": "vmag-leaks-1", "kind": kind, "pid": view.profile.pid, "time": view.profile.time,
             "lg_sample": view.profile.lg_sample, "lost_samples": view.profile.lost, "missing": view.profile.missing,
-            "sites": rows,
         });
-        return format!("{:#}\n", with_estimate(value, &view.sum(MEASURE)));
+        return with_rows(&with_estimate(value, &view.sum(MEASURE)), "sites", rows) + "\n";
     }
     let what = match kind {
         "unreachable" => "nothing in the process leads to:",

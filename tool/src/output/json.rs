@@ -10,7 +10,9 @@ use crate::measure::{Measured, Served, Subject};
 use crate::profile::Estimate;
 use crate::symbols::Frame;
 use crate::system::Status;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A stack, the innermost function first.
@@ -26,6 +28,39 @@ pub fn with_estimate(mut more: Value, estimate: &Estimate) -> Value {
     more["bytes"] = estimate.bytes.into();
     more["bytes_error"] = estimate.bytes_error().into();
     more
+}
+
+/// A document, an object, with `rows` under one more key, laid out for people. Each row is made when it is written: of a million frames all at
+/// once would take gigabytes.
+pub fn with_rows(document: &Value, key: &str, rows: impl Iterator<Item = Value>) -> String {
+    let rows = Rows(Cell::new(Some(rows)));
+    let whole = Whole { document, key, rows };
+    serde_json::to_string_pretty(&whole).expect("keys are text")
+}
+
+struct Rows<All>(Cell<Option<All>>);
+
+impl<All: Iterator<Item = Value>> Serialize for Rows<All> {
+    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
+        to.collect_seq(self.0.take().into_iter().flatten())
+    }
+}
+
+struct Whole<'a, All> {
+    document: &'a Value,
+    key: &'a str,
+    rows: Rows<All>,
+}
+
+impl<All: Iterator<Item = Value>> Serialize for Whole<'_, All> {
+    fn serialize<To: Serializer>(&self, to: To) -> Result<To::Ok, To::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (key, value) in self.document.as_object().into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry(self.key, &self.rows)?;
+        map.end()
+    }
 }
 
 pub fn of_run(subject: &Subject, measured: &Measured) -> Value {
@@ -68,5 +103,24 @@ fn value_of(figure: &Figure, run: &Ended) -> Value {
         json!(value as u64)
     } else {
         json!(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_made_when_they_are_written() {
+        let made = Cell::new(0);
+        let row = |number: u32| {
+            made.set(made.get() + 1);
+            json!({"number": number})
+        };
+        let text = with_rows(&json!({"format": "x", "a": [1]}), "sites", (0..3).map(row));
+        let whole = json!({"format": "x", "a": [1], "sites": [{"number": 0}, {"number": 1}, {"number": 2}]});
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), whole);
+        assert_eq!(text.lines().count(), format!("{whole:#}").lines().count());
+        assert_eq!(made.get(), 3);
     }
 }
