@@ -317,7 +317,7 @@ fn sums(counters: &Counters, written: Option<(u64, u64)>) -> String {
 
 /// Those that hold something, the largest first.
 fn classes(counters: &Counters) -> String {
-    let holds = |class: &&ClassCounters| class.live + class.cached > 0;
+    let holds = |class: &&ClassCounters| class.live > 0 || class.cached > 0;
     let mut classes: Vec<&ClassCounters> = counters.classes.iter().filter(holds).collect();
     if classes.is_empty() {
         return String::new();
@@ -348,6 +348,21 @@ fn classes(counters: &Counters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_of_any_numbers_is_shown() {
+        let class = ClassCounters {
+            size: 64,
+            live: u64::MAX,
+            cached: 1,
+            ..ClassCounters::default()
+        };
+        let counters = Counters {
+            classes: vec![class],
+            ..Counters::default()
+        };
+        assert!(classes(&counters).contains(&u64::MAX.to_string()));
+    }
 
     #[test]
     fn distances_are_powers_of_two() {
