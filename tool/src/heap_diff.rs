@@ -109,11 +109,10 @@ pub fn compare(before: &HeapView, after: &HeapView, measure: Measure) -> Differe
 /// Files of which the two have not the same build: there a place without a name is another one in each.
 fn other_builds(views: [&HeapView; 2]) -> BTreeSet<String> {
     let [before, after] = views.map(|view| {
-        let paths: BTreeSet<&String> = view.profile.mappings.iter().map(|map| &map.path).collect();
-        let builds = paths
-            .into_iter()
-            .filter_map(|path| Some((module_of(path), view.profile.build_id(path)?)));
-        builds.collect::<BTreeMap<_, _>>()
+        let mut builds: Vec<(&str, String)> = view.profile.build_ids().into_iter().collect();
+        builds.sort(); // of two files of one name the last one counts
+        let of_module = builds.into_iter().map(|(path, id)| (module_of(path), id));
+        of_module.collect::<BTreeMap<_, _>>()
     });
     let is_other = |(module, id): &(&String, &String)| after.get(*module).is_some_and(|other| other != *id);
     before

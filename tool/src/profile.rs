@@ -496,6 +496,20 @@ impl Profile {
         recorded.or_else(|| self.object_file(path)?.build_id)
     }
 
+    /// By path, of all files that were mapped and have one: for who asks for many, as a file may be mapped in many pieces.
+    pub fn build_ids(&self) -> HashMap<&str, String> {
+        let mut recorded: HashMap<&str, Option<&str>> = HashMap::new();
+        for map in &self.mappings {
+            let id = recorded.entry(&map.path).or_default();
+            *id = id.or(map.build_id.as_deref());
+        }
+        let of_file = |path: &str| self.object_file(path)?.build_id;
+        let found = recorded
+            .into_iter()
+            .map(|(path, id)| (path, id.map(str::to_string).or_else(|| of_file(path))));
+        found.filter_map(|(path, id)| Some((path, id?))).collect()
+    }
+
     /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none. Of one that cannot be
     /// read nothing is known.
     pub fn is_replaced(&self, path: &str) -> bool {
@@ -604,6 +618,27 @@ mod tests {
             assert!(places.locate((number << 16) + 0x1000).is_none());
         }
         assert!(places.locate(0).is_none());
+    }
+
+    #[test]
+    fn builds_are_found_among_many_mappings() {
+        let map = |number: u64, build_id: Option<&str>| Mapping {
+            start: number << 16,
+            end: (number << 16) + 0x1000,
+            offset: 0,
+            path: format!("/nowhere/{}.so", number % 50_000),
+            build_id: build_id.map(str::to_string),
+        };
+        let mut profile = Profile {
+            mappings: (0..100_000).map(|number| map(number, None)).collect(),
+            ..Profile::default()
+        };
+        profile.mappings[70_000].build_id = Some("ab".to_string());
+        assert_eq!(
+            profile.build_ids(),
+            HashMap::from([("/nowhere/20000.so", "ab".to_string())])
+        );
+        assert_eq!(profile.build_id("/nowhere/20000.so").as_deref(), Some("ab"));
     }
 
     #[test]

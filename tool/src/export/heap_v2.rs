@@ -38,8 +38,9 @@ pub fn write(profile: &Profile) -> String {
             own_path(&map.path)
         );
     }
+    let builds = profile.build_ids();
     for map in &profile.mappings {
-        if let Some(id) = profile.build_id(&map.path) {
+        if let Some(id) = builds.get(map.path.as_str()) {
             let _ = writeln!(out, "build {:x} {id}", map.start);
         }
     }
