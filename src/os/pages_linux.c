@@ -315,6 +315,14 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	errno = saved;
 }
 
+void os_pages_small(void *address, size_t size)
+{
+	int saved = errno; // a wish
+
+	madvise(address, size, MADV_NOHUGEPAGE);
+	errno = saved;
+}
+
 void os_pages_join(void *address, size_t size)
 {
 	atomic_store_explicit(&scarce, true, memory_order_relaxed);

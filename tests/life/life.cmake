@@ -1,7 +1,7 @@
 # life.*: before main and after it, threads' ends, forks, dlopen, static programs, cancellation, signals, idleness.
 # SPDX-License-Identifier: BSD-2-Clause
 
-set(LIFE_QUICK borrowed exit_with_threads exit_amid_fork last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook forkers fork_streams fork_reset reset_gone thread_end fork_first_use interposed idle unseen copies)
+set(LIFE_QUICK borrowed exit_with_threads exit_amid_fork last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook forkers fork_streams fork_reset reset_gone thread_end fork_first_use interposed idle unseen copies small_pages)
 set(LIFE_SLOW many_threads forks)
 
 foreach(name IN LISTS LIFE_QUICK LIFE_SLOW)
