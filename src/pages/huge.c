@@ -155,8 +155,12 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 {
 	bool always = options.thp == THP_ALWAYS;
 
-	if (options.thp == THP_NEVER || start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
+	if (start % CHUNK_BYTES != 0 || !extents_are_ours(&pages->extents))
 		return;
+	if (options.thp == THP_NEVER) {
+		os_pages_small((void *)start, round_up(size, CHUNK_BYTES));
+		return;
+	}
 	if (!always && use == USE_OBJECT && size >= HUGE_OBJECT) {
 		ask_for_large_object(pages, start, size, use);
 		return;
