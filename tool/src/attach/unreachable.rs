@@ -172,13 +172,7 @@ impl Process {
     fn own_ranges(&self) -> Option<Vec<(u64, u64)>> {
         let page_map = self.memory.u64(self.root.page_map)?;
         let granules = self.root.granules(&self.memory)?;
-        let count = self.memory.u32(self.root.mappings_count)? as usize;
-        let mappings = self.memory.u64s(self.root.mappings, count * 2)?;
-        let mut own: Vec<(u64, u64)> = mappings
-            .chunks_exact(2)
-            .filter(|entry| entry[0] != 0)
-            .map(|entry| (entry[0], entry[0].saturating_add(entry[1])))
-            .collect();
+        let mut own = self.root.own_mappings(&self.memory)?;
         own.push((page_map, page_map.saturating_add(granules.saturating_mul(2))));
         own.sort();
         Some(own)

@@ -139,11 +139,9 @@ impl Heap {
     }
 
     fn read_mappings(&mut self) {
-        let count = self.memory.u32(self.root.mappings_count).unwrap_or(0) as usize;
-        let entries = self.memory.u64s(self.root.mappings, count * 2).unwrap_or_default();
-        let used = entries.chunks_exact(2).filter(|entry| entry[0] != 0 && entry[1] != 0);
+        let own = self.root.own_mappings(&self.memory).unwrap_or_default();
         self.own
-            .extend(used.map(|entry| (entry[0], entry[0].saturating_add(entry[1]), Row::Base)));
+            .extend(own.into_iter().map(|(start, end)| (start, end, Row::Base)));
     }
 
     /// The rounds of each magazine of a slab of magazines, whoever holds it.

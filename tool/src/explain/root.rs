@@ -18,6 +18,8 @@ const VERSIONS: RangeInclusive<u32> = 1..=2;
 const STRUCTURE_MOST: usize = 1 << 18;
 const ENTRY_MOST: usize = 1 << 12;
 const BLOCK_MOST: usize = 1 << 16;
+/// The library's `OS_MAPPINGS_MOST`.
+const MAPPINGS_MOST: usize = 4096;
 /// What is torn might say any.
 const LG_TIMES_MOST: u32 = 16;
 /// More than this command knows fields of.
@@ -98,6 +100,23 @@ impl Root {
         memory
             .u64(self.page_map_end)
             .filter(|granules| *granules <= 1 << (LG_ADDRESSES - self.lg_granule))
+    }
+
+    /// The library's own memory, in the order of addresses. What overlaps, as nothing of it does, is one: each page of it is looked at.
+    pub fn own_mappings(&self, memory: &Memory) -> Option<Vec<(u64, u64)>> {
+        let count = (memory.u32(self.mappings_count)? as usize).min(MAPPINGS_MOST);
+        let entries = memory.u64s(self.mappings, count * 2)?;
+        let used = entries.chunks_exact(2).filter(|entry| entry[0] != 0 && entry[1] != 0);
+        let mut own: Vec<(u64, u64)> = used
+            .map(|entry| (entry[0], entry[0].saturating_add(entry[1])))
+            .collect();
+        own.sort_unstable();
+        own.dedup_by(|next, last| {
+            let overlaps = next.0 < last.1;
+            last.1 = if overlaps { last.1.max(next.1) } else { last.1 };
+            overlaps
+        });
+        Some(own)
     }
 
     /// Of a slab, of which the fixed part is given: 2^ this times as large as its bin says.
@@ -709,6 +728,30 @@ pub mod tests {
             root.granules(&memory)
         });
         assert_eq!(read, [Some(1 << 45), None]);
+    }
+
+    #[test]
+    fn own_memory_is_told_once() {
+        let header = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/os/pages.h");
+        let header = std::fs::read_to_string(header).unwrap();
+        assert!(header.contains(&format!("OS_MAPPINGS_MOST = {MAPPINGS_MOST} ")));
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut entries: Vec<u64> = [
+            [0x9000, 0x1000],
+            [0, 7],
+            [0x1000, 0x5000],
+            [0x2000, 0x1000],
+            [0x5000, 0x3000],
+        ]
+        .concat();
+        entries.extend([0x1000, u64::MAX].repeat(MAPPINGS_MOST));
+        let own = |count: u32| {
+            let mut root = root_in(&[0; 1024]);
+            (root.mappings, root.mappings_count) = (entries.as_ptr() as u64, &raw const count as u64);
+            root.own_mappings(&memory).unwrap()
+        };
+        assert_eq!(own(5), [(0x1000, 0x8000), (0x9000, 0xa000)]);
+        assert_eq!(own(u32::MAX), [(0x1000, u64::MAX)]);
     }
 
     #[test]
