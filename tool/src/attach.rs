@@ -115,6 +115,11 @@ impl Process {
         )
     }
 
+    /// Whether its memory can be read still. If not, what was read before need not be all: what cannot be read is passed over as torn.
+    fn is_there(&self) -> bool {
+        self.root.is_in(&self.memory)
+    }
+
     fn ended(&self) -> ToolError {
         match areas::read_maps(self.pid) {
             Err(error) => process::cannot_look(self.pid, &error),

@@ -230,14 +230,13 @@ impl Process {
         }
         classes.retain(|class| class.size > 0 && (class.handed_out > 0 || class.live > 0));
         counters.classes = classes;
-        counters.caches = match &self.root.caches {
-            Some(caches) => self.caches(caches, root)?,
-            None => Vec::new(),
-        };
-        Some(counters)
+        counters.caches = self.caches(root).unwrap_or_default();
+        self.is_there().then_some(counters)
     }
 
-    fn caches(&self, root: &CacheRoot, counters: &CounterRoot) -> Option<Vec<CacheCounters>> {
+    /// None of a library that does not tell of them.
+    fn caches(&self, counters: &CounterRoot) -> Option<Vec<CacheCounters>> {
+        let root = self.root.caches.as_ref()?;
         let count = (self.memory.u32(root.end)? as usize).min(MOST_CACHES);
         let table = self.memory.u64s(root.table, count)?.into_iter();
         let caches = table.filter(|address| *address != 0);

@@ -115,7 +115,7 @@ impl Process {
         }
         profile.threads = self.thread_names(root).unwrap_or_default();
         profile.caches = self.cache_names().unwrap_or_default();
-        Some(NumberedProfile { profile, tallies })
+        self.is_there().then_some(NumberedProfile { profile, tallies })
     }
 
     /// Tallies that are written while they are read are read again.
@@ -241,9 +241,36 @@ fn name_here(area: &Area, pid: i32, is_elsewhere: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::memory::Memory;
+    use crate::explain::root;
     use crate::profile::own_path;
     use std::fs;
     use std::process::Command;
+
+    /// What could not be read was passed over, as if nothing had been sampled.
+    #[test]
+    fn of_a_process_that_ended_meanwhile_there_is_no_profile() {
+        let (mut bytes, zeros) = ([7; 1024], [0u64; 8]);
+        let mut root = root::tests::root_in(&bytes);
+        if let Some(profile) = &mut root.profile {
+            let here = zeros.as_ptr() as u64;
+            (profile.lost, profile.tally_count, profile.tally_blocks) = (here, here, here);
+        }
+        let pid = std::process::id() as i32;
+        let process = Process {
+            pid,
+            program: String::new(),
+            memory: Memory::open(pid).unwrap(),
+            root: Box::new(root),
+        };
+        assert!(
+            process
+                .numbered_profile()
+                .is_ok_and(|numbered| numbered.tallies.is_empty())
+        );
+        bytes[100] = 8;
+        assert!(process.numbered_profile().is_err() && bytes[100] == 8);
+    }
 
     /// There may be a million of them.
     #[test]

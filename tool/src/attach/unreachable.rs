@@ -133,7 +133,7 @@ impl Process {
         while let Some((start, end)) = work.pop() {
             self.look_through(start, end, &mut heap, &mut work);
         }
-        Some(heap.lost())
+        self.is_there().then(|| heap.lost())
     }
 
     /// Adds what the range leads to and was not reached before.
