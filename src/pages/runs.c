@@ -23,6 +23,7 @@ enum {
 	PIECE_LEAST = 64 * 1024,       // and no smaller runs, which may be torn out of them
 	IDLE_FLOOR = 512 * 1024, // bytes that may be dirty in a heap that grows in any case, and
 	LG_IDLE_PROPORTION = 5,  // of it: one to 32, as in 2006
+	REFUSED_MOST = 8,        // runs that hooks refused, and are passed over
 	MADE_UP_A_MS = 64 * 1024, // bytes given back for fresh pages in a millisecond,
 	MADE_UP_MS = 128,         // of so many at once, and
 	LG_MADE_UP_SHARE = 2,     // for fresh pages a fourth of them, whose own page faults take longer
@@ -105,6 +106,42 @@ static bool has_dirty_run(const struct pages *pages)
 	return __atomic_load_n(&pages->runs.bytes[VMEM_DIRTY], __ATOMIC_RELAXED) > 0;
 }
 
+// What is in hand is allocated meanwhile, and not counted.
+static COLD __attribute__((noinline)) uintptr_t take_more(struct pages *pages, size_t most, size_t in_hand, size_t *size)
+{
+	size_t dirty = __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED) + in_hand;
+
+	return dirty > most ? vmem_take_dirty(&pages->runs, dirty - most, size).start : 0;
+}
+
+// Hooks may refuse some runs and give others back: a few that were refused stay in hand meanwhile, so that they are not taken again.
+static COLD __attribute__((noinline)) bool purge_past_refused(struct pages *pages, size_t most, uintptr_t start, size_t size)
+{
+	struct {
+		uintptr_t start;
+		size_t size;
+	} refused[REFUSED_MOST];
+	size_t count = 0, bytes = 0;
+	bool given = false;
+
+	while (start != 0 && count < REFUSED_MOST) {
+		refused[count].start = start;
+		refused[count++].size = size;
+		bytes += size;
+		while ((start = take_more(pages, most, bytes, &size)) != 0 && count < REFUSED_MOST && pages_give(pages, start, size)) {
+			vmem_segment_free(&pages->runs, start, size, VMEM_CLEAN);
+			given = true;
+		}
+	}
+	if (start != 0)
+		vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);
+	while (count-- > 0)
+		vmem_segment_free(&pages->runs, refused[count].start, refused[count].size, VMEM_DIRTY);
+	if (!given)
+		atomic_store_explicit(&pages->refused_bytes, __atomic_load_n(&pages->runs.dirty_bytes, __ATOMIC_RELAXED), memory_order_relaxed);
+	return given;
+}
+
 static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, size_t piece_most)
 {
 	bool given = false;
@@ -118,6 +155,10 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
 		bool purged = start != 0 && size >= piece_least && size <= piece_most && pages_give(pages, start, size);
 
+		if (UNLIKELY(start != 0 && !purged && !extents_are_ours(&pages->extents))) {
+			given |= purge_past_refused(pages, most, start, size);
+			break;
+		}
 		if (start != 0)
 			vmem_segment_free(&pages->runs, start, size, purged ? VMEM_CLEAN : VMEM_DIRTY);
 		if (!purged)

@@ -69,3 +69,6 @@ set_tests_properties(jemalloc.zero.firewall PROPERTIES ENVIRONMENT "UMEM_DEBUG=f
 vmag_test(jemalloc.zero.guards quick 60 jemalloc_zero guarded 268435556)
 set_tests_properties(jemalloc.zero.guards PROPERTIES ENVIRONMENT "UMEM_DEBUG=guards")
 vmag_test(jemalloc.zero.hooks quick 60 jemalloc_zero hooks)
+
+vmag_test_program(jemalloc_refused jemalloc/refused.c LIBRARIES vmag)
+vmag_test(jemalloc.refused quick 60 jemalloc_refused)
