@@ -67,6 +67,9 @@ impl BlackBox {
             VERSION => {}
             version => return Err(format!("its format is version {version}, this command knows {VERSION}")),
         }
+        if u64_in(bytes, 16) == 0 {
+            return Err("it was not written beyond its beginning, as after a crash of the machine".to_string());
+        }
         let head = Head::parse(bytes).ok_or(CUT)?;
         let counters = head.counters(bytes);
         let profile = head.profile(bytes, counters.0);
@@ -301,6 +304,7 @@ mod tests {
         let mut bytes = vec![0; 1 << 16];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8] = 1;
+        bytes[16..24].copy_from_slice(&(1u64 << 16).to_le_bytes());
         bytes
     }
 
@@ -314,6 +318,8 @@ mod tests {
         bytes[18] = 2;
         assert!(BlackBox::parse(&bytes).err().unwrap().contains("shorter"));
         assert!(BlackBox::parse(&empty()).unwrap().profile.samples.is_empty());
+        bytes[16..24].fill(0);
+        assert!(BlackBox::parse(&bytes).err().unwrap().contains("not written"));
     }
 
     #[test]
