@@ -55,6 +55,13 @@ fn held_lines(out: &mut String, served: &Served, status: Status) {
         };
         return line(out, &format!("allocator no word at exit: {why}"));
     };
+    // What the command became by exec has not been looked at before it ran, and a malloc of its own comes before any preloaded one.
+    if at_exit.arenas == 0 {
+        return line(
+            out,
+            "allocator was never asked: the process allocated nothing, or became a program that defines malloc itself",
+        );
+    }
     let held: Vec<String> = held(at_exit)
         .iter()
         .map(|(name, value)| format!("{} {name}", bytes(*value)))

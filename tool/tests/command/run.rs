@@ -183,6 +183,18 @@ fn a_program_for_another_machine_is_refused() {
     assert!(stderr(&output).contains("the library is for"), "{}", stderr(&output));
 }
 
+/// What a script or `env` becomes is not looked at before it runs.
+#[test]
+fn a_program_with_its_own_malloc_behind_an_exec_is_no_user_of_vmag() {
+    let own = program("own-malloc");
+    let output = run_shell(&[], &format!("exec {}", own.display()));
+    let text = stderr(&output);
+    assert!(text.contains("allocator was never asked"), "{text}");
+    assert!(!text.contains("0 B allocated"), "{text}");
+    let output = run_shell(&[], &format!("exec {}", program("plain").display()));
+    assert!(!stderr(&output).contains("never asked"), "{}", stderr(&output));
+}
+
 #[test]
 fn a_program_with_its_own_malloc_is_refused() {
     let output = vmag_run().arg("--").arg(program("own-malloc")).output().unwrap();
