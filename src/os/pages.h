@@ -70,7 +70,7 @@ size_t os_pages_resident(void *address, size_t size);
 // split a mapping: while the process has half of those that it may have, none is passed on.
 void os_pages_huge(void *address, size_t size, bool wanted);
 
-// Asks for none of what nothing was asked for, where the system gives them unasked (THP "always").
+// Asks for small ones where the system gives huge ones unasked (THP "always").
 void os_pages_small(void *address, size_t size);
 
 // For a process that has all mappings that it may have: makes those of huge and of small pages one, and lets nothing split them, or what is mapped from now

@@ -4,6 +4,7 @@
 #include "os/pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -303,9 +304,10 @@ static bool may_split(void)
 }
 
 // What nobody asked for is not taken back: a mapping that was advised against does not become one with what is mapped beside it later.
+static _Atomic bool asked;
+
 void os_pages_huge(void *address, size_t size, bool wanted)
 {
-	static _Atomic bool asked;
 	int saved = errno; // a wish
 
 	if (wanted && !atomic_load_explicit(&asked, memory_order_relaxed))
@@ -315,11 +317,32 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	errno = saved;
 }
 
-void os_pages_small(void *address, size_t size)
+// Where it begins with "[always]", read once. Elsewhere nothing is to be gained, and what was advised against has a mapping of its own beside what was not.
+static bool gives_huge_unasked(void)
+{
+	static _Atomic uint64_t known;
+	uint64_t text = atomic_load_explicit(&known, memory_order_relaxed), always;
+	long file;
+
+	memcpy(&always, "[always]", sizeof always);
+	if (text == 0) {
+		file = os_system_call(SYS_openat, AT_FDCWD, "/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+		text = 1;
+		os_system_call(SYS_read, file, &text, sizeof text);
+		os_system_call(SYS_close, file);
+		atomic_store_explicit(&known, text, memory_order_relaxed);
+	}
+	return text == always;
+}
+
+COLD void os_pages_small(void *address, size_t size)
 {
 	int saved = errno; // a wish
 
-	madvise(address, size, MADV_NOHUGEPAGE);
+	if (gives_huge_unasked()) {
+		atomic_store_explicit(&asked, true, memory_order_relaxed);
+		madvise(address, size, MADV_NOHUGEPAGE);
+	}
 	errno = saved;
 }
 

@@ -168,7 +168,7 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 	if (!always && !heap_will_fill(pages, size, use)) {
 		if (is_small_object(size, use))
 			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
-		// Where the system gives them unasked, a small program's chunks would each be resident as a whole.
+		// Where the system gives them unasked, each of a small program's chunks would be resident as a whole.
 		if (size < CHUNK_BYTES && pages_active_bytes(pages) < HUGE_LEAST)
 			os_pages_small((void *)start, CHUNK_BYTES);
 		return;

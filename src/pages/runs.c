@@ -23,7 +23,7 @@ enum {
 	PIECE_LEAST = 64 * 1024,       // and no smaller runs, which may be torn out of them
 	IDLE_FLOOR = 512 * 1024, // bytes that may be dirty in a heap that grows in any case, and
 	LG_IDLE_PROPORTION = 5,  // of it: one to 32, as in 2006
-	REFUSED_MOST = 8,        // runs that hooks refused, and are passed over
+	REFUSED_MOST = 8,        // pieces that hooks refused, and are passed over
 	MADE_UP_A_MS = 64 * 1024, // bytes given back for fresh pages in a millisecond,
 	MADE_UP_MS = 128,         // of so many at once, and
 	LG_MADE_UP_SHARE = 2,     // for fresh pages a fourth of them, whose own page faults take longer
@@ -124,17 +124,15 @@ static COLD __attribute__((noinline)) bool purge_past_refused(struct pages *page
 	size_t count = 0, bytes = 0;
 	bool given = false;
 
-	while (start != 0 && count < REFUSED_MOST) {
+	while (start != 0) {
 		refused[count].start = start;
 		refused[count++].size = size;
 		bytes += size;
-		while ((start = take_more(pages, most, bytes, &size)) != 0 && count < REFUSED_MOST && pages_give(pages, start, size)) {
+		while ((start = count == REFUSED_MOST ? 0 : take_more(pages, most, bytes, &size)) != 0 && pages_give(pages, start, size)) {
 			vmem_segment_free(&pages->runs, start, size, VMEM_CLEAN);
 			given = true;
 		}
 	}
-	if (start != 0)
-		vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);
 	while (count-- > 0)
 		vmem_segment_free(&pages->runs, refused[count].start, refused[count].size, VMEM_DIRTY);
 	if (!given)
@@ -153,9 +151,9 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
 		uintptr_t start = vmem_take_dirty(&pages->runs, excess, &size).start;
-		bool purged = start != 0 && size >= piece_least && size <= piece_most && pages_give(pages, start, size);
+		bool fits = start != 0 && size >= piece_least && size <= piece_most, purged = fits && pages_give(pages, start, size);
 
-		if (UNLIKELY(start != 0 && !purged && !extents_are_ours(&pages->extents))) {
+		if (UNLIKELY(fits && !purged && !extents_are_ours(&pages->extents))) {
 			given |= purge_past_refused(pages, most, start, size);
 			break;
 		}
@@ -280,12 +278,13 @@ static uintptr_t begin(struct pages *pages, struct vmem_piece piece, size_t size
 	return piece.start;
 }
 
-// The chunks that lie wholly between `filled` bytes and the end: the others have small pages in any case.
+// The chunks that lie wholly between `filled` bytes and the end: the others have small pages in any case,
+// but where the system gives huge ones unasked.
 static void ask_for_rest(struct pages *pages, uintptr_t start, size_t filled, size_t size, enum use use)
 {
 	uintptr_t from = round_up(start + filled, CHUNK_BYTES), end = start + size;
 
-	if (end > from && end - from >= CHUNK_BYTES)
+	if (end > from && (end - from >= CHUNK_BYTES || options.thp == THP_NEVER))
 		huge_ask(pages, from, end - from, use);
 }
 

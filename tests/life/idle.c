@@ -68,7 +68,8 @@ static void go_back_in_time(long before) {
     if (unshare(CLONE_NEWTIME) != 0 || (file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC)) < 0)
         SKIP("no namespace of clocks may be made");
     snprintf(offset, sizeof offset, "monotonic -%ld 0", (long)now.tv_sec - 1);
-    CHECK_EQ(write(file, offset, strlen(offset)), (ssize_t)strlen(offset));
+    if (write(file, offset, strlen(offset)) != (ssize_t)strlen(offset))
+        SKIP("no clock may be set");
     close(file);
     use_and_free(before);
     become_child();

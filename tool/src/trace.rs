@@ -321,10 +321,7 @@ impl Trace {
         }
         parts.extend(self.missing_at_ends());
         if self.lost > 0 {
-            parts.push(format!(
-                "{} not there, as after a crash of the machine",
-                counted(self.lost, "chunk")
-            ));
+            parts.push(format!("{} not there", counted(self.lost, "chunk")));
         }
         let damaged = self.damaged + losses.chunks;
         if damaged > 0 {
@@ -944,7 +941,7 @@ pub mod tests {
     #[test]
     fn a_hole_in_a_ring_that_ended_is_told() {
         let begun_late = |numbers: &[u32]| missing_of(&ended(numbers, 0)).unwrap();
-        assert!(!begun_late(&[5, 6, 7]).contains("not there,"));
+        assert!(!begun_late(&[5, 6, 7]).contains("chunk"));
         assert!(begun_late(&[5, 7]).contains("1 chunk not there"));
     }
 
