@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/pages.h"
 #include "pages/page_map.h"
+#include "../../support/resident.h" // no huge pages but those that are asked for
 #include "unit.h"
 
 // The proportion and its floor are those of runs.c.
