@@ -317,7 +317,7 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	errno = saved;
 }
 
-// Where it begins with "[always]", read once. Elsewhere nothing is to be gained, and what was advised against has a mapping of its own beside what was not.
+// Where it begins with "[always]", read once, and in no process that is shut in. Elsewhere nothing is to be gained, and what was advised against has a mapping of its own beside what was not.
 static bool gives_huge_unasked(void)
 {
 	static _Atomic uint64_t known;
@@ -325,7 +325,7 @@ static bool gives_huge_unasked(void)
 	long file;
 
 	memcpy(&always, "[always]", sizeof always);
-	if (text == 0) {
+	if (text == 0 && !os_is_shut_in()) {
 		file = os_system_call(SYS_openat, AT_FDCWD, "/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
 		text = 1;
 		os_system_call(SYS_read, file, &text, sizeof text);
