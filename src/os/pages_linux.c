@@ -303,9 +303,9 @@ static bool may_split(void)
 	return !atomic_load_explicit(&scarce, memory_order_relaxed);
 }
 
-// What nobody asked for is not taken back: a mapping that was advised against does not become one with what is mapped beside it later.
-static _Atomic bool asked;
+static _Atomic bool asked; // for huge pages or, where the system gives them unasked, for small ones
 
+// What nobody asked for is not taken back: a mapping that was advised against does not become one with what is mapped beside it later.
 void os_pages_huge(void *address, size_t size, bool wanted)
 {
 	int saved = errno; // a wish
@@ -317,7 +317,8 @@ void os_pages_huge(void *address, size_t size, bool wanted)
 	errno = saved;
 }
 
-// Where it begins with "[always]", read once, and in no process that is shut in. Elsewhere nothing is to be gained, and what was advised against has a mapping of its own beside what was not.
+// Where the setting begins with "[always]", read once, and in no process that is shut in. Elsewhere nothing is to be gained, and what was advised
+// against has a mapping of its own beside what was not.
 static bool gives_huge_unasked(void)
 {
 	static _Atomic uint64_t known;

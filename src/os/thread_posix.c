@@ -193,7 +193,8 @@ bool os_thread_is_first(int number)
 	return number == process;
 }
 
-// glibc's number of the threads that it knows of, by whose end it ends the process; a name of its own, from 2.34 on where the loader finds it, in no static program.
+// glibc's number of the threads that it knows of: with the last of them it ends the process. A name of its own, which the loader finds from 2.34 on; in no
+// static program.
 #ifdef __GLIBC__
 static COLD bool is_last_in_library(void)
 {
