@@ -150,7 +150,7 @@ install_packages() {
     wishes=$(choose_packages "$(missing_packages wish)") || wishes=
     echo "setup: installing $(one_line "$chosen $wishes")" >&2
     forbid_services
-    apt_install $chosen $wishes || { fetch_lists && apt_install $chosen $wishes; } ||
+    apt_install $chosen $wishes || { fetch_lists && apt_install $chosen $wishes; } || apt_install $chosen ||
         fail "apt-get install failed; the lines above say why"
     allow_services
     keep_from_booting $chosen $wishes
@@ -161,8 +161,9 @@ fetch_lists() {
     apt-get update -qq >&2 || fail "apt-get update failed; the lines above say why"
 }
 
+# A machine that has just begun may be updating itself: it is waited for, five minutes at most.
 apt_install() {
-    apt-get install -qq -y --no-install-recommends "$@" >&2
+    apt-get install -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" >&2
 }
 
 # For each a|b the first that apt can install. Prints those without any, and fails, when there are such.
