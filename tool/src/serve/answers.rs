@@ -1,6 +1,7 @@
 //! What is answered to a question: metrics, profiles, the index page, or why not.
 //! SPDX-License-Identifier: BSD-2-Clause
 
+use super::http;
 use super::metrics::{self, Detail, Dialect};
 use super::readings;
 use super::targets::{self, Targets};
@@ -11,9 +12,10 @@ use crate::heap_view::HeapView;
 use crate::output::figures::bytes;
 use crate::profile::Profile;
 use std::fmt::Write;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer questions would keep a thread from others, and so would more of them at the same time.
 const SECONDS_MAX: u64 = 300;
@@ -28,6 +30,8 @@ pub struct Question {
     /// What stands behind the '?', in pairs.
     pub parameters: Vec<(String, String)>,
     pub accept: String,
+    /// Where the answer goes; None: not known.
+    pub asker: Option<TcpStream>,
 }
 
 #[derive(Debug)]
@@ -55,6 +59,18 @@ impl Question {
                 .map(|(name, value)| (name.to_string(), value.to_string()))
                 .collect(),
             accept: accept.to_string(),
+            asker: None,
+        }
+    }
+
+    /// Whether whoever asked is still there after that time.
+    fn waits(&self, time: Duration) -> bool {
+        match &self.asker {
+            Some(asker) => http::stays(asker, Instant::now() + time),
+            None => {
+                std::thread::sleep(time);
+                true
+            }
         }
     }
 
@@ -115,7 +131,10 @@ impl Service {
         let process = self.process(question)?;
         match seconds(question)? {
             None => Ok(pprof_of(profile(&process)?, pprof::Kind::Live)),
-            Some(seconds) => Ok(pprof_of(over(&process, seconds)?, pprof::Kind::Allocated { seconds })),
+            Some(seconds) => Ok(pprof_of(
+                over(question, &process, seconds)?,
+                pprof::Kind::Allocated { seconds },
+            )),
         }
     }
 
@@ -124,7 +143,7 @@ impl Service {
         let seconds = seconds(question)?.unwrap_or(0);
         let profile = match seconds {
             0 => profile(&process)?,
-            seconds => over(&process, seconds)?,
+            seconds => over(question, &process, seconds)?,
         };
         Ok(pprof_of(profile, pprof::Kind::Allocated { seconds }))
     }
@@ -197,17 +216,16 @@ fn profile(process: &Arc<Process>) -> std::result::Result<Profile, Answer> {
 }
 
 /// What was allocated in that time; what is alive is that of its end.
-fn over(process: &Arc<Process>, seconds: u64) -> std::result::Result<Profile, Answer> {
+fn over(question: &Question, process: &Arc<Process>, seconds: u64) -> std::result::Result<Profile, Answer> {
     static WAITING: AtomicUsize = AtomicUsize::new(0);
     let before = profile(process)?;
     let is_room = WAITING.fetch_add(1, Relaxed) < WAITING_MAX;
-    if is_room {
-        std::thread::sleep(Duration::from_secs(seconds));
-    }
+    let is_wanted = is_room && question.waits(Duration::from_secs(seconds));
     WAITING.fetch_sub(1, Relaxed);
-    match is_room {
-        true => Ok(profile(process)?.since(&before)),
-        false => Err(Answer::text(503, "too many wait for profiles over time already\n")),
+    match (is_room, is_wanted) {
+        (true, true) => Ok(profile(process)?.since(&before)),
+        (true, false) => Err(Answer::text(503, "nobody waits for it any more\n")),
+        (false, _) => Err(Answer::text(503, "too many wait for profiles over time already\n")),
     }
 }
 

@@ -105,7 +105,13 @@ fn talk(
             parse(head, only_local)
         });
     let is_head = head.is_some_and(|head| head.starts_with(b"HEAD "));
-    let answer = asked.map_or_else(|refusal| refusal, |question| answer(&question));
+    let answer = match asked {
+        Ok(mut question) => {
+            question.asker = stream.try_clone().ok();
+            answer(&question)
+        }
+        Err(refusal) => refusal,
+    };
     let until = Instant::now() + patience.answer;
     write_until(&mut stream, first_lines(&answer).as_bytes(), until)?;
     if !is_head {
@@ -113,6 +119,25 @@ fn talk(
     }
     stream.shutdown(Shutdown::Write)?;
     read_rest(&mut stream, Instant::now() + patience.rest)
+}
+
+/// Whether whoever asked is there until then. One who ended that side of the connection is not, as for other servers.
+pub fn stays(asker: &TcpStream, until: Instant) -> bool {
+    while let Ok(left) = left(until) {
+        match asker.set_read_timeout(Some(left)).and_then(|()| asker.peek(&mut [0])) {
+            Ok(0) => return false,
+            // What came behind the question hides the end.
+            Ok(_) => thread::sleep(left),
+            Err(error) if is_late(&error) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+fn is_late(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 fn left(until: Instant) -> io::Result<Duration> {
@@ -367,6 +392,26 @@ mod tests {
             healthy.starts_with("HTTP/1.1 200 ") && other.starts_with("HTTP/1.1 503 ")
         });
         assert!(turned_away.is_some());
+    }
+
+    #[test]
+    fn who_leaves_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asker = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let in_a_moment = || Instant::now() + Duration::from_millis(50);
+        assert!(stays(&stream, in_a_moment()));
+        let waiting = thread::spawn({
+            let stream = stream.try_clone().unwrap();
+            move || stays(&stream, Instant::now() + Duration::from_secs(100))
+        });
+        asker.shutdown(Shutdown::Write).unwrap();
+        assert!(!waiting.join().unwrap());
+
+        let mut asker = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        asker.write_all(b"more").unwrap();
+        assert!(stays(&stream, in_a_moment()));
     }
 
     /// A crowd is turned away.
