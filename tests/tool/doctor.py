@@ -148,6 +148,23 @@ def check_static(doctor):
         assert "cannot" not in limit(found, "preloading")["value"], found["limits"]
 
 
+def check_setuid(doctor):
+    if os.geteuid() != 0:
+        print("not tested, for only root makes one of another user: a setuid program")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        patient = shutil.copy(doctor.path("tool_patient"), os.path.join(folder, "patient"))
+        os.chown(patient, 65534, 65534)
+        os.chmod(patient, 0o4755)
+        with doctor.preloaded(patient) as pid:
+            found = doctor.of(pid)
+        if limit(found, "raised privileges") is None:
+            print(f"not tested, for {folder} is mounted with nosuid: a setuid program")
+            return
+        assert found["verdict"] == "other" and "privileges" in limit(found, "preloading")["meaning"], found["limits"]
+
+
 def check_removed(doctor):
     """Of a library that is gone the memory tells, to its user; to root the kernel gives the file, too."""
     with tempfile.TemporaryDirectory() as folder:
@@ -170,6 +187,7 @@ def check_libraries(doctor):
         stray = found["elsewhere"]
         assert [(row["object"], row["reaches"]) for row in stray] == [(own, own)] and "malloc" in stray[0]["symbols"], stray
         assert next(row["place"] for row in found["objects"] if row["path"] == own) == "opened"
+        assert [(row["object"], row["allocator"]) for row in found["own_allocators"]] == [(own, "mimalloc")], found["own_allocators"]
         assert "itself: malloc" in doctor.run("doctor", pid)
     with doctor.preloaded(doctor.path("tool_patient"), hidden) as pid:
         found = doctor.of(pid)
@@ -183,6 +201,7 @@ def check_order(doctor):
         found = doctor.of(pid)
         assert found["verdict"] == "mixed", found["says"]
         assert symbol(found, "malloc")["definition_of"] == own and symbol(found, "calloc")["definition_of"] == doctor.library
+        assert found["own_allocators"] == [], found["own_allocators"]  # it is not out of sight
         rest = (row["path"] for row in found["objects"])
         c_library = next((path for path in rest if os.path.basename(path) == "libc.so.6"), None)
     if c_library is not None:  # of others the loader is it
@@ -275,7 +294,7 @@ def main(vmag, library, folder):
         print(f"SKIPPED: {vmag} is not built (make tool)")
         sys.exit(SKIPPED)
     doctor = Doctor(vmag, os.path.realpath(library), folder)
-    for check in (check_preloaded, check_nothing_is_left, check_without, check_linked, check_place_of_another, check_static, check_removed, check_libraries, check_order, check_limits,
+    for check in (check_preloaded, check_nothing_is_left, check_without, check_linked, check_place_of_another, check_static, check_setuid, check_removed, check_libraries, check_order, check_limits,
                   check_chrooted, check_command, check_trap, check_of_another, check_errors):
         check(doctor)
 

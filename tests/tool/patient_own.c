@@ -13,6 +13,12 @@ void *malloc(size_t size)
 	return used <= sizeof heap ? object : NULL;
 }
 
+// The name that tells mimalloc.
+void *mi_malloc(size_t size)
+{
+	return malloc(size);
+}
+
 void free(void *object)
 {
 	(void)object;

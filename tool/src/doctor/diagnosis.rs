@@ -103,6 +103,7 @@ impl Diagnosis {
         if let Some(named) = limits::asked_to_preload(self.pid).filter(|_| self.vmag.is_none()) {
             let why = match self.loaded.interpreter {
                 None => "no loader looked at it",
+                Some(_) if process::is_secure(self.pid) => "the loader passes over it where privileges are raised",
                 Some(_) => "the loader said why on standard error at the start",
             };
             let meaning = format!("LD_PRELOAD names it, but it is not loaded: {why}");
@@ -140,11 +141,15 @@ impl Diagnosis {
 
     /// The object whose malloc the process uses.
     pub fn allocator(&self) -> Option<&Object> {
+        self.allocator_index().map(|winner| self.object(winner))
+    }
+
+    fn allocator_index(&self) -> Option<usize> {
         let malloc = self
             .bindings
             .iter()
             .find(|binding| SYMBOLS[binding.symbol].0 == "malloc")?;
-        malloc.winner.map(|winner| self.object(winner))
+        malloc.winner
     }
 
     /// Calls that reach another definition than all others do: the caller, whom they reach, which symbols.
@@ -161,20 +166,21 @@ impl Diagnosis {
         all
     }
 
-    /// Objects with a malloc that nobody else reaches: static copies, and allocators under other names.
+    /// Objects with a malloc that nobody else reaches: static copies, and allocators under other names, but for those of the one that all reach.
     pub fn copies(&self) -> Vec<(usize, String)> {
-        let vmag = self.vmag.as_ref().map(|(object, _)| *object);
+        let (vmag, allocator) = (self.vmag.as_ref().map(|(object, _)| *object), self.allocator_index());
         let objects = self.loaded.objects.iter().enumerate();
         objects
             .filter(|(index, _)| Some(*index) != vmag)
-            .filter_map(|(index, object)| Some((index, copy_in(object)?)))
+            .filter_map(|(index, object)| Some((index, copy_in(object, Some(index) == allocator)?)))
             .collect()
     }
 }
 
-fn copy_in(object: &Object) -> Option<String> {
+fn copy_in(object: &Object, is_allocator: bool) -> Option<String> {
     let symbols = &object.symbols;
-    let mut words: Vec<String> = symbols.carries.iter().map(|what| what.to_string()).collect();
+    let names = symbols.carries.iter().filter(|_| !is_allocator);
+    let mut words: Vec<String> = names.map(|what| what.to_string()).collect();
     if object.place != Place::Loader && symbols.private.iter().any(|number| *number < CORE) {
         let names: Vec<&str> = symbols.private.iter().map(|number| SYMBOLS[*number].1).collect();
         words.push(format!("its own {}", names.join(", ")));
