@@ -286,6 +286,32 @@ mod tests {
     }
 
     #[test]
+    fn owners_that_would_read_the_same_are_told_apart() {
+        let file = file(&[chunk(0, 1, &[(100, 0, 0x10000, 64)])]);
+        let mut found = look(&Trace::open(file.path()).unwrap(), None, 25, &mut |_| ()).unwrap();
+        let owner = |wrapper: &str| {
+            let names = ["main", wrapper].into_iter();
+            OwnerKept {
+                frames: names
+                    .map(|name| Arc::new(crate::heap_view::tests::frame(name)))
+                    .collect(),
+                stack: 1,
+                thread: None,
+                size: None,
+                objects: 1,
+                kept_bytes: 4000.0,
+                mean_age_seconds: 1.0,
+            }
+        };
+        found.owners = vec![owner("leak_malloc"), owner("leak_calloc")];
+        let text = crate::output::frag::traced_text(&found, 10, false);
+        assert!(
+            text.contains("  leak_malloc (") && text.contains("  leak_calloc ("),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn objects_lie_on_their_pages() {
         assert_eq!(parts(4096, 64).collect::<Vec<_>>(), [(1, 64)]);
         assert_eq!(parts(8000, 5000).collect::<Vec<_>>(), [(1, 192), (2, 4096), (3, 712)]);

@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::figures::{bytes, count, counted};
-use super::heap::{full_stack_of, place, places};
+use super::heap::{full_stack_of, places};
 use super::json::frames;
 use crate::frag::traced::{OwnerKept, Traced};
 use crate::frag::{ClassFrag, Frag};
@@ -201,14 +201,15 @@ pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
         "\n{:>11} {:>11} {:>10}  kept by objects of",
         "kept", "objects", "mean age"
     );
-    for owner in traced.owners.iter().take(most) {
+    let shown = &traced.owners[..most.min(traced.owners.len())];
+    for (owner, place) in shown.iter().zip(places(shown.iter().map(|owner| &owner.frames[..]))) {
         let _ = writeln!(
             out,
             "{:>11} {:>11} {:>8.3} s  {}",
             bytes(owner.kept_bytes as u64),
             count(owner.objects),
             owner.mean_age_seconds,
-            owner_name(owner)
+            owner_name(owner, place)
         );
         if full {
             out.push_str(&full_stack_of(&owner.frames));
@@ -223,10 +224,10 @@ pub fn traced_text(traced: &Traced, most: usize, full: bool) -> String {
     out
 }
 
-fn owner_name(owner: &OwnerKept) -> String {
+fn owner_name(owner: &OwnerKept, place: String) -> String {
     match (owner.thread, owner.size) {
         (Some(thread), Some(size)) => format!("{size} bytes, allocated by thread {thread}"),
-        _ => place(&owner.frames),
+        _ => place,
     }
 }
 
