@@ -1,5 +1,5 @@
 # A small terminal: runs a program in a pseudo-terminal, keeps what is on its screen, and presses keys.
-# It knows what the programs here write: text, moving the cursor, erasing, and colours, which it passes over.
+# It knows what the programs here write: text, moving the cursor, erasing, and colours, of which it keeps those that came.
 # SPDX-License-Identifier: BSD-2-Clause
 import fcntl
 import os
@@ -20,6 +20,7 @@ class Terminal:
         self.lines = [[" "] * columns for _ in range(rows)]
         self.row = self.column = 0
         self.has_cursor = True
+        self.styles = set()
         self.rest = b""
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
@@ -76,6 +77,8 @@ class Terminal:
             self.column = max(numbers[1] if len(numbers) > 1 else 1, 1) - 1
         elif what in (b"h", b"l") and found.group(1) == b"?25":
             self.has_cursor = what == b"h"
+        elif what == b"m":
+            self.styles.add(found.group(1))
         elif what == b"J":
             self.lines = [[" "] * self.columns for _ in range(self.rows)]
         elif what == b"K" and self.row < self.rows:

@@ -98,6 +98,16 @@ def check_dumb(vmag, holder):
     assert terminal.wait_for_end() == 0 and "by call sites" in terminal.text(), terminal.text()
 
 
+def check_colours(vmag, holder):
+    """Where none are wanted nothing comes in their place that would end what the line has, as that it is the selected one."""
+    for words, has_colours in (((), True), (("env", "NO_COLOR=1"), False)):
+        terminal = Terminal(*words, vmag, "top", "--interval=0.2", holder.pid)
+        terminal.wait_for(["growth ▼", "site_grow", "█"])
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        assert any(b";" in style for style in terminal.styles) == has_colours, terminal.styles
+
+
 def check_live(vmag, holder):
     terminal = Terminal(vmag, "top", "--interval=0.2", holder.pid)
     terminal.wait_for(["tool_holder", "call sites", "site_grow", "growth ▼"])
@@ -254,6 +264,7 @@ def main(vmag, library, program):
         check_once(vmag, holder)
         check_narrow(vmag, holder)
         check_dumb(vmag, holder)
+        check_colours(vmag, holder)
         check_live(vmag, holder)
         check_refusal(vmag, holder)
         check_signals(vmag, holder)

@@ -47,6 +47,14 @@ fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
+/// Not where NO_COLOR asks for none: what leaves colours out behind us makes the terminal forget that the row is the selected one, too.
+fn colored(color: Color) -> Style {
+    match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        true => Style::new().fg(color),
+        false => Style::new(),
+    }
+}
+
 fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: Option<&str>) {
     let counters = &watch.last.counters;
     let title = format!("{} (process {})", watch.process.program, watch.process.pid);
@@ -60,9 +68,9 @@ fn draw_head(frame: &mut Frame, area: Rect, watch: &Watch, state: &State, end: O
     ];
     let first = vec![
         Span::styled(title, bold()),
-        Span::styled(paused, Style::new().fg(Color::Yellow)),
+        Span::styled(paused, colored(Color::Yellow)),
         match end {
-            Some(end) => Span::styled(format!("  {end}"), Style::new().fg(Color::Red)),
+            Some(end) => Span::styled(format!("  {end}"), colored(Color::Red)),
             None => Span::raw(format!("  {}", fitting(&parts, room))),
         },
     ];
@@ -105,10 +113,7 @@ fn draw_curve(frame: &mut Frame, area: Rect, watch: &Watch) {
     // Not to make a mountain of a molehill.
     let floor = least.saturating_sub(least / 20);
     let data: Vec<u64> = shown.iter().map(|value| value - floor).collect();
-    frame.render_widget(
-        Sparkline::default().data(&data).style(Style::new().fg(Color::Cyan)),
-        area,
-    );
+    frame.render_widget(Sparkline::default().data(&data).style(colored(Color::Cyan)), area);
 }
 
 fn draw_tabs(frame: &mut Frame, area: Rect, state: &State) {
@@ -217,8 +222,8 @@ fn table_row(row: &Row, is_wide: bool) -> TableRow<'_> {
     };
     let growth = right(signed(row.growth_bytes));
     let growth = match (row.has_grown(), row.has_shrunk()) {
-        (true, _) => growth.style(Style::new().fg(Color::Red)),
-        (_, true) => growth.style(Style::new().fg(Color::Green)),
+        (true, _) => growth.style(colored(Color::Red)),
+        (_, true) => growth.style(colored(Color::Green)),
         _ => growth.style(dim()),
     };
     let cells = [
