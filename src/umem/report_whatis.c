@@ -122,7 +122,7 @@ static bool is_heap(uintptr_t address)
 
 static void write_area(struct out *out, uintptr_t address)
 {
-	static const char names[][36] = { "data of the program or a library", "a mapped file", "shared memory", "a stack",
+	static const char names[][36] = { "part of the program or a library", "a mapped file", "shared memory", "a stack",
 					  "memory of brk", "anonymous memory, not of the heap", "memory of the kernel" };
 	const char *what = "nothing: no memory is there";
 	struct os_areas areas;

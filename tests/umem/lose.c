@@ -53,6 +53,7 @@ int main(int count, char **words) {
         if (strcmp(words[i], "whatis") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(object + 5));
         else if (strcmp(words[i], "whatis inside") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(inside + 60000));
         else if (strcmp(words[i], "whatis freed") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(freed + FREED_BYTES / 2));
+        else if (strcmp(words[i], "whatis code") == 0) snprintf(request, sizeof request, "whatis %p", (void *)(uintptr_t)main);
         else snprintf(request, sizeof request, "%s", words[i]);
         CHECK_EQ(vmag_umem_report(1, request, VMAG_REPORT_JSON), 0);
     }

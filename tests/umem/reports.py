@@ -83,6 +83,8 @@ def main(program, library):
     assert "large object" in whatis["is"] and whatis["size"] >= 100000, whatis
     whatis = json.loads(run([program, "whatis freed"]).stdout)
     assert whatis["is"] == "free memory of the heap", whatis
+    whatis = json.loads(run([program, "whatis code"]).stdout)
+    assert whatis["is"] == "part of the program or a library", whatis
 
     # Who asks is told all damage, and goes on.
     damaged = run([program, "damage", "umem_verify"], UMEM_DEBUG="audit,noabort")
