@@ -13,5 +13,5 @@ struct mallinfo2 {
 	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
 
-// mallopt(3): the first and the last of its negative parameters, and the one that is positive.
-enum { M_MXFAST = 1, M_TRIM_THRESHOLD = -1, M_ARENA_MAX = -8 };
+// mallopt(3): the parameter that does not take every value.
+enum { M_MXFAST = 1 };

@@ -234,12 +234,10 @@ EXPORT int malloc_trim(size_t pad)
 	return given;
 }
 
-// The parameters tune glibc's mechanisms, which are not ours: what glibc takes is accepted, the rest refused.
+// The parameters tune glibc's mechanisms, which are not ours. As in glibc a number that is no parameter is accepted, too: only what M_MXFAST cannot be is refused.
 EXPORT int mallopt(int parameter, int value)
 {
-	if (parameter == M_MXFAST)
-		return value >= 0 && (size_t)value <= 80 * sizeof(size_t) / 4;
-	return parameter <= M_TRIM_THRESHOLD && parameter >= M_ARENA_MAX;
+	return parameter != M_MXFAST || (value >= 0 && (size_t)value <= 80 * sizeof(size_t) / 4);
 }
 
 // What glibc has mappings for are objects too large for magazines: their bytes are in `hblkhd`, and in it only.
