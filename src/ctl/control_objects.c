@@ -4,6 +4,8 @@
 
 #include "ctl/control.h"
 #include "heap/extended.h"
+#include "heap/fast.h"
+#include "heap/heap.h"
 #include "heap/inspect.h"
 
 int own_arenas_lookup(struct control_call *call)
@@ -56,6 +58,11 @@ struct batch {
 	int flags;
 };
 
+static void *one_of(const struct batch *batch)
+{
+	return batch->flags == 0 ? fast_malloc(batch->size, heap_malloc_some) : heap_mallocx(batch->size, batch->flags);
+}
+
 int own_batch_alloc(struct control_call *call)
 {
 	struct batch batch;
@@ -66,7 +73,7 @@ int own_batch_alloc(struct control_call *call)
 		failure = control_take(call, &batch, sizeof batch);
 	if (failure != 0)
 		return failure;
-	while (made < batch.count && (batch.objects[made] = heap_mallocx(batch.size, batch.flags)) != NULL)
+	while (made < batch.count && (batch.objects[made] = one_of(&batch)) != NULL)
 		made++;
 	return control_put(call, &made, sizeof made);
 }
