@@ -150,18 +150,33 @@ install_packages() {
     wishes=$(choose_packages "$(missing_packages wish)") || wishes=
     echo "setup: installing $(one_line "$chosen $wishes")" >&2
     forbid_services
-    apt_install $chosen $wishes || { fetch_lists && apt_install $chosen $wishes; } || apt_install $chosen ||
+    apt_install $chosen $wishes || { update_lists && apt_install $chosen $wishes; } || install_needs ||
         fail "apt-get install failed; the lines above say why"
     allow_services
     keep_from_booting $chosen $wishes
 }
 
-fetch_lists() {
-    echo "setup: fetching the package lists" >&2
-    apt-get update -qq >&2 || fail "apt-get update failed; the lines above say why"
+install_needs() {
+    [ -n "$wishes" ] || return 1
+    echo "setup: without what is only wished for" >&2
+    apt_install $chosen || [ -z "$(missing_packages need)" ]
 }
 
-# A machine that has just begun may be updating itself: it is waited for, five minutes at most.
+fetch_lists() {
+    update_lists || fail "apt-get update failed; the lines above say why"
+}
+
+# A machine that has just begun may be updating itself: that is waited for, here and below, some minutes.
+update_lists() {
+    echo "setup: fetching the package lists" >&2
+    for pause in 10 30 60 60; do
+        ! words=$(LC_ALL=C apt-get update -qq 2>&1) || return 0
+        echo "$words" >&2
+        case $words in *"get lock"*) sleep $pause ;; *) return 1 ;; esac
+    done
+    return 1
+}
+
 apt_install() {
     apt-get install -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" >&2
 }

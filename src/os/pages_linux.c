@@ -221,7 +221,7 @@ static bool remap_fresh(void *address, size_t size)
 }
 
 // Some emulators take MADV_DONTNEED as a hint and leave the contents (qemu-user). Tried on a page of our own, for what a program's hooks gave may be shared, until
-// it is not refused, as it is while the program locks all that is mapped. Who refuses it in other words, a kernel without such calls or a filter, always does.
+// it is not refused, as it is while the program locks all that is mapped.
 static bool dontneed_zeroes(void)
 {
 	static _Atomic int known; // 0 not tried, 1 it does, 2 it does not
@@ -232,8 +232,6 @@ static bool dontneed_zeroes(void)
 		*probe = 1;
 		if (madvise((char *)probe, os_page_size(), MADV_DONTNEED) == 0)
 			answer = *probe == 0 ? 1 : 2;
-		else if (errno == ENOSYS || errno == EPERM)
-			answer = 2;
 		atomic_store_explicit(&known, answer, memory_order_relaxed);
 		os_pages_unmap((char *)probe, os_page_size());
 	}

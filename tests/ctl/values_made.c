@@ -241,6 +241,20 @@ void test_utilization(void) {
         CHECK_EQ(*(char *)many[i], 0);
         free(many[i]);
     }
+    for (size_t size_asked = 0; size_asked <= 5000; size_asked += 2500) {
+        batch.size = size_asked;
+        batch.flags = 0;
+        CHECK_EQ(mallctl("experimental.batch_alloc", &made, &length, &batch, sizeof batch), 0);
+        CHECK_EQ(made, 10);
+        for (int i = 0; i < 10; i++) {
+            CHECK_LE(size_asked, malloc_usable_size(many[i]));
+            memset(many[i], i, size_asked);
+        }
+        for (int i = 0; i < 10; i++) {
+            CHECK(size_asked == 0 || *(char *)many[i] == i);
+            free(many[i]);
+        }
+    }
     batch.size = SIZE_MAX / 2 + 2; // not one
     CHECK_EQ(mallctl("experimental.batch_alloc", &made, &length, &batch, sizeof batch), 0);
     CHECK_EQ(made, 0);

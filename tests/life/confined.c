@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,8 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void malloc_stats(void); // musl does not declare these
-int malloc_trim(size_t pad);
+void malloc_stats(void); // musl does not declare it
 
 #if defined(__GLIBC__)
 #define ALLOW_FORK ALLOW(NONE)
@@ -38,15 +36,13 @@ int malloc_trim(size_t pad);
 
 enum { REFUSED = 3, WELL = 7, NONE = 0xffff, MIB = 1 << 20, MOST = 1 << 20 };
 
-static unsigned answer = ENOMEM; // of what is refused
-
-// `refused`: what answers that. `threads`: for all threads, and with what is needed to begin and to end one, or a child. No child leaves here that the
+// `refused`: what answers ENOMEM. `threads`: for all threads, and with what is needed to begin and to end one, or a child. No child leaves here that the
 // system has no filters for.
 static void set_filter(unsigned refused, bool threads) {
 #define ALLOW_THREADS(number) ALLOW(threads ? (unsigned)(number) : (unsigned)NONE)
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | answer),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         ALLOW(SYS_brk), ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect), ALLOW(SYS_madvise), ALLOW(SYS_getrandom), ALLOW(SYS_futex),
         ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_close), ALLOW(SYS_clock_gettime), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep), ALLOW(SYS_exit),
         ALLOW(SYS_exit_group),
@@ -220,50 +216,6 @@ static void tells(void) {
     CHECK(WIFSIGNALED(told(frees_twice, "vmag: free")));
 }
 
-// A system, or a filter, that knows of no madvise: memory goes back all the same.
-static size_t resident(pid_t process) {
-    char name[64];
-    size_t all = 0, pages = 0;
-    FILE *file;
-
-    snprintf(name, sizeof name, "/proc/%d/statm", (int)process);
-    file = fopen(name, "r");
-    CHECK(file != NULL && fscanf(file, "%zu %zu", &all, &pages) == 2);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static void gives_back_without_advice(unsigned error) {
-    int to_child[2], to_parent[2];
-    char word;
-    pid_t child;
-
-    CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
-    child = fork();
-    if (child == 0) {
-        answer = error;
-        shut_in(SYS_madvise);
-        for (int i = 0; i < 2; i++)
-            free(memset(malloc(64 * MIB), 1, 64 * MIB));
-        malloc_trim(0);
-        if (write(to_parent[1], "", 1) != 1 || read(to_child[0], &word, 1) != 1)
-            _exit(0);
-        use(50000);
-        _exit(WELL);
-    }
-    close(to_parent[1]);
-    if (read(to_parent[0], &word, 1) == 1) {
-        CHECK_LE(resident(child), (size_t)32 * MIB);
-        CHECK_EQ(write(to_child[1], "", 1), 1);
-    }
-    expect(child, "no madvise");
-}
-
-static void no_advice(void) {
-    gives_back_without_advice(ENOSYS);
-    gives_back_without_advice(EPERM);
-}
-
 // Threads, and then a filter for all of them: with the background thread, which is one by pthread_create then, and without.
 enum { THREADS = 3, GARBAGE = 64 * MIB, STEP_US = 10000, LONG_US = 20000000, STILL_US = 1500000 };
 static _Atomic bool may_go_on;
@@ -351,7 +303,7 @@ static void without_background(void) {
 
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells}, {"no_advice", no_advice}, {"threads", with_background}, {"threads_alone", without_background},
+        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells}, {"threads", with_background}, {"threads_alone", without_background},
     };
 
     alarm(120);

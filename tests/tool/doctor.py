@@ -155,7 +155,11 @@ def check_setuid(doctor):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         patient = shutil.copy(doctor.path("tool_patient"), os.path.join(folder, "patient"))
-        os.chown(patient, 65534, 65534)
+        try:
+            os.chown(patient, 65534, 65534)
+        except OSError:
+            print("not tested, for there is no other user here: a setuid program")
+            return
         os.chmod(patient, 0o4755)
         with doctor.preloaded(patient) as pid:
             found = doctor.of(pid)

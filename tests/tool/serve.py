@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -155,6 +156,25 @@ def check_profiles(server, holder, folder):
     assert gzip.decompress(server.get("/debug/pprof/allocs")[1])
 
 
+def check_leavers(server, holder):
+    """Whoever gives a profile over time up makes room for others, also with something behind the question."""
+    host, port = server.address.split(":")
+    askers = [socket.create_connection((host, int(port))) for _ in range(40)]
+    for asker in askers:
+        asker.sendall(f"GET /debug/pprof/allocs?seconds=100&pid={holder.pid} HTTP/1.1\r\nHost: localhost\r\n\r\n\r\n".encode())
+    time.sleep(1)
+    for asker in askers:
+        asker.close()
+    for _ in range(40):  # until it is noticed
+        try:
+            assert server.get(f"/debug/pprof/allocs?seconds=1&pid={holder.pid}")[1]
+            return
+        except urllib.error.HTTPError as error:
+            assert error.code == 503, error
+            time.sleep(0.5)
+    raise AssertionError("who left keeps a place")
+
+
 def check_refusals(server, holder):
     assert server.refusal("/nowhere")[0] == 404
     assert server.refusal("/debug/pprof/heap?pid=1")[0] == 404
@@ -256,6 +276,7 @@ def main(vmag, library, program):
         with Server(vmag, "--pid", holder.pid, "--arenas", "--classes") as server:
             check_metrics(server, holder)
             check_refusals(server, holder)
+            check_leavers(server, holder)
             check_profiles(server, holder, folder)
             check_rules(server, holder, folder)
             check_prometheus(server, holder, folder)

@@ -100,7 +100,7 @@ def check_dumb(vmag, holder):
 
 def check_colours(vmag, holder):
     """Where none are wanted nothing comes in their place that would end what the line has, as that it is the selected one."""
-    for words, has_colours in (((), True), (("env", "NO_COLOR=1"), False)):
+    for words, has_colours in ((("env", "-u", "NO_COLOR"), True), (("env", "NO_COLOR=1"), False)):
         terminal = Terminal(*words, vmag, "top", "--interval=0.2", holder.pid)
         terminal.wait_for(["growth ▼", "site_grow", "█"])
         terminal.press("q")

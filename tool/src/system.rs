@@ -5,6 +5,7 @@ mod exit_stop;
 mod files;
 mod processes;
 mod signals;
+mod sockets;
 
 pub use exit_stop::run_until_exit;
 pub use files::{group_id, has_file_capabilities, is_executable, privileges_can_grow, user_id};
@@ -13,6 +14,7 @@ pub use processes::{
     keep_children_until_waited, kill_and_reap, page_bytes, pin_child, poll_child, prepare_child, process_group_of,
 };
 pub use signals::{Arrival, ENDING, Signals, die_of, send, signal_name, suffer};
+pub use sockets::is_left_within;
 
 /// Sets a variable of the environment that commands inherit. To be called before anything else runs in this process.
 pub fn set_variable(name: &str, value: &std::ffi::OsStr) {

@@ -1,7 +1,6 @@
 //! What is answered to a question: metrics, profiles, the index page, or why not.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::http;
 use super::metrics::{self, Detail, Dialect};
 use super::readings;
 use super::targets::{self, Targets};
@@ -11,11 +10,12 @@ use crate::export::pprof;
 use crate::heap_view::HeapView;
 use crate::output::figures::bytes;
 use crate::profile::Profile;
+use crate::system::is_left_within;
 use std::fmt::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer questions would keep a thread from others, and so would more of them at the same time.
 const SECONDS_MAX: u64 = 300;
@@ -63,10 +63,10 @@ impl Question {
         }
     }
 
-    /// Whether whoever asked is still there after that time.
+    /// Whether whoever asked is still there after that time. One who ended that side of the connection is not, as for other servers.
     fn waits(&self, time: Duration) -> bool {
         match &self.asker {
-            Some(asker) => http::stays(asker, Instant::now() + time),
+            Some(asker) => !is_left_within(asker, time),
             None => {
                 std::thread::sleep(time);
                 true

@@ -121,25 +121,6 @@ fn talk(
     read_rest(&mut stream, Instant::now() + patience.rest)
 }
 
-/// Whether whoever asked is there until then. One who ended that side of the connection is not, as for other servers.
-pub fn stays(asker: &TcpStream, until: Instant) -> bool {
-    while let Ok(left) = left(until) {
-        match asker.set_read_timeout(Some(left)).and_then(|()| asker.peek(&mut [0])) {
-            Ok(0) => return false,
-            // What came behind the question hides the end.
-            Ok(_) => thread::sleep(left),
-            Err(error) if is_late(&error) => {}
-            Err(_) => return false,
-        }
-    }
-    true
-}
-
-fn is_late(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
-}
-
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     match left.is_zero() {
@@ -392,26 +373,6 @@ mod tests {
             healthy.starts_with("HTTP/1.1 200 ") && other.starts_with("HTTP/1.1 503 ")
         });
         assert!(turned_away.is_some());
-    }
-
-    #[test]
-    fn who_leaves_is_not_waited_for() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let asker = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        let in_a_moment = || Instant::now() + Duration::from_millis(50);
-        assert!(stays(&stream, in_a_moment()));
-        let waiting = thread::spawn({
-            let stream = stream.try_clone().unwrap();
-            move || stays(&stream, Instant::now() + Duration::from_secs(100))
-        });
-        asker.shutdown(Shutdown::Write).unwrap();
-        assert!(!waiting.join().unwrap());
-
-        let mut asker = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().unwrap();
-        asker.write_all(b"more").unwrap();
-        assert!(stays(&stream, in_a_moment()));
     }
 
     /// A crowd is turned away.
