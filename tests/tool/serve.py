@@ -161,9 +161,13 @@ def check_leavers(server, holder):
     host, port = server.address.split(":")
     askers = [socket.create_connection((host, int(port))) for _ in range(40)]
     for asker in askers:
-        asker.sendall(f"GET /debug/pprof/allocs?seconds=100&pid={holder.pid} HTTP/1.1\r\nHost: localhost\r\n\r\n\r\n".encode())
+        asker.sendall(f"GET /debug/pprof/allocs?seconds=100&pid={holder.pid} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     time.sleep(1)
     for asker in askers:
+        try:
+            asker.sendall(b"\r\n")
+        except OSError:  # turned away
+            pass
         asker.close()
     for _ in range(40):  # until it is noticed
         try:
