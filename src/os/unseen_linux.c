@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -230,7 +231,8 @@ static void wait_for_kernel(uint32_t number)
 	errno = saved;
 }
 
-// The number is cleared a moment before the thread is none of the process's any more, as who makes a user namespace has to have it.
+// The number is cleared a moment before the thread is none of the process's any more, as who makes a user namespace has to have it; and nobody finds it any more
+// while the kernel still takes it off its lists, which whoever asks for a priority of a group of processes waits for.
 bool os_unseen_wait(uint64_t most_ms)
 {
 	uint64_t end = os_clock_ms() + most_ms;
@@ -240,8 +242,10 @@ bool os_unseen_wait(uint64_t most_ms)
 		wait_for_kernel(number);
 	while (number == 0 && last != 0 && !os_thread_is_gone((int)last) && os_clock_ms() < end)
 		os_system_call(SYS_sched_yield);
-	if (number == 0)
+	if (number == 0 && last != 0) {
+		os_system_call(SYS_getpriority, PRIO_PGRP, 0);
 		atomic_compare_exchange_strong(&unseen.last, &last, 0);
+	}
 	return number == 0;
 }
 
