@@ -153,12 +153,10 @@ const struct arena_figures *snapshot_arena(unsigned id)
 	const struct arena_figures *figures = NULL;
 
 	snapshot_epoch();
-	if (id == CONTROL_ALL || id == control_arenas())
-		figures = &snapshot.sums;
-	else if (id == CONTROL_DESTROYED)
-		figures = &snapshot.destroyed;
-	else if (id < ARENAS_MOST)
+	if (LIKELY(id < ARENAS_MOST))
 		figures = atomic_load_explicit(&snapshot.by_id[id], memory_order_acquire);
+	if (figures == NULL) // which the number that stands for all of them never has
+		figures = id == CONTROL_ALL || id == control_arenas() ? &snapshot.sums : id == CONTROL_DESTROYED ? &snapshot.destroyed : NULL;
 	return figures != NULL && figures->live ? figures : NULL;
 }
 

@@ -28,7 +28,7 @@ target_include_directories(ctl_report PRIVATE ${CMAKE_SOURCE_DIR}/include)
 vmag_test(ctl.report quick 60 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/report.py $<TARGET_FILE:ctl_report>)
 
 vmag_test_program(ctl_cost ${CMAKE_SOURCE_DIR}/bench/statistics.c)
-vmag_test(ctl.cost slow 120 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/cost.py $<TARGET_FILE:ctl_cost> $<TARGET_FILE:vmag>)
+vmag_test(ctl.cost slow 300 ${PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/ctl/cost.py $<TARGET_FILE:ctl_cost> $<TARGET_FILE:vmag>)
 set_tests_properties(ctl.cost PROPERTIES RUN_SERIAL TRUE) # it measures time
 
 vmag_test_program(ctl_counters ctl/counters.c)
