@@ -92,7 +92,10 @@ static bool create_plain(struct umem_cache *cache, const char *name, vmem_t *sou
 	cache->objects = vmag_cache_create(name, cache->size, cache->align, cache->constructor != NULL ? construct : NULL,
 					   cache->destructor != NULL ? destruct : NULL, cache->reclaim != NULL ? reclaim : NULL,
 					   cache, (struct vmag_vmem *)source, flags_below(flags));
-	return cache->objects != NULL;
+	if (cache->objects == NULL)
+		return false;
+	cache->objects->free_name = "umem_cache_free";
+	return true;
 }
 
 // Without magazines, in which references to buffers would remain that nobody has any more.

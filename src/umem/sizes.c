@@ -139,6 +139,8 @@ static struct vmag_cache *create_cache(struct size *size)
 
 	text_print(name, sizeof name, "umem_alloc_%u", size->bytes);
 	cache = vmag_cache_create(name, size->bytes, size->bytes % 64 == 0 ? 64 : 0, NULL, NULL, NULL, NULL, NULL, 0);
+	if (cache != NULL)
+		cache->free_name = "umem_free";
 	if (cache != NULL && !atomic_compare_exchange_strong(&size->cache, &none, cache)) {
 		vmag_cache_destroy(cache);
 		cache = none;

@@ -1,5 +1,5 @@
-# Builds the library once more in a variant, in a folder of its own, and the tests that fit there, and runs these.  Another compiler builds all tests,
-# for it may refuse them.  `variant.py ROOT aarch64|musl|checked|clang`.  Skips loudly when the compiler or the emulator is missing.
+# Builds the library once more in a variant, in a folder of its own, and the tests that fit there, and runs these.  Another compiler reads all the
+# others too, for it may refuse them.  `variant.py ROOT aarch64|musl|checked|clang`.  Skips loudly when the compiler or the emulator is missing.
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 SKIPPED = 77
 SECONDS = 1500
@@ -47,7 +48,7 @@ def run(*command):
         output, _ = process.communicate()
         print(output[-6000:])
         sys.exit(f"more than {SECONDS} s: {' '.join(command)}")
-    print(output[-6000:])
+    print(output[-6000:], end="")
     assert process.returncode == 0, f"failed: {' '.join(command)}"
     return output
 
@@ -56,6 +57,18 @@ def check_switched_on(folder, proofs):
     with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
         commands = [entry["command"] for entry in json.load(file) if entry["file"].endswith("src/heap/heap.c")]
     assert commands and all(proof in command for command in commands for proof in proofs), f"the library is not compiled with {proofs}"
+
+
+def check_others(folder):
+    """Whether the compiler takes the files that were not built, each as one program has it."""
+    with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
+        commands = [(entry["file"], re.match(r"(.*) -o (\S+) -c (.*)", entry["command"])) for entry in json.load(file)]
+    built = {name for name, command in commands if os.path.exists(os.path.join(folder, command[2]))}
+    others = {name: f"{command[1]} -fsyntax-only {command[3]}" for name, command in commands if name not in built}
+    assert others, "all files are built, or none is found"
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda command: run("sh", "-c", f"cd '{folder}' && {command}"), others.values()))
+    print(f"read: {len(others)} files more")
 
 
 def targets_of(folder, tests):
@@ -78,8 +91,9 @@ def main(root, variant):
     with tempfile.TemporaryDirectory(prefix=f"vmag-{variant}-") as folder:
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         run("cmake", "-S", root, "-B", folder, "-DVMAG_TESTS_BUILDS=OFF", *QUICKLY, *generator, *options)
-        targets = [] if variant == "clang" else ["--target", *targets_of(folder, tests)]
-        run("cmake", "--build", folder, "-j2", *targets)
+        run("cmake", "--build", folder, "-j2", "--target", *targets_of(folder, tests))
+        if variant == "clang":
+            check_others(folder)
         check_switched_on(folder, PROOFS.get(variant, []))
         report = run("ctest", "--test-dir", folder, "-R", tests, "-j2", "--output-on-failure")
         assert "No tests were found" not in report, f"no test matches {tests}"
