@@ -23,7 +23,7 @@ VARIANTS = {
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|exit_amid_fork|fork_in_handler|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
     "checked": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", "-DVMAG_DEBUG=ON", "-DVMAG_UBSAN=ON"],
                 "^unit|^surface[.].*shared|^stress[.](mixed|small|large)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
-    "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit|^surface[.]"),
+    "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit[.]os|^surface[.]|^rseq[.](storm|abort)|^stress[.](mixed|large)[.]2"),
 }
 
 # No debugger comes here; the library stays as optimised as it is elsewhere, but that the tests' programs are is not what is judged.
