@@ -26,7 +26,7 @@ extern void *umem_zalloc(size_t size, int flags);
 /* `size` as it was asked for. (NULL, 0) does nothing. */
 extern void umem_free(void *buffer, size_t size);
 
-/* `align` is a power of two, or the result is NULL. What one gives the other takes back. */
+/* `align` is a power of two, or 0: 16; else the result is NULL. What one gives the other takes back. */
 extern void *umem_alloc_align(size_t size, size_t align, int flags);
 extern void umem_free_align(void *buffer, size_t size);
 

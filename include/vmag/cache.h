@@ -49,7 +49,7 @@ typedef void vmag_reclaim_t(void *argument);
 // A cache of objects of `size` bytes at multiples of `align` (a power of two; 0: 8, or 16 from 16 bytes on). Slabs come from
 // `source`, NULL: ordinary memory. Constructor, destructor and reclaim may be NULL and get `argument`. The name is copied,
 // up to 31 characters.
-// NULL and errno: EINVAL (no name; size 0; `align` not a power of two, or above the source's quantum; unknown flag), ENOMEM
+// NULL and errno: EINVAL (no name; size 0; `align` not a power of two, or above the source's quantum, of ordinary memory 2 MiB; unknown flag), ENOMEM
 // (size arithmetic), EAGAIN (no memory for the cache, or 16,383 already).
 vmag_cache_t *vmag_cache_create(const char *name, size_t size, size_t align, vmag_constructor_t *constructor,
 				vmag_destructor_t *destructor, vmag_reclaim_t *reclaim, void *argument,
@@ -94,7 +94,7 @@ enum vmag_move_answer { VMAG_MOVE_YES, VMAG_MOVE_NO, VMAG_MOVE_LATER, VMAG_MOVE_
 typedef enum vmag_move_answer vmag_move_t(void *from, void *to, size_t size, void *argument);
 void vmag_cache_set_move(vmag_cache_t *cache, vmag_move_t *move);
 
-// Empties sparse slabs by moving, now; happens by itself when a quarter of the buffers is unused. Returns
+// Empties sparse slabs by moving, now, 256 at most; happens by itself when more than a quarter of the buffers of eight slabs or more is unused. Returns
 // the number of objects moved.
 size_t vmag_cache_consolidate(vmag_cache_t *cache);
 

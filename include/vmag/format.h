@@ -131,8 +131,8 @@ enum { VMAG_ARENA_CACHES = 0x8000 };
 // Large classes: class c ≥ slab_classes has (5 + (c − 10) % 4) << (5 + (c − 10) / 4) bytes.
 
 // What an observer asks of a process. It writes all fields and, last, `number` = answered + 1; the process sees it the next
-// time that somebody comes by whose magazines were all used up, that a large object is freed, or that the background thread
-// looks: a process that does not allocate may never see it. It then obeys, writes `error`, and last answered = number.
+// time that somebody comes by whose magazines were all used up, that a large object is allocated or freed, or, in a process of several threads, that the
+// background thread looks: a process that does not allocate may never see it. It then obeys, writes `error`, and last answered = number.
 // One observer at a time.
 struct vmag_request {
 	uint32_t number, answered;

@@ -63,7 +63,7 @@ enum {
 //   quantum     unit of currency, a power of two; base and size are multiples of it
 //   import, release, source   where more comes from when the arena has too little; NULL: nowhere
 //   qcache_max  requests up to this size go through quantum caches, one for each multiple of the quantum, at most 16; 0: none.
-//               What the caches hold counts as allocated, in slabs of the next power of two above 3 × qcache_max. None either
+//               What the caches hold counts as allocated, in slabs of the next power of two above 3 × qcache_max, of 64 at least. None either
 //               where one of them cannot be had: with 16,383 object caches in the process, without memory, or with very large quanta
 //   flags       VMAG_VM_SLEEP or VMAG_VM_NOSLEEP, for the memory of the arena itself
 // NULL with errno EINVAL when an argument is impossible (name NULL, quantum no power of two, span that holds 0, wraps around
