@@ -1,7 +1,7 @@
 // Controls of the calling thread, and of explicit caches.
 //
-// The exact counters are kept in the slow path, which takes every operation of a thread once it has asked for them: its door
-// is closed (heap/door.h). Threads that never ask pay nothing. Profilers ask in handlers of signals.
+// The exact counters are kept behind the door (heap/door.h), which is closed for a thread once it has asked for them: by the fast path that is there
+// (heap/counted.h), or, with thread.peak, the slow one. Threads that never ask pay nothing. Profilers ask in handlers of signals.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 // Interval: statistics printed each time that the threads together have allocated so many bytes (option stats_interval).
 //
-// Exact counters are then on in all threads. A thread tells its bytes in parts of a sixty-fourth of the interval, on the slow
+// Exact counters are then on in all threads. A thread tells its bytes in parts of a sixty-fourth of the interval, 4 MiB at most, on the slow
 // path: nothing is done for this while the option is not set.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once

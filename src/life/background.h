@@ -1,7 +1,7 @@
 // The background thread: gives memory back while the process is idle.
 //
-// Started at the first garbage worth it, never from a constructor; asleep without a timer when nothing is left to give back;
-// made again in a forked child at its first need. Nothing depends on it: without it, threads that come by do its work.
+// Started at the first garbage worth it, never from a constructor. When nothing is left to give back it is asleep without a timer, or, in a process of one
+// thread, of which the C library knows no other (os/unseen.h), ends a quarter of a second later, until the next need; made again in a forked child at its first. Nothing depends on it: without it, threads that come by do its work.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 

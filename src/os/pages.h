@@ -1,4 +1,4 @@
-// Pages from the operating system: map, unmap, purge, move. Beside os/backing.h and os/map_count.h the only one that calls mmap and its family.
+// Pages from the operating system: map, unmap, purge, move. Beside os/backing.h, os/map_count.h and os/unseen.h the only one that calls mmap and its family.
 //
 // All sizes and addresses are multiples of os_page_size(). No function takes a lock. What gives memory back and asks for huge pages (unmap, purge, huge) keeps
 // errno, for malloc and free do so on the way to something else; of the others it is what the system call left.

@@ -263,7 +263,7 @@ COLD bool page_map_commit(uintptr_t start, size_t size)
 	bool done;
 
 	end = min_size(round_up(end, COMMIT_STEP), (uintptr_t)&page_map[rest.region_end]);
-	// The one lock that is held across a system call: once for 128 MiB of heap.
+	// Held across a system call: once for 128 MiB of heap.
 	mutex_lock(&rest.lock);
 	done = end <= rest.committed_end || commit_to(end);
 	mutex_unlock(&rest.lock);

@@ -6,7 +6,7 @@
 //   in proportion  while dirty pages exceed a quarter of the active ones plus a floor (2011, "proportional to total
 //                  memory"), no fresh page is taken into use without a dirty one being given back, but for a MiB;
 //   at a new peak  as what is resident comes to be a 32nd more than it ever was, and more than a 32nd and 512 KiB of it are dirty,
-//                  as many dirty bytes go back as it grew by, 64 KiB a millisecond at most (docs/decisions/0064).
+//                  as many dirty bytes go back as it grew by: a fourth of it at once, of the rest 64 KiB a millisecond at most (docs/decisions/0064).
 // Huge pages: pages/huge.h.
 //
 // Purging is done by whoever comes by, with no lock held across the system call.

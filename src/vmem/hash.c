@@ -1,4 +1,4 @@
-// The hash of an arena's allocated segments: half a segment to two a bucket, and never more than eight buckets a segment.
+// The hash of an arena's allocated segments: it grows from two a bucket on, to half a one, and shrinks when there are more than 32 buckets a segment, to eight.
 // SPDX-License-Identifier: BSD-2-Clause
 #include <string.h>
 

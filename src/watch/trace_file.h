@@ -3,7 +3,7 @@
 // The file is made at the first chunk of a process: <prefix>.<pid>.<n>.trace, with the first n that is not taken; a child
 // after fork has its own. Chunks of events take the next place. Facts are written each time events are, when there are new
 // ones: their last chunk is written again, at its old place, until it is full. In ring mode events keep to the first three
-// quarters of the file's places, and facts to the rest.
+// quarters of the file's places (all but two of fewer than eight), and facts to the rest.
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
