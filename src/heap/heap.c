@@ -222,12 +222,20 @@ static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsign
 	return object == NULL && may_help(size, align) ? run_in(arena, size, align, class, zeroed) : object;
 }
 
+// What magazines keep comes from the arena whose objects they are, lest each free send it home. `class` 0: they keep none of it.
+static struct arena *arena_of_run(size_t size, unsigned class)
+{
+	struct front *front = class == 0 ? NULL : door_front();
+
+	return front != NULL ? front_arena(front, class) : heap_run_arena(size);
+}
+
 // When everything was given back nobody has pages to lend, and the own arena is asked.
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
-	void *object = run_in(heap_run_arena(size), size, align, class, zeroed);
+	void *object = run_in(arena_of_run(size, class), size, align, class, zeroed);
 
-	return object == NULL && may_help(size, align) ? run_in(heap_run_arena(size), size, align, class, zeroed) : object;
+	return object == NULL && may_help(size, align) ? run_in(arena_of_run(size, class), size, align, class, zeroed) : object;
 }
 
 static inline __attribute__((always_inline)) bool is_sampled(unsigned line, size_t bytes)

@@ -35,7 +35,7 @@ static unsigned arena_of_object(const void *object) {
 
 static void allocate(void **own, unsigned thread) {
     for (unsigned i = 0; i < OBJECTS; i++) {
-        own[i] = malloc(size_of(i));
+        own[i] = i % 2 == 0 ? malloc(size_of(i)) : calloc(1, size_of(i));
         memset(own[i], (int)(thread + 1), size_of(i));
     }
 }
