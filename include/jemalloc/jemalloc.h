@@ -89,7 +89,7 @@ JEMALLOC_EXPORT void *mallocx(size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_
 JEMALLOC_EXPORT void *rallocx(void *object, size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ALLOC_SIZE(2);
 /* In place only, to size + extra or as near as it goes; returns the bytes that can be used now. */
 JEMALLOC_EXPORT size_t xallocx(void *object, size_t size, size_t extra, int flags) JEMALLOC_NOTHROW;
-/* The bytes that can be used, of an object; of one that mallocx would return, 0: there can be none. */
+/* The bytes that can be used, of an object; of one that mallocx would return where it has room for that, 0: more than PTRDIFF_MAX. */
 JEMALLOC_EXPORT size_t sallocx(const void *object, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(pure);
 JEMALLOC_EXPORT size_t nallocx(size_t size, int flags) JEMALLOC_NOTHROW JEMALLOC_ATTR(pure);
 /* `size`: from what was asked for to what can be used; another one ends the process with a report. */

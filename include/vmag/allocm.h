@@ -35,7 +35,7 @@ int rallocm(void **object, size_t *usable, size_t size, size_t extra, int flags)
 int sallocm(const void *object, size_t *usable, int flags); /* always succeeds */
 int dallocm(void *object, int flags);                       /* likewise */
 
-/* What allocm with that size and these flags could be used for, allocating nothing; ALLOCM_ERR_OOM: there can be no such object. */
+/* What allocm with that size and these flags could be used for where it has room, allocating nothing; ALLOCM_ERR_OOM: more than PTRDIFF_MAX. */
 int nallocm(size_t *usable, size_t size, int flags);
 
 #ifdef __cplusplus
