@@ -54,7 +54,7 @@ static void free_by_cpu(uintptr_t word, void *object, const char *call)
 
 // A thread that frees past its magazines, as programs that defragment do, misses nothing in them; what they hold of classes that it does not use
 // otherwise would keep slabs that are empty but for that. In a hook of the program nothing is looked at.
-static void free_past_fronts(uintptr_t word, void *object, const char *call)
+static __attribute__((noinline)) void free_past_fronts(uintptr_t word, void *object, const char *call)
 {
 	arena_drain(arena_of_word(word), word_class(word), &object, 1, call);
 	if (words.front != NULL && (words.door & (DOOR_NOCACHE | DOOR_HOOKS)) == 0)

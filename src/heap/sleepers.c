@@ -206,7 +206,6 @@ static bool is_due(struct front *front, struct pass *pass)
 {
 	uint64_t sum = sum_of_words(front);
 
-	front->looked_at = pass->now_ms;
 	if (sum != front->still_sum) {
 		front->still_sum = sum;
 		front->still_since = pass->now_ms;
@@ -220,7 +219,18 @@ static bool is_due(struct front *front, struct pass *pass)
 	return false;
 }
 
-// Asked of each anew: a thread of whose end we do not hear may have gone since fronts_end_gone, and its words with its stack.
+// Its words are not read yet: a thread that ends soon, of whose end we do not hear, may be gone between our question and that, and they with its stack. At
+// the next look its front is no more (fronts_end_gone).
+static bool is_new(struct front *front, struct pass *pass)
+{
+	bool new = front->looked_at == 0;
+
+	pass->waits |= new;
+	front->looked_at = pass->now_ms;
+	return new;
+}
+
+// Asked of each anew: it may have gone since fronts_end_gone.
 static bool is_sleepers(const struct front *front)
 {
 	return front != words.front && !os_thread_is_gone(front->thread) && front->words->front == front && may_be_visited(front);
@@ -242,7 +252,7 @@ static bool look(struct front *front, void *argument)
 {
 	struct pass *pass = argument;
 
-	if (front->looked_at == pass->now_ms || !is_sleepers(front) || !is_due(front, pass))
+	if (front->looked_at == pass->now_ms || is_new(front, pass) || !is_sleepers(front) || !is_due(front, pass))
 		return false;
 	bool visited = can_fence() && sleeper_visit(front, &pass->loot);
 

@@ -162,6 +162,7 @@ static void begin_thread(void) {
     next = 0;
     for (size_t left = OBJECTS; left > 0;)
         left -= arena_fill(owner, size_class(BYTES), foreign, left);
+    CHECK(step()); // the first look, which is none at the thread's words
 }
 
 static void end_thread(void) {
