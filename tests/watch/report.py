@@ -46,8 +46,11 @@ READER = """<script>
   seen.found = text('found'); seen.searched = print('flame') !== flame;
   document.getElementById('search').value = ''; document.getElementById('search').dispatchEvent(new Event('input'));
   key('flame', 'ArrowDown'); key('flame', 'ArrowDown'); seen.inner = text('flame-told');
+  for (let i = 0; i < 20 && !seen.aside; i++) { const here = text('flame-told'); key('flame', 'ArrowRight');
+    if (text('flame-told') !== here) { key('flame', 'ArrowLeft'); seen.aside = text('flame-told') === here; } else key('flame', 'ArrowDown'); }
   key('flame', 'Escape'); seen.back = print('flame') === flame;
   document.getElementById('measure').value = '1'; document.getElementById('measure').dispatchEvent(new Event('change'));
+  seen.counted = text('flame-told');
   mouse('flame', 'mousemove', .3, .1); seen.objects = text('flame-told');
   const light = print('timeline'); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', ctrlKey: true, bubbles: true }));
   seen.bookmark = print('timeline') === light; document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'd', bubbles: true })); seen.dark = print('timeline') !== light;
@@ -100,6 +103,7 @@ def check_seen(seen):
     assert seen["zoomed"] and seen["aged"] and seen["moved"] and seen["searched"] and seen["back"] and seen["dark"] and seen["bookmark"]
     assert seen["all"].startswith("all") or "% of all" in seen["all"]
     assert float(seen["found"].split(" ")[0]) > 70
+    assert seen["aside"], "left and right go nowhere"
     assert seen["ledger"] >= 2
     assert re.search(r"% of it(take|site_)", seen["who"]), seen["who"]
 
@@ -175,6 +179,7 @@ def main(vmag, library, sites, screenshot=None):
         seen = look(browser, folder, sampled)
         check_seen(seen)
         assert seen["modes"] == 3 and "In the profile" in seen["who"] and "objects" in seen["objects"]
+        assert seen["counted"].endswith(" objects, 100.0 % of all"), seen["counted"]
         seen = look(browser, folder, traced)
         check_seen(seen)
         assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
