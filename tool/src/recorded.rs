@@ -115,6 +115,8 @@ fn about(path: &Path) -> Option<Metadata> {
 
 /// What processes call their files, with their number behind it.
 const NAME: &str = "of";
+/// Bytes that the library takes as prof_prefix and trace.
+const PREFIX_MOST: usize = 255;
 
 impl Wanted {
     /// `sample_bytes`: the mean distance of samples, rounded to a power of two; None: as the program's options have it.
@@ -177,14 +179,19 @@ impl Wanted {
     /// Of files; absolute, for the program may change its folder.
     fn prefix(&self) -> Result<String> {
         let folder = self.folder.path().canonicalize().map_err(|error| self.lost(error))?;
-        match folder.join(NAME).to_str() {
-            Some(prefix) if !prefix.contains(',') => Ok(prefix.to_string()),
-            _ => Err(ToolError::new(
-                format!("cannot leave the {} in {}", self.what, folder.display()),
-                "an option cannot hold a path with a comma, or one that is not UTF-8",
-                format!("name a file in another folder with --{}=FILE", self.what),
-            )),
-        }
+        let why = match folder.join(NAME).to_str() {
+            Some(prefix) if prefix.contains(',') => "an option cannot hold a path with a comma".to_string(),
+            Some(prefix) if prefix.len() > PREFIX_MOST => {
+                format!("an option cannot hold a path of more than {PREFIX_MOST} bytes")
+            }
+            Some(prefix) => return Ok(prefix.to_string()),
+            None => "an option cannot hold a path that is not UTF-8".to_string(),
+        };
+        Err(ToolError::new(
+            format!("cannot leave the {} in {}", self.what, folder.display()),
+            why,
+            format!("name a file in another folder with --{}=FILE", self.what),
+        ))
     }
 
     /// Puts the file of process `pid` where it was wanted, and those of its children beside it, by process number. The last
@@ -362,9 +369,29 @@ mod tests {
             "{}",
             row("trace_seconds")
         );
+        for prefix in ["prof_prefix", "trace"] {
+            assert!(
+                row(prefix).contains(&format!(", {}, ", PREFIX_MOST + 1)),
+                "{}",
+                row(prefix)
+            );
+        }
         assert_eq!(parse_trace_bytes("128k"), Ok(*least));
         assert!(parse_trace_bytes("64k").unwrap_err().contains("between 131072"));
         assert!(parse_trace_bytes("16000000000G").is_err());
+    }
+
+    #[test]
+    fn folders_that_no_option_can_name_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, why) in [("d".repeat(240), "255 bytes"), ("a,b".to_string(), "comma")] {
+            fs::create_dir(folder.path().join(&name)).unwrap();
+            let file = folder.path().join(&name).join("x.heap");
+            let error = Wanted::profile(&file, None, Callers::Tables, &mut Asked::default())
+                .err()
+                .unwrap();
+            assert!(error.why.contains(why), "{}", error.why);
+        }
     }
 
     #[test]
