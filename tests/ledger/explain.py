@@ -177,6 +177,7 @@ def check_command(library, vmag):
     told = json.loads(result.stderr)
     check_sums(told)
     assert told["rows"]["live_bytes"] + told["rows"]["anonymous_bytes"] > 39 * MEBIBYTE, told
+    assert told["peak_resident_bytes"] >= told["resident_bytes"] - MEBIBYTE, told
 
 
 def main(library, vmag, program):

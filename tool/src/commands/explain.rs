@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         Some(pid) => {
             let mut ledger = Ledger::of(pid)?;
             look_for_another(&mut ledger);
-            show(arguments, &ledger, &mut io::stdout(), io::stdout().is_terminal())?;
+            show(arguments, &ledger, None, &mut io::stdout())?;
             Ok(Status::Exited(0))
         }
         None => run_command(arguments),
@@ -103,11 +103,12 @@ fn run_command(arguments: &Arguments) -> Result<Status> {
             other => other,
         });
     };
-    show(arguments, &ledger, &mut io::stderr(), io::stderr().is_terminal())?;
+    let peak = measured.peak_resident_bytes();
+    show(arguments, &ledger, Some(peak), &mut io::stderr())?;
     if arguments.json != Some(None) {
         say(format_args!(
             "the kernel saw a peak of {}\n",
-            crate::output::figures::bytes(measured.peak_resident_bytes())
+            crate::output::figures::bytes(peak)
         ));
     }
     Ok(status)
@@ -151,15 +152,28 @@ fn resident_pages(pid: i32) -> Option<u64> {
     text.split(' ').nth(1)?.parse().ok()
 }
 
-fn show(arguments: &Arguments, ledger: &Ledger, out: &mut dyn Write, colours: bool) -> Result<()> {
+/// `peak`: of a command that has ended, by the kernel; what is explained may be less.
+fn show(
+    arguments: &Arguments,
+    ledger: &Ledger,
+    peak: Option<u64>,
+    out: &mut (impl Write + IsTerminal),
+) -> Result<()> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
-    let colours = colours && !is_dumb && !is_set("NO_COLOR");
+    let colours = out.is_terminal() && !is_dumb && !is_set("NO_COLOR");
+    let json = || {
+        let mut whole = explained::json(ledger);
+        if let Some(peak) = peak {
+            whole["peak_resident_bytes"] = peak.into();
+        }
+        whole
+    };
     if let Some(Some(path)) = &arguments.json {
-        deliver(format!("{:#}\n", explained::json(ledger)).as_bytes(), Some(path))?;
+        deliver(format!("{:#}\n", json()).as_bytes(), Some(path))?;
     }
     let written = match &arguments.json {
-        Some(None) => writeln!(out, "{:#}", explained::json(ledger)),
+        Some(None) => writeln!(out, "{:#}", json()),
         _ => write!(out, "{}", explained::text(ledger, colours)),
     };
     match written {
