@@ -17,9 +17,10 @@ pub fn page(subject: &Subject, comparison: &Comparison) -> String {
     let words: Vec<_> = subject.words.iter().map(|word| word.to_string_lossy()).collect();
     let pictures: String = shown().map(|figure| picture(comparison, figure)).collect();
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>vmag compare</title>\n<style>\
-         body{{font:15px sans-serif;margin:2em;max-width:60em}}pre{{overflow-x:auto}}svg{{display:block;max-width:100%}}\
-         </style></head><body>\n<h1>{}</h1>\n<p>{}.</p>\n{pictures}<h2>Numbers</h2>\n<pre>{}</pre>\n</body></html>\n",
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>vmag compare</title>\n<style>\
+         body{{font:15px sans-serif;margin:2em;max-width:60em}}h1{{overflow-wrap:anywhere}}pre{{overflow-x:auto}}svg{{display:block;max-width:100%}}\
+         @media print{{pre{{white-space:pre-wrap}}}}</style></head><body>\n<h1>{}</h1>\n<p>{}.</p>\n{pictures}<h2>Numbers</h2>\n<pre>{}</pre>\n</body></html>\n",
         escaped(&words.join(" ")),
         escaped(&verdict(comparison)),
         escaped(&text(subject, comparison)),
