@@ -8,7 +8,7 @@ use crate::heap_diff;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{counted, parse_bytes};
 use crate::output::json::{frames, with_estimate, with_rows};
-use crate::output::{heap as text, warn_missing};
+use crate::output::{heap as text, in_line, warn_missing};
 use crate::profile::Profile;
 use crate::source::Source;
 use crate::symbols::functions;
@@ -112,11 +112,32 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
             for (source, view) in arguments.profiles.iter().zip(several) {
                 warn_missing(&source.name(), view.profile.missing.as_deref());
             }
+            warn_disorder(&arguments.profiles, several);
             growing(arguments, several)
         }
     };
     deliver(out.as_bytes(), None)?;
     Ok(Status::Exited(0))
+}
+
+/// A shell puts p.i10.heap before p.i9.heap, and then nothing grows from each to the next.
+fn warn_disorder(sources: &[Source], views: &[HeapView]) {
+    let mut times = views
+        .iter()
+        .map(|view| view.profile.time)
+        .zip(sources)
+        .collect::<Vec<_>>();
+    times.retain(|(time, _)| time.is_some());
+    if let Some(two) = times.windows(2).find(|two| two[1].0 < two[0].0) {
+        let (earlier, later) = (two[1].1.name(), two[0].1.name());
+        warn_missing(
+            &earlier,
+            Some(&format!(
+                "older than {}, which is before it here; growth is told of profiles in the order of time, which `ls -v` gives those of one process",
+                in_line(&later)
+            )),
+        );
+    }
 }
 
 fn alive(arguments: &Arguments, view: &HeapView, kind: &str) -> String {

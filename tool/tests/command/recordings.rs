@@ -552,6 +552,18 @@ fn what_grows_or_changes_without_names_is_told_why() {
 }
 
 #[test]
+fn growth_of_profiles_in_the_order_of_their_names_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, time) in [("p.9", 109), ("p.10", 110), ("p.11", 111)] {
+        fs::write(path(name), PROFILE.replace("time=11", &format!("time={time}"))).unwrap();
+    }
+    let said = |names: [&str; 3]| stderr(&bare_vmag().arg("leaks").args(names.map(path)).output().unwrap());
+    assert!(said(["p.10", "p.11", "p.9"]).contains("p.9: older than p.11"));
+    assert_eq!(said(["p.9", "p.10", "p.11"]), "");
+}
+
+#[test]
 fn totals_of_what_lives_alone_are_told_to_be_short() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.heap");
