@@ -11,6 +11,7 @@ use crate::explain::ledger::{Group, TITLES};
 use crate::export::flame::escaped;
 use crate::heap_view::{HeapView, Measure};
 use crate::output::figures::{bytes, count, counted, percent, short_time};
+use crate::output::heap::nothing_sampled;
 use crate::symbols::{Frame, callers};
 use crate::trace_view::{Ledger, Summary, TraceView};
 use flate2::Compression;
@@ -233,6 +234,7 @@ fn subtitle(trace: Option<&TraceView>, profile: Option<&HeapView>, is_of_another
         let whose = if is_of_another { ", not the traced one" } else { "" };
         parts.push(format!("profile{of}{whose}: {rate}"));
         parts.extend(missing);
+        parts.extend(nothing_sampled(&heap.profile).map(String::from));
     }
     let named = trace.and_then(|trace| trace.heap.as_ref()).or(profile);
     if let Some(heap) = named.filter(|heap| heap.named.nameless > 0) {
@@ -331,6 +333,11 @@ mod tests {
                 "{told}"
             );
         }
+        heap.profile.missing = None;
+        heap.profile.lg_sample = Some(19);
+        assert!(!subtitle(None, Some(&heap), false).contains("nothing was sampled"));
+        heap.profile.samples.clear();
+        assert!(subtitle(None, Some(&heap), false).contains("nothing was sampled"));
     }
 
     #[test]

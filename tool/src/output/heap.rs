@@ -4,6 +4,7 @@
 use crate::heap_diff::{Change, Difference};
 use crate::heap_view::{HeapView, Measure, Site};
 use crate::output::figures::{bytes, count, counted, percent};
+use crate::profile::Profile;
 use crate::symbols::{Frame, callers};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -48,16 +49,22 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
             counted(profile.lost, "sample")
         );
     }
-    if profile.samples.is_empty() && profile.lg_sample != Some(0) && profile.missing.is_none() {
-        out.push_str(
-            "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more\n",
-        );
+    if let Some(why) = nothing_sampled(profile) {
+        let _ = writeln!(out, "{why}");
     }
     if let Some(missing) = view.missing_of(measure) {
         let _ = writeln!(out, "warning: {missing}");
     }
     out.push_str(&on_callers(view, measure));
     out
+}
+
+/// Why a profile is empty, where it does not say so itself.
+pub fn nothing_sampled(profile: &Profile) -> Option<&'static str> {
+    let is_empty = profile.samples.is_empty() && profile.lg_sample != Some(0) && profile.missing.is_none();
+    is_empty.then_some(
+        "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more",
+    )
 }
 
 /// What keeps callers from being told, and what to do; empty when nothing does.
