@@ -57,8 +57,8 @@ static void free_by_cpu(uintptr_t word, void *object, const char *call)
 static __attribute__((noinline)) void free_past_fronts(uintptr_t word, void *object, const char *call)
 {
 	arena_drain(arena_of_word(word), word_class(word), &object, 1, call);
-	if (words.front != NULL && (words.door & (DOOR_NOCACHE | DOOR_HOOKS)) == 0)
-		front_note_miss(words.front);
+	if (words.front != NULL && (words.door & (DOOR_NOCACHE | DOOR_HOOKS)) == 0 && ++words.front->past % MISSES_A_LOOK == 0)
+		front_look(words.front);
 }
 
 void heap_free_through(struct front *front, void *object, const char *call)

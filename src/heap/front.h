@@ -140,6 +140,7 @@ struct front {
 	void *samples[SMALL_CLASSES]; // buffers of samples at hand (heap/samples.h), one of a class at most; NULL: none
 	bool has_samples; // or had, since they were given back
 	bool used_samples; // freed one since the last tidying
+	uint32_t past; // objects freed past its magazines; apart from `misses`, by which the thread would not stand still for who looks (heap/sleepers.h)
 	_Alignas(32) struct own_run own[KEPT_SIZES]; // by class from CLASSES on; each in one cache line
 };
 
