@@ -230,7 +230,7 @@ static struct arena *arena_of_run(size_t size, unsigned class)
 	return front != NULL ? front_arena(front, class) : heap_run_arena(size);
 }
 
-// When everything was given back nobody has pages to lend, and the own arena is asked.
+// When everything was given back nobody has pages to lend: what magazines do not keep is asked of the own arena then.
 static void *alloc_run(size_t size, size_t align, unsigned class, bool *zeroed)
 {
 	void *object = run_in(arena_of_run(size, class), size, align, class, zeroed);
