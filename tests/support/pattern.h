@@ -28,7 +28,7 @@ static inline void pattern_fill_range(void *block, size_t from, size_t to, uint6
         bytes[offset] = pattern_byte(seed, offset);
     for (; offset + 8 <= to; offset += 8) {
         uint64_t word = pattern_word(seed, offset);
-        memcpy(bytes + offset, &word, 8);
+        __builtin_memcpy(bytes + offset, &word, 8);
     }
     for (; offset < to; offset++)
         bytes[offset] = pattern_byte(seed, offset);
@@ -39,7 +39,7 @@ static inline void pattern_verify_range(const void *block, size_t from, size_t t
     size_t offset = from;
     for (; offset + 8 <= to && (offset & 7) == 0; offset += 8) {
         uint64_t word = pattern_word(seed, offset), found;
-        memcpy(&found, bytes + offset, 8);
+        __builtin_memcpy(&found, bytes + offset, 8);
         CHECK_SAY(found == word, "block %p offset %zu: found %016llx, wanted %016llx", block, offset,
                   (unsigned long long)found, (unsigned long long)word);
     }
