@@ -3,7 +3,7 @@
 
 Every side (allocator) is measured at every point, round by round, the order of the sides turned around each time, until the 95 % intervals
 of the medians of the experiment's first figure are narrow, or the time for it is over: then the results say so. An experiment that is
-done is not done again (--again) unless the machine, a library or an input has changed; one that was interrupted goes on with the round it was in.
+done is not done again (--again) unless the machine, a library or an input has changed; one that was interrupted begins the round anew that it was in.
 
 SPDX-License-Identifier: BSD-2-Clause
 """

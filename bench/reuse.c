@@ -2,7 +2,7 @@
 //
 //   cc -O2 -fPIC -shared -fno-builtin -DAFTER=64 -o after64.so bench/reuse.c      -DAFTER=0: at once, first freed first; -DLAST_FREED: last freed first;
 //                                                                             -DAPART=4: each object takes four times as much as it has
-//   LD_PRELOAD=./after64.so build/bench/experiments/bin/factor 210000000008919800000010725657 130
+//   LD_PRELOAD=./after64.so build/bench/experiments/programs/factor 210000000008919800000010725657 130
 //
 // A size class has an array of objects that are free, a ring of which AFTER stay behind. With each AFTER the instructions are the same. For programs
 // of one thread with small objects: what is larger than 256 bytes is never used again. Results: docs/decisions/0059.

@@ -18,7 +18,7 @@ def c_sources(file):
 
 
 def postscript(file, pages):
-    """Pages of paths, text, dictionaries and strings: seventy kilobytes each."""
+    """Pages of paths, text, dictionaries and strings: some 85 kilobytes each."""
     source = random.Random(2006)
     file.write("%!PS-Adobe-3.0\n/Times-Roman findfont 9 scalefont setfont\n/record { 10 dict begin /y exch def /x exch def /s exch def x y moveto s show "
                "/n s length def /t n string def t 0 s putinterval currentdict end pop } bind def\n")
