@@ -19,8 +19,7 @@ ROWS = 20000
 class Database(Experiment):
     title = "A database under load: queries by clients"
     paper = "2006, Figure 7"
-    about = ("MariaDB and sysbench (selects by key, ranges, sorts and sums: oltp_read_only) over a socket on the same machine; a server for each allocator keeps running while the clients become more. "
-             "The median and the worst of the rounds count.")
+    about = ("MariaDB and sysbench (selects by key, ranges, sorts and sums: oltp_read_only) over a socket on the same machine; a server for each allocator keeps running while the clients become more.")
     axis = "clients"
     metrics = {"per_second": Metric("queries a second", "thousands", "higher", 1e3), "cpu_us": Metric("processor time of the server a query", "µs"),
                "p99_ms": Metric("99th percentile of a transaction", "ms"), "resident": RESIDENT}

@@ -11,8 +11,8 @@ from kit.allocators import VMAG
 class Magazines(Experiment):
     title = "Object caches with and without magazines"
     paper = "2001, §3.8"
-    about = ("A tight loop of alloc and free of 64-byte objects of vmag's object caches: through the magazine layer, by the slab layer alone, and by malloc; "
-             "and of objects that are costly to make, from a cache and by malloc and initialisation. The pairs of all threads are counted over the same 20 ms, the best of twelve.")
+    about = ("A tight loop of alloc and free of 64-byte objects: of a cache of vmag's through its magazine layer, by its slab layer alone, and by malloc; "
+             "and of objects that are costly to make, from a cache and by malloc and initialisation. Pairs of all threads in the same 20 ms, the best of twelve.")
     metrics = {"ns": Metric("processor time of a pair of alloc and free", "ns"), "per_second": Metric("pairs a second, all threads", "millions", "higher", 1e6)}
     shown = ("ns", "per_second")
 

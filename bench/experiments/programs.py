@@ -13,7 +13,7 @@ class Programs(Experiment):
     title = "Single-threaded programs: run time and memory"
     paper = "2006, Figure 8"
     about = ("perl: cca's job, regular expressions over the C sources of this tree. factor: continued fractions on numbers of 16 to 32 bytes, cfrac's job. gs: Ghostscript, a large PostScript file. "
-             "groups: sh6bench's pattern. lua: an interpreter that parses and optimises expressions, smlng's job. z3: a solver on integers and an uninterpreted function. Each takes about a second or less: on a shared machine the least of many short runs says more than that of a few long ones.")
+             "groups: sh6bench's pattern. lua: an interpreter that parses and optimises expressions, smlng's job. z3: a solver on integers and an uninterpreted function. Each takes a second or two: the least of many short runs says more than that of a few long ones.")
     axis = "program"
     plot = "bars"
     metrics = {"cpu_seconds": SECONDS, "wall_seconds": WALL, "user_cycles": CYCLES, "peak_bytes": PEAK}

@@ -4,6 +4,7 @@ SPDX-License-Identifier: BSD-2-Clause
 """
 
 import math
+import re
 
 from kit import LEAST, OURS, TOP, TWIN
 from kit.figures import geometric_mean
@@ -14,6 +15,10 @@ NAMES = {TWIN: "its twin", LEAST: "next to nothing"}
 BEGIN, END = "<!-- figures: written by bench/redo.py --document -->", "<!-- end of figures -->"
 THROUGHPUT = {"malloc_test": "per_second", "malloc_free": "per_second", "database": "per_second", "web_server": "per_cpu_second", "lists": "seconds",
               "many_threads": "per_second", "producer_consumer": "ns"}  # of the experiments with threads
+# Figures that say what another one beside them says, or nothing that a few rounds could tell: the page has their tables, the document none.
+IN_PAGE_ALONE = {"malloc_free": ("cpu_ns",), "malloc_test": ("cpu_ns",), "database": ("cpu_us", "p99_ms"), "web_server": ("per_second",), "lists": ("cpu_seconds",),
+                 "many_threads": ("cpu_ns",), "producer_consumer": ("cpu_ns",), "after_peak": ("live",), "start_up": ("wall_ms",), "large_reallocs": ("ns",),
+                 "redis_server": ("per_second",)}
 
 
 def number(value, scale=1.0):
@@ -109,26 +114,33 @@ def versions_line(record):
     return "; ".join(f"{name}: {version}" for name, version in record["versions"].items())
 
 
+def version_numbers(record):
+    """Of what the programs say about themselves no more than the number."""
+    numbers = {name: re.search(r"\d+(\.\d+)+\w*", version) for name, version in record["versions"].items()}
+    return ", ".join(f"{name} {found[0] if found else record['versions'][name]}" for name, found in numbers.items())
+
+
 def state_of(record):
     counts = {len(rounds) for rounds in whole_rounds(record).values()} or {0}
     rounds = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
-    said = {"narrow": "all intervals of the first figure are narrow", "not narrow": "not all intervals are narrow", "measured": "not repeated until narrow",
+    said = {"narrow": "narrow", "not narrow": "not narrow", "measured": "not repeated until narrow",
             "skipped": f"skipped: {record['why']}", "failed": f"failed: {record['why']}", "begun": "not finished"}[record["status"]]
     lacks = f"; not there: {', '.join(record['missing'])}" if record["missing"] else ""
     lacks += "".join(f"; without {side}, which failed ({why})" for side, why in record["failures"].items() if record["status"] != "failed")
-    return f"{rounds} round{'s' if rounds != '1' else ''}, {said}{lacks}; load {record['load_before']:.1f} before, {record['load_after']:.1f} after; {record['date'][:16]} UTC" + \
+    return f"{rounds} round{'s' if rounds != '1' else ''}, {said}{lacks}; load {record['load_before']:.1f}, then {record['load_after']:.1f}; {record['date'][:16]} UTC" + \
         ("; quick" if record["quick"] else "")
 
 
 def table(record, metric):
-    """Rows are points, columns are sides; the median of the rounds, ± how far its interval reaches where there is one; vmag against the best peer by the best rounds and by medians."""
+    """Rows are points, columns are sides; the median of the rounds, ± how many per cent of it its interval reaches where there is one; vmag against the best peer by the best rounds."""
     cells, about = Cells(record), record["metrics"][metric]
     sides = [side for side in cells.sides if any(cells.value(side, point, metric) is not None for point in cells.points)]
     ours = "vmag" in sides
     unit = f", {about['unit']}" if about["unit"] else ""
-    lines = [f"**{about['label'][:1].upper() + about['label'][1:]}{unit}** ({about['better']} is better)", "",
-             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | vmag against the best peer: best rounds | medians |" if ours else " |"),
-             "|---" * (len(sides) + 1 + 2 * ours) + "|"]
+    spread = ", ± %" if any(plus_or_minus(cells.cells.get((side, point, metric))) for side in sides for point in cells.points) else ""
+    lines = [f"**{about['label'][:1].upper() + about['label'][1:]}{unit}** ({about['better']} is better{spread})", "",
+             f"| {record['axis']} | " + " | ".join(side.removesuffix("-deb") for side in sides) + (" | by the best peer |" if ours else " |"),
+             "|---" * (len(sides) + 1 + ours) + "|"]
     for point in cells.points:
         if not any((side, point, metric) in cells.cells for side in sides):
             continue
@@ -136,8 +148,8 @@ def table(record, metric):
         for side in sides:
             found = cells.cells.get((side, point, metric))
             row.append(number(found and found["median"], about["scale"]) + plus_or_minus(found))
-        for value in (cells.best, cells.value) if ours else ():
-            found = cells.behind(point, metric, value)
+        if ours:
+            found = cells.behind(point, metric, cells.best)
             row.append(f"{found[1]:.2f} ({found[0].removesuffix('-deb')})" if found else "–")
         lines.append("| " + " | ".join(row) + " |")
     return lines
@@ -146,17 +158,17 @@ def table(record, metric):
 def plus_or_minus(found):
     if not found or found["low"] is None or not found["median"]:
         return ""
-    return f" ±{reach(found) / abs(found['median']) * 100:.0f} %"
+    return f" ±{reach(found) / abs(found['median']) * 100:.0f}"
 
 
 def section(name, record):
     lines = [f"### {record['title']} ({record['paper']})", "", record["about"], "", f"`bench/redo.py --only {name}` — {state_of(record)}.", ""]
     if record["versions"]:
-        lines += [versions_line(record) + ".", ""]
+        lines += [version_numbers(record) + ".", ""]
     for picture in record["pictures"].values():
         lines += [f"The picture: `build/bench/experiments/{picture}`, and in the page.", ""]
     for metric in counted(record):
-        lines += table(record, metric) + [""]
+        lines += [] if metric in IN_PAGE_ALONE.get(name, ()) else table(record, metric) + [""]
     return lines
 
 
@@ -177,7 +189,7 @@ def conditions(everything):
     if versions:
         lines.append("Allocators: " + ", ".join(f"{side} {' and '.join(found)}".removesuffix(" this tree") for side, found in versions.items()) + ".")
     return lines + [f"Not all had the same {side}: " + "; ".join(f"{', '.join(names)}: {file}" for file, names in found.items()) + "."
-                    for side, found in files.items() if len(found) > 1]
+                    for side, found in files.items() if len(found) > 1 and side != TWIN]
 
 
 def figures(everything):
