@@ -161,15 +161,23 @@ def plus_or_minus(found):
     return f" ±{reach(found) / abs(found['median']) * 100:.0f}"
 
 
+def tables(record, metrics):
+    """Figures with the same columns are one table: a row says what the rows below it are."""
+    lines, head = [], None
+    for metric in metrics:
+        what, _, found, line, *rows = table(record, metric)
+        lines += ([] if found == head else [*[""] * bool(head), found, line]) + [f"| {what} |", *rows]
+        head = found
+    return lines + [""] * bool(head)
+
+
 def section(name, record):
     lines = [f"### {record['title']} ({record['paper']})", "", record["about"], "", f"`bench/redo.py --only {name}` — {state_of(record)}.", ""]
     if record["versions"]:
         lines += [version_numbers(record) + ".", ""]
     for picture in record["pictures"].values():
         lines += [f"The picture: `build/bench/experiments/{picture}`, and in the page.", ""]
-    for metric in counted(record):
-        lines += [] if metric in IN_PAGE_ALONE.get(name, ()) else table(record, metric) + [""]
-    return lines
+    return lines + tables(record, [metric for metric in counted(record) if metric not in IN_PAGE_ALONE.get(name, ())])
 
 
 def machine_line(where):

@@ -61,6 +61,8 @@ standing = document.standing({"experiments": {"x": record}})
 assert len(standing) == 4 and all("| 1.25 (" in line or "| 1.26 (" in line for line in standing[2:]), standing
 table = document.table(record, "ns")
 assert len({line.count("|") for line in table[2:]}) == 1 and "±" in table[-1], table
+both = document.tables(record, ["ns", "ns"])
+assert both == [table[2], table[3], f"| {table[0]} |", *table[4:], f"| {table[0]} |", *table[4:], ""], both
 
 # A twin is nobody's peer, and has a column of its own beside the bars; so has what does next to nothing.
 runs += [run("twin", i, 4 + i / 100) for i in range(1, 8)] + [run("least", i, 2 + i / 100) for i in range(1, 8)]
