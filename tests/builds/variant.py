@@ -18,11 +18,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Programs needed, options of cmake, and the tests to run there.  An emulator gets short ones.
 VARIANTS = {
     "aarch64": (["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/aarch64.cmake"],
-                "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|operators|new_failure|aligned|information)[.]|^stress[.](mixed|large)[.]2"),
+                "^unit[.]os[.]rseq|^rseq[.](storm|abort_emulated)|^surface[.](errors|origin|new_failure|aligned|information)[.]|^surface[.]operators[.](shared|static|guarded[.]lite)|^stress[.](mixed|large)[.]2"),
     "musl": (["musl-gcc"], [f"-DCMAKE_TOOLCHAIN_FILE={HERE}/musl.cmake"],
              "^surface[.]|^life[.](many_threads|fork_first_use|thread_end|last_thread|unseen_ends|own_pthread_create|fork_streams|exit_amid_fork|fork_in_handler|fresh)|^nomem[.]huge_refused|^stress[.](mixed|large)[.]2|^house[.]symbols"),
     "checked": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++", "-DVMAG_DEBUG=ON", "-DVMAG_UBSAN=ON"],
-                "^unit|^surface[.].*shared|^stress[.](mixed|small|large)[.]8|^life[.](fork_first_use|fork_handlers|forkers|thread_end)"),
+                "^unit|^surface[.].*shared|^stress[.](mixed|small|large)[.]8|^life[.](fork_first_use|fork_handlers[.](first|last)|forkers|thread_end)"),
     "clang": (["clang", "clang++"], ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], "^unit[.]os|^surface[.]|^rseq[.](storm|abort)|^stress[.](mixed|large)[.]2"),
 }
 

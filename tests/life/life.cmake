@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 set(LIFE_QUICK borrowed exit_with_threads exit_amid_fork last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook forkers fork_streams fork_reset reset_gone thread_end fork_first_use interposed idle unseen copies small_pages)
-set(LIFE_SLOW many_threads forks)
 
-foreach(name IN LISTS LIFE_QUICK LIFE_SLOW)
+foreach(name IN LISTS LIFE_QUICK ITEMS many_threads forks)
   vmag_test_program(life_${name} life/${name}.c LIBRARIES vmag)
 endforeach()
 foreach(name IN LISTS LIFE_QUICK)
   vmag_test(life.${name} quick 120 life_${name})
 endforeach()
-foreach(name IN LISTS LIFE_SLOW)
-  vmag_test(life.${name} slow 180 life_${name})
-endforeach()
+set(VMAG_TESTS_THREADS 100000 CACHE STRING "Threads that life.many_threads creates, in all")
+vmag_test(life.many_threads slow 180 life_many_threads ${VMAG_TESTS_THREADS})
+vmag_test(life.forks slow 180 life_forks)
 add_library(life_identity_library SHARED life/identity_library.c)
 vmag_test_program(life_identity life/identity.c LIBRARIES vmag life_identity_library)
 vmag_test(life.identity quick 30 life_identity)

@@ -1,4 +1,5 @@
-// 100,000 threads created and ended, some freeing what others allocated: no growth of resident memory after warm-up.
+// Threads created and ended by the hundred thousand, some freeing what others allocated: no growth of resident memory after warm-up.
+// `many_threads THREADS`
 // SPDX-License-Identifier: BSD-2-Clause
 #include "../check.h"
 #include "../support/pattern.h"
@@ -8,7 +9,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { WIDTH = 8, BLOCKS = 30, WARM_UP = 20000, THREADS = 100000, WINDOWS = 8, GROWTH_LIMIT = 1 << 20 };
+enum { WIDTH = 8, BLOCKS = 30, WINDOWS = 8, GROWTH_LIMIT = 1 << 20 };
 
 static void *_Atomic handed_over[WIDTH];
 
@@ -45,22 +46,24 @@ static void run_threads(int count) {
 }
 
 // The least of the windows of a half: what is resident at a moment goes up and down by what the threads of that moment hold.
-static long least_resident(int windows) {
+static long least_resident(int windows, int threads) {
     long least = LONG_MAX;
     for (int i = 0; i < windows; i++) {
-        run_threads((THREADS - WARM_UP) / WINDOWS);
+        run_threads(threads);
         long resident = anonymous_bytes();
         least = resident < least ? resident : least;
     }
     return least;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    CHECK_EQ(count, 2);
     time_t start = time(NULL);
-    run_threads(WARM_UP);
-    long mapped = mapped_bytes(), resident = least_resident(WINDOWS / 2);
-    long growth = least_resident(WINDOWS / 2) - resident, map_growth = mapped_bytes() - mapped;
-    say("100,000 threads in %ld s: resident %+ld KiB, mapped %+ld KiB", (long)(time(NULL) - start), growth / 1024,
+    int threads = atoi(arguments[1]), warm_up = threads / 5, window = (threads - warm_up) / WINDOWS;
+    run_threads(warm_up);
+    long mapped = mapped_bytes(), resident = least_resident(WINDOWS / 2, window);
+    long growth = least_resident(WINDOWS / 2, window) - resident, map_growth = mapped_bytes() - mapped;
+    say("%d threads in %ld s: resident %+ld KiB, mapped %+ld KiB", threads, (long)(time(NULL) - start), growth / 1024,
         map_growth / 1024);
     CHECK_LE(growth, GROWTH_LIMIT);
     CHECK_LE(map_growth, 64 << 20);

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
+REPEATS = ["--ignore", "*ProcessTestCaseNoPoll*"]  # left out: all of subprocess's once more, with select for poll
 
 
 def interpreters():
@@ -32,7 +33,7 @@ def run(python, allocator, tests, library):
     if library:
         environment["LD_PRELOAD"] = library
     with tempfile.TemporaryDirectory(prefix="vmag-python-") as folder:
-        result = subprocess.run([python, "-m", "test", "--timeout", "600", "-j2", *tests], cwd=folder, env=environment, text=True,
+        result = subprocess.run([python, "-m", "test", "--timeout", "600", "-j2", *REPEATS, *tests], cwd=folder, env=environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1500)
     return result
 
