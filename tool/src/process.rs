@@ -133,7 +133,7 @@ pub fn file(pid: i32, name: &str, id: Option<FileId>) -> PathBuf {
 }
 
 /// When a process was made, in the kernel's ticks since it runs.
-fn start(pid: &str) -> Option<u64> {
+pub fn start(pid: &str) -> Option<u64> {
     stat(pid, 19)?.parse().ok()
 }
 

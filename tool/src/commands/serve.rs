@@ -35,7 +35,7 @@ localhost, or put it behind something that has both; profiles tell names of func
 #[command(after_help = EXAMPLES)]
 #[command(group(ArgGroup::new("whom").required(true)))]
 pub struct Arguments {
-    /// A process to serve; may be given several times
+    /// A process to serve, until it ends; may be given several times
     #[arg(long, value_name = "PID", group = "whom", value_parser = crate::source::pid_parser())]
     pid: Vec<i32>,
 
@@ -69,8 +69,8 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
         true => Targets::All,
         false => Targets::named(&arguments.pid),
     };
-    if let Targets::Named(pids) = &targets {
-        for pid in pids {
+    if let Targets::Named(named) = &targets {
+        for (pid, _) in named {
             crate::attach::Process::attach(*pid)?;
         }
     }

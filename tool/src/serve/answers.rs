@@ -266,7 +266,7 @@ mod tests {
 
     fn service() -> Service {
         Service {
-            targets: Targets::Named(vec![i32::MAX]),
+            targets: Targets::named(&[i32::MAX]),
             detail: Detail::default(),
         }
     }

@@ -4,12 +4,14 @@
 use super::readings;
 use crate::attach::Process;
 use crate::error::{Result, ToolError};
+use crate::process;
 use std::fs;
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 pub enum Targets {
-    Named(Vec<i32>),
+    /// And when each began: its number may be another's after it.
+    Named(Vec<(i32, Option<u64>)>),
     /// Looked for at each question, for processes come and go.
     All,
 }
@@ -27,19 +29,20 @@ impl Targets {
         let mut pids = pids.to_vec();
         pids.sort_unstable();
         pids.dedup();
-        Targets::Named(pids)
+        Targets::Named(pids.into_iter().map(|pid| (pid, start(pid))).collect())
     }
 
     pub fn present(&self) -> Present {
         let pids = match self {
-            Targets::Named(pids) => pids.clone(),
+            Targets::Named(named) => named.iter().map(|(pid, _)| *pid).collect(),
             Targets::All => all_pids(),
         };
-        let named = pids.len();
-        let attached = pids.into_iter().filter_map(|pid| attach(pid).ok());
-        let processes: Vec<Arc<Process>> = attached.collect();
+        let there = pids
+            .iter()
+            .filter(|pid| matches!(self, Targets::All) || self.has(**pid));
+        let processes: Vec<Arc<Process>> = there.filter_map(|pid| attach(*pid).ok()).collect();
         Present {
-            unreadable: named - processes.len(),
+            unreadable: pids.len() - processes.len(),
             processes,
         }
     }
@@ -47,10 +50,14 @@ impl Targets {
     /// One of those served.
     pub fn has(&self, pid: i32) -> bool {
         match self {
-            Targets::Named(pids) => pids.contains(&pid),
+            Targets::Named(named) => named.contains(&(pid, start(pid))),
             Targets::All => has_library(pid),
         }
     }
+}
+
+fn start(pid: i32) -> Option<u64> {
+    process::start(&pid.to_string())
 }
 
 /// As `Process::attach`; who cannot be read in time is unreadable.
@@ -94,5 +101,12 @@ mod tests {
     fn who_is_named_twice_is_served_once() {
         let targets = Targets::named(&[i32::MAX, i32::MAX - 1, i32::MAX]);
         assert_eq!(targets.present().unreadable, 2);
+    }
+
+    #[test]
+    fn who_has_the_number_of_one_that_ended_is_not_served() {
+        let pid = std::process::id() as i32;
+        assert!(Targets::named(&[pid]).has(pid));
+        assert!(!Targets::Named(vec![(pid, Some(1))]).has(pid));
     }
 }
