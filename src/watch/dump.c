@@ -13,6 +13,7 @@
 #include "os/build_id.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/pages.h"
 #include "os/sandbox.h"
 #include "os/thread.h"
 #include "util/bits.h"
@@ -96,20 +97,41 @@ static bool is_something(const struct estimate *sum)
 	return sum->live_objects > 0 || (profile_settings.accumulate && sum->total_objects > 0);
 }
 
+// Of `count` threads from `first` on, in one walk through the tallies, of which each thread has its own.
+static void sum_threads(struct estimate *sums, uint32_t first, uint32_t count)
+{
+	memset(sums, 0, count * sizeof *sums);
+	for (uint32_t number = 1; number <= tallies_last(); number++) {
+		const struct tally *tally = tally_of(number);
+
+		if (tally_is_told(tally) && tally->thread - first < count)
+			estimate_add(&sums[tally->thread - first], tally);
+	}
+}
+
 static void write_threads(struct writer *out)
 {
-	for (uint32_t thread = 1; thread <= sampled_threads_last(); thread++) {
-		struct estimate sum = { 0 };
+	uint32_t last = sampled_threads_last(), at_once = last;
+	size_t bytes = round_up((last + 1) * sizeof(struct estimate), os_page_size());
+	struct estimate one, *mapped = os_pages_map(bytes), *sums = mapped;
 
-		for (uint32_t number = 1; number <= tallies_last(); number++)
-			if (tally_is_told(tally_of(number)) && tally_of(number)->thread == thread)
-				estimate_add(&sum, tally_of(number));
-		if (!is_something(&sum))
+	if (mapped == NULL) { // slowly, then
+		sums = &one;
+		at_once = 1;
+	}
+	for (uint32_t thread = 1; thread <= last; thread++) {
+		uint32_t place = (thread - 1) % at_once;
+
+		if (place == 0)
+			sum_threads(sums, thread, at_once);
+		if (!is_something(&sums[place]))
 			continue;
 		text_add(line(out), "  t%u: ", thread);
-		add_counts(line(out), &sum);
+		add_counts(line(out), &sums[place]);
 		text_add(line(out), " %s\n", sampled_thread_name(thread));
 	}
+	if (mapped != NULL)
+		os_pages_unmap(mapped, bytes);
 }
 
 static void write_head(struct writer *out)
