@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "umem/out.h"
 
+#include <errno.h>
+
 #include "os/file.h"
 #include "os/stack.h"
 
@@ -10,6 +12,7 @@ enum { PIECE_MOST = 4096 };
 void out_begin(struct out *out, int file, bool json)
 {
 	out->file = file;
+	out->error = 0;
 	out->json = json;
 	out->separate = false;
 	out->text = text_into(out->bytes, sizeof out->bytes);
@@ -17,7 +20,8 @@ void out_begin(struct out *out, int file, bool json)
 
 void out_end(struct out *out)
 {
-	os_file_write(out->file, out->bytes, (size_t)(out->text.at - out->bytes));
+	if (out->error == 0 && !os_file_write(out->file, out->bytes, (size_t)(out->text.at - out->bytes)))
+		out->error = errno;
 	out->text = text_into(out->bytes, sizeof out->bytes);
 }
 

@@ -9,7 +9,7 @@
 #include "util/format.h"
 
 struct out {
-	int file;
+	int file, error; // errno of what could not be written; what came after it is lost, too
 	bool json;
 	bool separate; // JSON: a comma comes before the next value
 	struct text text;

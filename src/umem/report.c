@@ -108,8 +108,10 @@ static int report_to(int file, const char *text, bool json)
 		return ENOMEM;
 	out_begin(out, file, json);
 	error = write_report(out, request, text);
-	if (error == 0)
+	if (error == 0) {
 		out_end(out);
+		error = out->error;
+	}
 	os_pages_unmap(out, round_up(sizeof *out, os_page_size()));
 	return error;
 }
@@ -138,7 +140,7 @@ static __attribute__((noinline)) void complain(const char *request, int error)
 					 "the file cannot be written");
 }
 
-// The path with %p replaced by the number of the process.
+// The path with %p replaced by the number of the process; −1 also where that is too long.
 static int open_path(const char *path)
 {
 	char name[1024];
@@ -151,7 +153,7 @@ static int open_path(const char *path)
 		} else
 			text_add(&text, "%c", *path);
 	*text.at = '\0';
-	return os_file_add_to(name);
+	return text.at < text.end ? os_file_add_to(name) : -1;
 }
 
 // REQUEST[,json][,PATH]; without a path to stderr. An errno.

@@ -16,7 +16,7 @@ struct group {
 
 struct grouping {
 	struct group *groups; // open addressing; buffers 0: empty
-	size_t slots, used;
+	size_t slots;
 };
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -45,13 +45,22 @@ static void group_add(struct grouping *grouping, const struct guarded *buffer)
 	key = key_of(&copy);
 	for (slot = key % grouping->slots; (group = &grouping->groups[slot])->buffers != 0 && group->key != key;)
 		slot = (slot + 1) % grouping->slots;
-	if (group->buffers++ == 0) {
-		grouping->used++;
+	if (group->buffers++ == 0)
 		group->key = key;
-	}
 	group->bytes += buffer->size;
 	if (group->oldest == NULL || buffer->allocated.time_ns < group->oldest->allocated.time_ns)
 		group->oldest = buffer;
+}
+
+// Groups to the front: from now on they are looked through, and none is looked for.
+static void pack(struct grouping *grouping)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < grouping->slots; i++)
+		if (grouping->groups[i].buffers != 0)
+			grouping->groups[used++] = grouping->groups[i];
+	grouping->slots = used;
 }
 
 // The largest group not yet told; it is forgotten.
@@ -102,6 +111,7 @@ static int write_groups(struct out *out, const struct guarded *buffers, size_t c
 	for (size_t i = 0; i < count; i++)
 		if (buffers[i].state == GUARD_LIVE)
 			group_add(&grouping, &buffers[i]);
+	pack(&grouping);
 	out_open(out, "groups", '[');
 	for (int told = 0; told < GROUPS_TOLD && group_next(&grouping, &group); told++)
 		write_group(out, &group);
