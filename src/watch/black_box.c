@@ -82,6 +82,8 @@ static struct vmag_box *make_file(size_t bytes)
 		box = os_backing_map(bytes, file);
 	if (box == NULL)
 		os_stderr_say("vmag: option black_box: cannot make %s (errno %d); there is none", own.path, errno);
+	if (box == NULL && file >= 0)
+		os_file_remove(own.path);
 	if (file >= 0)
 		os_file_close(file);
 	return box;

@@ -5,6 +5,7 @@ import glob
 import math
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,17 @@ def check_refused(library, folder, command):
     assert told == "" and os.path.getsize(own) == 0, (told, open(own, encoding="utf-8").read())
 
 
+def check_no_room(library, folder, command):
+    """A black box for which there is no room is told, and leaves no file."""
+    boxes = os.path.join(folder, "boxes")
+    os.mkdir(boxes)
+    told = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+                          env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF=f"prof:true,black_box:{boxes}/b")).stderr
+    assert told.startswith(f"vmag: option black_box: cannot make {boxes}/b.") and told.count("\n") == 1, told
+    assert os.listdir(boxes) == [], os.listdir(boxes)
+
+
 def check_empty(library, folder, command):
     """Without a prefix there is no dump, and nothing is told."""
     empty = os.path.join(folder, "empty")
@@ -125,6 +137,7 @@ def main(library, kind, *command):
         print(len(dumps), "dumps, the last of", totals[-1], "bytes")
         if kind == "final":
             check_refused(library, folder, command)
+            check_no_room(library, folder, command)
             check_empty(library, folder, command)
             check_forked(library, folder)
             check_first_thread_ended(library, folder)
