@@ -48,6 +48,10 @@ def check_foreign_files(program):
         os.symlink(kept, link)
         assert "cannot be written" in run([program], VMAG_UMEM_REPORT=f"umastat,{link}").stderr
         assert not os.path.exists(kept), "a link was followed"
+        assert "cannot be written" in run([program], VMAG_UMEM_REPORT="umastat,/dev/full").stderr
+        long = f"{folder}{'/.' * 450}/{'x' * 200}"
+        assert run([program], VMAG_UMEM_REPORT=f"umastat,{long}").stderr.startswith("vmag: VMAG_UMEM_REPORT=umastat,/")
+        assert os.listdir(folder) == ["link"], "of a path that is too long a part was taken"
         for name in ("/dev/stderr", "/proc/self/fd/2"):
             assert "umem_alloc_48" in run([program], VMAG_UMEM_REPORT=f"umastat,{name}").stderr
         with open(kept, "w+", encoding="utf-8") as file:
