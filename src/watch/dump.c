@@ -226,7 +226,7 @@ static void write_cache(struct writer *out, unsigned id)
 	memcpy(name, cache->name, sizeof name);
 	cache_unpin(cache);
 	for (char *at = name; *at != '\0'; at++)
-		if (*at <= ' ')
+		if ((unsigned char)*at <= ' ')
 			*at = '_';
 	text_add(line(out), " cache.%u=%s", id, name);
 }

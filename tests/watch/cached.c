@@ -73,19 +73,19 @@ int main(void) {
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/p.heap", folder);
     small = vmag_cache_create("small", SMALL, 0, NULL, NULL, NULL, NULL, NULL, 0);
-    large = vmag_cache_create("large ones", LARGE, 0, NULL, NULL, NULL, NULL, NULL, 0);
+    large = vmag_cache_create("large \303\266nes", LARGE, 0, NULL, NULL, NULL, NULL, NULL, 0);
     for (int i = 0; i < OBJECTS; i++) {
         smalls[i] = vmag_cache_alloc(small, 0);
         larges[i] = vmag_cache_alloc(large, 0);
     }
     expect("small", OBJECTS, SMALL);
-    expect("large_ones", OBJECTS, vmag_cache_object_size(large));
+    expect("large_\303\266nes", OBJECTS, vmag_cache_object_size(large));
     CHECK_EQ(pthread_create(&thread, NULL, free_half, NULL), 0);
     pthread_join(thread, NULL);
     expect("small", OBJECTS / 2, SMALL);
-    expect("large_ones", OBJECTS / 2, vmag_cache_object_size(large));
+    expect("large_\303\266nes", OBJECTS / 2, vmag_cache_object_size(large));
     for (int i = 1; i < OBJECTS; i += 2) vmag_cache_free(large, larges[i]);
-    CHECK(live("large_ones") < 0.5);
+    CHECK(live("large_\303\266nes") < 0.5);
     for (int i = 0; i < OBJECTS / 100; i++) {
         CHECK_EQ(vmag_cache_alloc_batch(small, batch, 100, 0), 100);
         vmag_cache_free_batch(small, batch, 100);
