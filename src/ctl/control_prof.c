@@ -103,9 +103,12 @@ int own_prof_reset(struct control_call *call)
 
 static bool is_printable(const char *name)
 {
-	for (; *name != '\0'; name++)
-		if ((*name < ' ' && *name != '\t') || *name == 127)
+	for (; *name != '\0'; name++) {
+		unsigned char letter = (unsigned char)*name;
+
+		if ((letter < ' ' && letter != '\t') || letter >= 127) // as jemalloc in C's locale
 			return false;
+	}
 	return true;
 }
 

@@ -70,6 +70,7 @@ void test_profiler(void) {
     SET_OK("thread.prof.name", const char *, "a name");
     CHECK_EQ(strcmp(text("thread.prof.name"), "a name"), 0);
     CHECK_EQ(SET("thread.prof.name", const char *, "a\nname"), EFAULT);
+    CHECK_EQ(SET("thread.prof.name", const char *, "n\303\244me"), EFAULT); // on any processor
     saw("prof.thread_active_init");
     SET_OK("prof.thread_active_init", bool, false);
     CHECK_EQ(get("prof.thread_active_init"), 0);
