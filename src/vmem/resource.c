@@ -153,13 +153,13 @@ static bool is_span(uintptr_t start, size_t size, size_t quantum)
 	return start != 0 && start <= UINTPTR_MAX - size && ((start | size) & (quantum - 1)) == 0;
 }
 
-// The name is copied without '%', for it becomes part of formats.
+// The name is copied without '%', for it becomes part of formats, and without what would end a line.
 static void set_name(struct vmag_vmem *arena, const char *name)
 {
 	size_t length = strnlen(name, RESOURCE_NAME_BYTES - 1);
 
 	for (size_t i = 0; i < length; i++)
-		arena->name[i] = name[i] == '%' ? '_' : name[i];
+		arena->name[i] = name[i] == '%' || (unsigned char)name[i] < ' ' ? '_' : name[i];
 	arena->name[length] = 0;
 }
 
