@@ -16,7 +16,7 @@
 #include "watch/trace_file.h"
 #include "watch/trace_stacks.h"
 
-enum { EVENT_MOST = 64 };
+enum { EVENT_MOST = 64, SECONDS_MOST = 1000000000 /* as the option */ };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
@@ -413,7 +413,7 @@ bool trace_start(const struct trace_wish *wish)
 	mutex_lock(&trace.lock);
 	trace.stacks = wish->stacks;
 	trace.ring = wish->ring;
-	trace.until_ns = wish->most_seconds == 0 ? 0 : os_clock_ns() + wish->most_seconds * 1000000000u;
+	trace.until_ns = wish->most_seconds == 0 ? 0 : os_clock_ns() + min_size(wish->most_seconds, SECONDS_MOST) * 1000000000u;
 	trace.generations += trace.generations == UINT32_MAX ? 2 : 1; // never 0
 	next = trace.generations;
 	atomic_store(&left_out, 0);
