@@ -29,6 +29,7 @@ static struct {
 	struct mutex lock;
 	// Under lock.
 	struct front *first;
+	struct front *behind_found; // where fronts_find goes on
 	unsigned count;
 	uint8_t door; // what the doors of all threads are closed for
 	bool serves_short, leaves_delete;
@@ -99,6 +100,8 @@ static void take_out(struct front *front)
 		fronts.first = front->next;
 	if (front->next != NULL)
 		front->next->prev = front->prev;
+	if (fronts.behind_found == front)
+		fronts.behind_found = front->next;
 	fronts.count--;
 }
 
@@ -140,13 +143,15 @@ struct front *fronts_take_gone(void)
 	return gone;
 }
 
-bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument)
+bool fronts_find(bool go_on, bool (*visit)(struct front *front, void *argument), void *argument)
 {
+	struct front *front;
 	bool found = false;
 
 	mutex_lock(&fronts.lock);
-	for (struct front *front = fronts.first; front != NULL && !found; front = front->next)
+	for (front = go_on ? fronts.behind_found : fronts.first; front != NULL && !found; front = front->next)
 		found = visit(front, argument);
+	fronts.behind_found = front;
 	mutex_unlock(&fronts.lock);
 	return found;
 }
@@ -435,6 +440,7 @@ void fronts_fork_done(bool child)
 		os_process_begins();
 		fronts.lost |= fronts.count > (own != NULL);
 		fronts.first = own;
+		fronts.behind_found = NULL;
 		fronts.count = own != NULL;
 		if (own != NULL) {
 			own->next = own->prev = NULL;

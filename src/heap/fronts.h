@@ -25,8 +25,9 @@ void fronts_leave(struct front *front);
 // no reset misses what they hold.
 struct front *fronts_take_gone(void);
 
-// Calls `visit` for one front after the other, under the lock, until it says true. Whether it did.
-bool fronts_find(bool (*visit)(struct front *front, void *argument), void *argument);
+// Calls `visit` for one front after the other, under the lock, until it says true. Whether it did. `go_on`: behind the one that was found last, by the
+// background thread, which alone looks for them.
+bool fronts_find(bool go_on, bool (*visit)(struct front *front, void *argument), void *argument);
 
 // Whether it has any, of its own arenas' objects.
 bool front_has_magazines(const struct front *front);

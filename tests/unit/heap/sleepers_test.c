@@ -331,7 +331,7 @@ static void *visitor(void *seed) {
     struct random random = { (uintptr_t)seed };
 
     while (!ends)
-        if (fronts_find(visit_one, &random)) {
+        if (fronts_find(false, visit_one, &random)) {
             visited++;
             loot_give(&loot);
         }
