@@ -6,6 +6,7 @@
 
 #include "os/file.h"
 #include "os/stack.h"
+#include "util/bits.h"
 
 enum { PIECE_MOST = 4096 };
 
@@ -115,19 +116,26 @@ void out_address(struct out *out, const char *name, uintptr_t value)
 	out_add(out, "\"0x%lx\"", (unsigned long)value);
 }
 
+static const char *name_of(struct out *out, uintptr_t frame)
+{
+	struct out_name *name = &out->names[hash_bits(frame, LG_OUT_NAMES)];
+	struct text text = text_into(name->text, sizeof name->text - 1);
+
+	if (name->frame == frame)
+		return name->text;
+	os_stack_name(&text, frame);
+	*text.at = '\0';
+	name->frame = frame;
+	return name->text;
+}
+
 void out_stack(struct out *out, const char *name, const uintptr_t *frames, unsigned count)
 {
 	out_open(out, name, '[');
-	for (unsigned i = 0; i < count; i++) {
-		char line[1024];
-		struct text text = text_into(line, sizeof line - 1);
-
-		os_stack_name(&text, frames[i]);
-		*text.at = '\0';
+	for (unsigned i = 0; i < count; i++)
 		if (out->json)
-			out_string(out, NULL, line);
+			out_string(out, NULL, name_of(out, frames[i]));
 		else
-			out_add(out, "             %s\n", line);
-	}
+			out_add(out, "             %s\n", name_of(out, frames[i]));
 	out_close(out, ']');
 }

@@ -8,12 +8,21 @@
 
 #include "util/format.h"
 
+// A line for an address of code: looking for it may take a walk through all of a program's symbols, and many stacks have it.
+enum { LG_OUT_NAMES = 9, OUT_NAME_BYTES = 1024 - sizeof(uintptr_t) };
+struct out_name {
+	uintptr_t frame; // 0: none
+	char text[OUT_NAME_BYTES];
+};
+
+// In memory that was zero.
 struct out {
 	int file, error; // errno of what could not be written; what came after it is lost, too
 	bool json;
 	bool separate; // JSON: a comma comes before the next value
 	struct text text;
 	char bytes[16384];
+	struct out_name names[1 << LG_OUT_NAMES];
 };
 
 void out_begin(struct out *out, int file, bool json);
