@@ -20,8 +20,7 @@ enum { EVENT_MOST = 64, SECONDS_MOST = 1000000000 /* as the option */ };
 
 // A chunk under way. The thread writes events and then `used`; who stops the trace reads it from another thread.
 struct tracer {
-	struct tracer *next; // of all, under lock
-	bool taken;          // by a thread, under lock
+	struct tracer *next, *next_unused; // of all, and of those that no thread has; under lock
 	bool unwinding;      // what the system's unwinder allocates has no stack
 	uint32_t generation; // the trace that the chunk belongs to; 0: none yet
 	uint64_t ticks;      // of the last event
@@ -43,7 +42,7 @@ static _Atomic uintptr_t left_out; // 0: none
 static struct {
 	struct mutex lock;
 	// Under lock.
-	struct tracer *all;
+	struct tracer *all, *unused;
 	uint32_t generations;
 	// Constant while a trace is on.
 	bool stacks, ring;
@@ -107,22 +106,27 @@ static struct tracer *tracer_take(void)
 	struct tracer *tracer;
 
 	mutex_lock(&trace.lock);
-	for (tracer = trace.all; tracer != NULL && tracer->taken; tracer = tracer->next)
-		;
+	tracer = trace.unused;
 	if (tracer != NULL)
-		tracer->taken = true;
+		trace.unused = tracer->next_unused;
 	mutex_unlock(&trace.lock);
 	if (tracer != NULL)
 		return tracer;
 	tracer = base_alloc_pages(sizeof *tracer);
 	if (tracer == NULL)
 		return NULL;
-	tracer->taken = true;
 	mutex_lock(&trace.lock);
 	tracer->next = trace.all;
 	trace.all = tracer;
 	mutex_unlock(&trace.lock);
 	return tracer;
+}
+
+// Under lock.
+static void leave_unused(struct tracer *tracer)
+{
+	tracer->next_unused = trace.unused;
+	trace.unused = tracer;
 }
 
 static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, uint32_t generation)
@@ -400,7 +404,7 @@ COLD void trace_thread_end(struct tracer **own)
 	if (generation != 0)
 		write_chunk(tracer, generation, false);
 	mutex_lock(&trace.lock);
-	tracer->taken = false; // what it has of a trace that is just off is for who stops that
+	leave_unused(tracer); // what it has of a trace that is just off is for who stops that
 	mutex_unlock(&trace.lock);
 }
 
@@ -452,8 +456,10 @@ void trace_fork_done(bool child, struct tracer *own)
 	mutex_fork_unlock(&trace.lock);
 	if (!child)
 		return;
+	trace.unused = NULL;
 	for (struct tracer *tracer = trace.all; tracer != NULL; tracer = tracer->next) {
-		tracer->taken = tracer == own;
+		if (tracer != own)
+			leave_unused(tracer);
 		tracer->generation = 0;
 	}
 	if (own != NULL)
