@@ -326,7 +326,10 @@ static bool is_usable(struct extents *extents, uintptr_t start, size_t size, boo
 		return false;
 	}
 	if (!page_map_cover(start, size)) {
-		guard_warn("extent hooks", (void *)start, "beyond what the page map can cover: not used", 0);
+		guard_warn("extent hooks", (void *)start,
+			   page_map_may_reach_all() ? "no room for a page map that reaches here for the moment: not used" :
+						      "beyond what the page map can cover: not used",
+			   0);
 		return false;
 	}
 	return committed || commit(extents, start, size);
