@@ -63,10 +63,12 @@ static void *at(struct vmag_box *box, uint64_t offset)
 // Absolute, for the program may change its folder.
 static void make_path(void)
 {
+	enum { REST = sizeof "/.-2147483648.box" };
 	struct text text = text_into(own.path, sizeof own.path - 1);
-	char folder[PATH_BYTES / 2];
+	char folder[PATH_BYTES];
+	ssize_t length = options.black_box[0] == '/' ? 0 : os_link_read("/proc/thread-self/cwd", folder, sizeof folder);
 
-	if (options.black_box[0] != '/' && os_link_read("/proc/thread-self/cwd", folder, sizeof folder) > 0)
+	if (length > 0 && length + strlen(options.black_box) + REST <= sizeof own.path) // else as long as the process stays in its folder
 		text_add(&text, "%s/", folder);
 	text_add(&text, "%s.%d.box", options.black_box, own.pid);
 	*text.at = '\0';

@@ -78,6 +78,16 @@ def check_no_room(library, folder, command):
     assert os.listdir(boxes) == [], os.listdir(boxes)
 
 
+def check_deep(library, folder):
+    """A black box named in a folder whose name is long, or too long to put before it, lies there."""
+    for levels in (2, 4):
+        deep = os.path.join(folder, f"deep{levels}", *["d" * 200] * levels)
+        os.makedirs(deep)
+        told = subprocess.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], check=False, stderr=subprocess.PIPE, text=True, cwd=deep,
+                              env=dict(os.environ, LD_PRELOAD=library, VMAG_CONF="black_box:b")).stderr
+        assert told == "" and len(os.listdir(deep)) == 1, (told, os.listdir(deep))
+
+
 def check_empty(library, folder, command):
     """Without a prefix there is no dump, and nothing is told."""
     empty = os.path.join(folder, "empty")
@@ -138,6 +148,7 @@ def main(library, kind, *command):
         if kind == "final":
             check_refused(library, folder, command)
             check_no_room(library, folder, command)
+            check_deep(library, folder)
             check_empty(library, folder, command)
             check_forked(library, folder)
             check_first_thread_ended(library, folder)
