@@ -101,16 +101,19 @@ static void write_chunk(struct tracer *tracer, uint32_t generation, bool last)
 		end(generation);
 }
 
-static struct tracer *tracer_take(void)
+// NULL also when that trace is off: threads that ended since then left their chunks to who stops it.
+static struct tracer *tracer_take(uint32_t generation)
 {
 	struct tracer *tracer;
+	bool is_on;
 
 	mutex_lock(&trace.lock);
-	tracer = trace.unused;
+	is_on = atomic_load(&trace_generation) == generation;
+	tracer = is_on ? trace.unused : NULL;
 	if (tracer != NULL)
 		trace.unused = tracer->next_unused;
 	mutex_unlock(&trace.lock);
-	if (tracer != NULL)
+	if (tracer != NULL || !is_on)
 		return tracer;
 	tracer = base_alloc_pages(sizeof *tracer);
 	if (tracer == NULL)
@@ -134,7 +137,7 @@ static __attribute__((noinline)) struct tracer *make_ready(struct tracer **own, 
 	struct tracer *tracer = *own;
 
 	if (tracer == NULL) {
-		tracer = tracer_take();
+		tracer = tracer_take(generation);
 		if (tracer == NULL)
 			return NULL;
 		tracer->head.thread = (uint32_t)os_thread_number();
