@@ -59,12 +59,17 @@ def check_switched_on(folder, proofs):
     assert commands and all(proof in command for command in commands for proof in proofs), f"the library is not compiled with {proofs}"
 
 
-def check_others(folder):
-    """Whether the compiler takes the files that were not built, each as one program has it."""
+def commands_of(folder):
+    """Files with the commands that compile them."""
     with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as file:
-        commands = [(entry["file"], re.match(r"(.*) -o (\S+) -c (.*)", entry["command"])) for entry in json.load(file)]
+        return [(entry["file"], re.match(r"(.*) -o (\S+) -c (.*)", entry["command"])) for entry in json.load(file)]
+
+
+def check_others(folder, elsewhere=()):
+    """Whether the compiler takes the files that are not built, here or `elsewhere`, each as one program has it."""
+    commands = commands_of(folder)
     built = {name for name, command in commands if os.path.exists(os.path.join(folder, command[2]))}
-    others = {name: f"{command[1]} -fsyntax-only {command[3]}" for name, command in commands if name not in built}
+    others = {name: f"{command[1]} -fsyntax-only {command[3]}" for name, command in commands if name not in built and name not in elsewhere}
     assert others, "all files are built, or none is found"
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda command: run("sh", "-c", f"cd '{folder}' && {command}"), others.values()))
@@ -94,6 +99,9 @@ def main(root, variant):
         run("cmake", "--build", folder, "-j2", "--target", *targets_of(folder, tests))
         if variant == "checked":
             check_others(folder)
+        if variant == "clang":  # programs that only an optimised build without checks has
+            run("cmake", "-S", root, "-B", f"{folder}/checked", "-DVMAG_TESTS_BUILDS=OFF", *generator, *VARIANTS["checked"][1])
+            check_others(folder, {name for name, _ in commands_of(f"{folder}/checked")})
         check_switched_on(folder, PROOFS.get(variant, []))
         report = run("ctest", "--test-dir", folder, "-R", tests, "-j2", "--output-on-failure")
         assert "No tests were found" not in report, f"no test matches {tests}"
