@@ -48,37 +48,25 @@ static bool list_remove(struct vmag_vmem *arena)
 	return !pinned;
 }
 
-// Pins the first arena that is younger than `number`; NULL: none.
-static struct vmag_vmem *pin_after(uint64_t number)
+// Pins the arena behind this pinned one, which it unpins; NULL: the first, and none.
+static struct vmag_vmem *pin_next(struct vmag_vmem *arena)
 {
-	struct vmag_vmem *arena;
+	struct vmag_vmem *next;
 
 	mutex_lock(&resources.lock);
-	for (arena = resources.first; arena != NULL && arena->number <= number;)
-		arena = arena->next;
-	if (arena != NULL)
-		arena->pins++;
-	mutex_unlock(&resources.lock);
-	return arena;
-}
-
-static void unpin(struct vmag_vmem *arena)
-{
-	mutex_lock(&resources.lock);
-	if (arena->pins > 0) // none in the child of a fork
+	next = arena != NULL ? arena->next : resources.first;
+	if (arena != NULL && arena->pins > 0) // none in the child of a fork
 		arena->pins--;
+	if (next != NULL)
+		next->pins++;
 	mutex_unlock(&resources.lock);
+	return next;
 }
 
 void resource_each(void (*function)(void *argument, struct vmag_vmem *arena), void *argument)
 {
-	struct vmag_vmem *arena;
-
-	for (uint64_t number = 0; (arena = pin_after(number)) != NULL;) {
-		number = arena->number;
+	for (struct vmag_vmem *arena = NULL; (arena = pin_next(arena)) != NULL;)
 		function(argument, arena);
-		unpin(arena);
-	}
 }
 
 // Sleeps until the root's arenas change or some time has passed, more each time.
