@@ -353,7 +353,8 @@ impl Profile {
             allocated: 0,
             threads: 0,
         };
-        for field in lines.next().unwrap_or("").split_whitespace() {
+        // Names of caches may have other blanks than ASCII's.
+        for field in lines.next().unwrap_or("").split_ascii_whitespace() {
             match field.split_once('=') {
                 Some(("lg_sample", value)) => self.lg_sample = value.parse().ok().filter(|lg| *lg < 64),
                 Some(("accum", value)) => self.live_only = value == "0",
@@ -593,8 +594,10 @@ mod tests {
     #[test]
     fn names_of_caches_are_lines() {
         let mut profile = Profile::default();
-        profile.read_samples("lg_sample=0 cache.3=a\x1b[2Jb\n").unwrap();
+        let head = "lg_sample=0 cache.3=a\x1b[2Jb cache.4=gro\u{df}e\u{a0}Dinge\n";
+        profile.read_samples(head).unwrap();
         assert_eq!(profile.caches[&3], "a?[2Jb");
+        assert_eq!(profile.caches[&4], "gro\u{df}e\u{a0}Dinge");
     }
 
     #[test]
