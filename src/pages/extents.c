@@ -240,6 +240,17 @@ static struct extent *take_fitting(struct extents *extents, size_t size, size_t 
 	return extent;
 }
 
+// Any kept extent.
+static struct extent *take_one(struct extents *extents)
+{
+	struct extent *extent;
+
+	mutex_lock(&extents->lock);
+	extent = take_at(extents, &extents->kept);
+	mutex_unlock(&extents->lock);
+	return extent;
+}
+
 static bool are_neighbours(const struct extent *low, const struct extent *high)
 {
 	return low->start + low->size == high->start && low->committed == high->committed;
@@ -399,7 +410,7 @@ void extents_destroy(struct extents *extents, struct extents *heir)
 	struct visit visit = enter_hooks(extents);
 	struct extent *extent;
 
-	while ((extent = take_fitting(extents, 0, SIZE_MAX)) != NULL) {
+	while ((extent = take_one(extents)) != NULL) {
 		if (may_inherit(extents, heir))
 			extents_release(heir, extent->start, extent->size);
 		else
