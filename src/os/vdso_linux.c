@@ -28,6 +28,7 @@ static void note_table(struct tables *tables, Elf64_Sxword tag, const void *tabl
 		tables->hash = table;
 }
 
+// Inlined: what a start runs stays together.
 static inline __attribute__((always_inline)) const Elf64_Phdr *part_of(const Elf64_Ehdr *file, Elf64_Word type)
 {
 	const Elf64_Phdr *parts = (const void *)((const char *)file + file->e_phoff);

@@ -1,5 +1,5 @@
 # Builds the library once more in a variant, in a folder of its own, and the tests that fit there, and runs these.  Another compiler reads all the
-# others too, for it may refuse them, where most are built with it.  `variant.py ROOT aarch64|musl|checked|clang`.  Skips loudly when the compiler or the emulator is missing.
+# others too, for it may refuse them: "checked" what it does not build, "clang" what "checked" does not have.  `variant.py ROOT aarch64|musl|checked|clang`.  Skips loudly when the compiler or the emulator is missing.
 # SPDX-License-Identifier: BSD-2-Clause
 import json
 import os
