@@ -6,6 +6,7 @@ import concurrent.futures
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -21,7 +22,7 @@ SINGLE = {"true": "!!(a), ==, 1", "false": "!!(a), ==, 0", "ptr_null": "(a) == N
 
 def sources():
     pattern = os.path.join(os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo")), "registry/src/*/tikv-jemalloc-sys-*/jemalloc")
-    if not glob.glob(pattern):
+    if not glob.glob(pattern) and shutil.which("cargo"):
         subprocess.run(["cargo", "fetch", "--manifest-path", MANIFEST], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=100)
     found = sorted(glob.glob(pattern))
     if not found:

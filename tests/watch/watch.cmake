@@ -37,7 +37,7 @@ vmag_test(watch.report slow 180 ${PYTHON} ${WATCH}/report.py ${CMAKE_BINARY_DIR}
 vmag_test(watch.probes quick 120 ${PYTHON} ${WATCH}/probes.py $<TARGET_FILE:vmag> $<TARGET_FILE:watch_sites>)
 vmag_test_program(watch_pairs watch/pairs.c LIBRARIES vmag)
 target_include_directories(watch_pairs PRIVATE ${CMAKE_SOURCE_DIR}/include)
-vmag_test(watch.cost slow 120 ${PYTHON} ${WATCH}/cost.py $<TARGET_FILE:watch_pairs>)
+vmag_test(watch.cost slow 120 ${PYTHON} ${WATCH}/cost.py $<TARGET_FILE:watch_pairs> "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
 if(VMAG_TESTS_CXX)
   # The reader of unwind tables alone, beside the library whose samples it is asked about.
   add_library(watch_compare_stacks SHARED watch/compare_stacks.c)
