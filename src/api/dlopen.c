@@ -5,6 +5,7 @@
 // extensions so. The option dlopen_deepbind leaves the flag alone.
 // Not in the static library: there the program decides what they are.
 // SPDX-License-Identifier: BSD-2-Clause
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
