@@ -46,7 +46,7 @@ static void shape(size_t size, size_t align) {
     vmag_cache_t *cache = create(size, align, 0);
     struct vmag_cache_stats stats = stats_of(cache);
     size_t least = align != 0 ? align : size >= 16 ? 16 : 8, count = 3 * stats.slab_objects;
-    uintptr_t *objects = malloc(count * sizeof *objects), colours = 0;
+    uintptr_t *objects = malloc(count * sizeof *objects);
 
     CHECK_EQ(stats.object_bytes, size);
     CHECK_EQ(vmag_cache_object_size(cache), size);
@@ -59,7 +59,6 @@ static void shape(size_t size, size_t align) {
         objects[i] = (uintptr_t)vmag_cache_alloc(cache, VMAG_NOSLEEP);
         CHECK(objects[i] != 0 && objects[i] % least == 0);
         memset((void *)objects[i], 0x5a, size);
-        colours |= objects[i] % stats.slab_bytes;
     }
     for (size_t i = 0; i < count; i++)
         vmag_cache_free(cache, (void *)objects[i]);
@@ -164,7 +163,7 @@ static void beyond_the_fast_path(void) {
 
     for (size_t i = 0; i < CACHES; i++)
         CHECK((caches[i] = create(64, 0, 0)) != NULL);
-    for (int round = 0; round < ROUNDS; round++)
+    for (unsigned round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < CACHES; i++) {
             for (size_t k = 0; k < OBJECTS; k++) {
                 objects[k] = vmag_cache_alloc(caches[i], VMAG_NOSLEEP);
