@@ -217,12 +217,20 @@ static bool is_heap(const struct os_area *area)
 	return page_map != NULL && area->start >= page_map_first_chunk() && area->end <= page_map_first_chunk() + page_map_chunk_bytes();
 }
 
-static bool walk_area(struct walk *walk, const struct os_area *area)
+// The kernel puts threads' stacks together where their guards are no areas, and nothing else: then the first page is one.
+static enum row row_of(const struct walk *walk, const struct os_area *area)
 {
 	static const enum row row_of_kind[] = {
 		[AREA_PROGRAM] = ROW_programs, [AREA_FILE] = ROW_files, [AREA_SHARED] = ROW_shared, [AREA_STACK] = ROW_stacks,
 		[AREA_BRK] = ROW_brk, [AREA_ANONYMOUS] = ROW_anonymous, [AREA_KERNEL] = ROW_kernel,
 	};
+	bool is_stack = area->kind == AREA_ANONYMOUS && os_residency_is_guard(walk->residency, area->start);
+
+	return is_stack ? ROW_stacks : row_of_kind[area->kind];
+}
+
+static bool walk_area(struct walk *walk, const struct os_area *area)
+{
 	bool heap = is_heap(area);
 
 	walk->proportional += area->proportional;
@@ -232,7 +240,7 @@ static bool walk_area(struct walk *walk, const struct os_area *area)
 		return true;
 	if (heap ? !walk_heap(walk, area) : !walk_metadata(walk, area))
 		return false;
-	settle(walk, area->resident, heap ? ROW_dirty : row_of_kind[area->kind]);
+	settle(walk, area->resident, heap ? ROW_dirty : row_of(walk, area));
 	return true;
 }
 

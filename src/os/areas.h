@@ -60,3 +60,6 @@ enum os_page_state {
 int os_residency_open(void);
 bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages);
 void os_residency_close(int file);
+
+// Whether that page is a guard that is no area of its own (MADV_GUARD_INSTALL): glibc has such below threads' stacks since 2.42. False before Linux 6.15.
+bool os_residency_is_guard(int file, uintptr_t page);

@@ -238,3 +238,11 @@ bool os_residency_read(int file, uintptr_t start, uint8_t *states, size_t pages)
 	}
 	return true;
 }
+
+bool os_residency_is_guard(int file, uintptr_t page)
+{
+	const uint64_t guard = 1ull << 58;
+	uint64_t entry;
+
+	return os_file_read_at(file, &entry, sizeof entry, page / os_page_size() * sizeof entry) == sizeof entry && (entry & guard) != 0;
+}

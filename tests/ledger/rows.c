@@ -195,6 +195,31 @@ static void check_stacks(void) {
     CHECK_MOVED(before, after, stacks, 6 * MEBIBYTE);
 }
 
+// As glibc makes stacks since 2.42, one behind the other, where the kernel tells which pages are guards (6.15).
+static void check_stacks_in_one_area(void) {
+    enum { GUARD_INSTALL = 102 };
+    size_t size = 9 * MEBIBYTE;
+    char *stacks = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int file = open("/proc/self/pagemap", O_RDONLY);
+    uint64_t entry = 0;
+
+    CHECK(stacks != MAP_FAILED && file >= 0);
+    for (int i = 0; i < 2; i++)
+        if (madvise(stacks + (size_t)i * size, (size_t)PAGE, GUARD_INSTALL) != 0)
+            return;
+    CHECK_EQ(pread(file, &entry, sizeof entry, (off_t)((uintptr_t)stacks / PAGE * sizeof entry)), sizeof entry);
+    close(file);
+    if ((entry >> 58 & 1) == 0)
+        return;
+    struct vmag_ledger before = take();
+    for (int i = 1; i <= 2; i++)
+        memset(stacks + (size_t)i * size - 6 * MEBIBYTE, 1, 6 * MEBIBYTE);
+    struct vmag_ledger after = take();
+    CHECK_MOVED(before, after, stacks, 12 * MEBIBYTE);
+    CHECK_MOVED(before, after, anonymous, 0);
+    munmap(stacks, 2 * size);
+}
+
 // In the child all pages are shared with the parent, and still belong somewhere.
 static void check_fork(void) {
     char *block = malloc(16 * MEBIBYTE);
@@ -289,6 +314,7 @@ int main(void) {
     check_object_caches();
     check_others();
     check_stacks();
+    check_stacks_in_one_area();
     check_fork();
     check_written();
     check_size();
