@@ -180,23 +180,32 @@ static COLD __attribute__((noinline)) void tell_ledger(void)
 	struct text text = text_into(fields, sizeof fields);
 	struct vmag_ledger ledger;
 
-	if (!ledger_take(&ledger))
+	if (os_has_filter() || !ledger_take(&ledger))
 		return;
 	ledger_json(&text, &ledger);
 	trace_file_ledger(fields, (size_t)(text.at - fields));
 }
 
-// What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free.
+static COLD __attribute__((noinline)) void end_for_leaks(void)
+{
+	if (options.prof_leak_error)
+		_exit(EXIT_FAILURE);
+}
+
+// What the main thread freed and nobody looked at yet goes through the slabs, which notice a double free. Not where exit was called in a signal handler that came
+// amid an operation of ours: with locks to take the thread would wait for itself, and its magazines are in the middle of a change.
 void life_end(void)
 {
 	bool leaks;
 
-	if (UNLIKELY(trace_is_on()) && !os_has_filter())
+	if (mutexes_held != 0)
+		return;
+	if (UNLIKELY(trace_is_on()))
 		tell_ledger();
 	leaks = profile_final();
 	if (heap_debug == DEBUG_ON)
 		guard_verify("exit", LOOK_AT_EXIT);
-	if (words.front != NULL)
+	if (words.front != NULL && words.front->inside == 0)
 		front_drain(words.front);
 	cpu_fronts_drain();
 	caches_verify();
@@ -206,6 +215,6 @@ void life_end(void)
 		report("exit", true);
 	tracing_stop(true);
 	black_box_end();
-	if (leaks && options.prof_leak_error)
-		_exit(EXIT_FAILURE);
+	if (leaks)
+		end_for_leaks();
 }

@@ -12,6 +12,7 @@
 #include "heap/debug.h"
 #include "life/life.h"
 #include "os/file.h"
+#include "os/mutex.h"
 #include "os/pages.h"
 #include "os/sandbox.h"
 #include "os/thread.h"
@@ -188,11 +189,12 @@ __attribute__((constructor(102))) static void at_load(void)
 		asked_at_exit = asked;
 }
 
+// Not amid an operation of ours (life/life.c).
 static COLD __attribute__((noinline)) void report_at_exit(void)
 {
 	int error;
 
-	if (*asked_at_exit == '\0' || os_has_filter())
+	if (*asked_at_exit == '\0' || os_has_filter() || mutexes_held != 0)
 		return;
 	error = report_as_told(asked_at_exit);
 	if (error != 0)

@@ -1,7 +1,7 @@
 # life.*: before main and after it, threads' ends, forks, dlopen, static programs, cancellation, signals, idleness.
 # SPDX-License-Identifier: BSD-2-Clause
 
-set(LIFE_QUICK borrowed exit_with_threads exit_amid_fork last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook forkers fork_streams fork_reset reset_gone thread_end fork_first_use interposed idle unseen copies small_pages)
+set(LIFE_QUICK borrowed exit_with_threads exit_amid_fork exit_in_handler last_thread silent_threads spawn cancel signals fork_in_handler fork_in_hook forkers fork_streams fork_reset reset_gone thread_end fork_first_use interposed idle unseen copies small_pages)
 
 foreach(name IN LISTS LIFE_QUICK ITEMS many_threads forks)
   vmag_test_program(life_${name} life/${name}.c LIBRARIES vmag)
