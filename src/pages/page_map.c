@@ -419,7 +419,7 @@ static bool lock_is_had(void)
 
 void page_map_heed_limit(void)
 {
-	size_t limit = os_address_space_limit();
+	size_t limit = os_is_shut_in() ? SIZE_MAX : os_address_space_limit(); // else files are looked into
 
 	if (limit != SIZE_MAX && mutexes_held == 0 && limit / 2 < os_address_space() && os_memory_is_own() && lock_is_had())
 		give_back();

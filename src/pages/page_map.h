@@ -72,7 +72,7 @@ bool page_map_may_reach_all(void);
 // mapped. True: it was done, now or before. Not in a sandbox. Keeps errno; may be called with locks up to RANK_RESOURCE held.
 bool page_map_give_back(void);
 
-// After the program has set RLIMIT_AS: does so at once if it leaves less than twice the address space that the process has. Not in a child that
+// After the program has set RLIMIT_AS: does so at once if it leaves less than twice the address space that the process has. Not in a sandbox, nor in a child that
 // shares its memory with its parent (vfork), nor in a handler amid something of ours.
 void page_map_heed_limit(void);
 

@@ -36,6 +36,8 @@ void malloc_stats(void); // musl does not declare it
 
 enum { REFUSED = 3, WELL = 7, NONE = 0xffff, MIB = 1 << 20, MOST = 1 << 20 };
 
+static unsigned allowed_too = NONE;
+
 // `refused`: what answers ENOMEM. `threads`: for all threads, and with what is needed to begin and to end one, or a child. No child leaves here that the
 // system has no filters for.
 static void set_filter(unsigned refused, bool threads) {
@@ -45,7 +47,7 @@ static void set_filter(unsigned refused, bool threads) {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         ALLOW(SYS_brk), ALLOW(SYS_mmap), ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_mprotect), ALLOW(SYS_madvise), ALLOW(SYS_getrandom), ALLOW(SYS_futex),
         ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_close), ALLOW(SYS_clock_gettime), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep), ALLOW(SYS_exit),
-        ALLOW(SYS_exit_group),
+        ALLOW(SYS_exit_group), ALLOW(allowed_too),
         ALLOW_THREADS(SYS_clone), ALLOW_THREADS(SYS_clone3), ALLOW_THREADS(SYS_set_robust_list), ALLOW_THREADS(SYS_rseq), ALLOW_THREADS(SYS_rt_sigprocmask),
         ALLOW_THREADS(SYS_sched_yield), ALLOW_THREADS(SYS_wait4), ALLOW_FORK,
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
@@ -136,6 +138,21 @@ static void no_memory(void) {
         all_there_is(NONE, 0, (size_t)600 * MIB, bytes);
         all_there_is(SYS_mmap, 0, 0, bytes);
     }
+}
+
+// A limit of address space that it gives itself then.
+static void limits(void) {
+    const struct rlimit least = {(size_t)600 * MIB, (size_t)600 * MIB};
+    pid_t child = fork();
+
+    if (child == 0) {
+        free(malloc(1));
+        allowed_too = SYS_prlimit64;
+        shut_in(NONE);
+        CHECK_EQ(setrlimit(RLIMIT_AS, &least), 0);
+        _exit(WELL);
+    }
+    expect(child, "setrlimit");
 }
 
 // Children that the C library tells nobody of, the parent's memory their own.
@@ -303,7 +320,7 @@ static void without_background(void) {
 
 int main(int count, char **arguments) {
     static const struct { const char *name; void (*run)(void); } cases[] = {
-        {"exit", ends}, {"no_memory", no_memory}, {"copies", copies}, {"tells", tells}, {"threads", with_background}, {"threads_alone", without_background},
+        {"exit", ends}, {"no_memory", no_memory}, {"limits", limits}, {"copies", copies}, {"tells", tells}, {"threads", with_background}, {"threads_alone", without_background},
     };
 
     alarm(120);

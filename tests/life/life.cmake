@@ -163,7 +163,7 @@ set_tests_properties(life.title PROPERTIES ENVIRONMENT "VMAG_REPORT=${CMAKE_CURR
 vmag_test_program(life_sandbox_flags life/sandbox_flags.c LIBRARIES vmag)
 vmag_test(life.sandbox.flags quick 60 life_sandbox_flags)
 vmag_test_program(life_confined life/confined.c LIBRARIES vmag)
-foreach(case exit no_memory copies tells threads threads_alone)
+foreach(case exit no_memory limits copies tells threads threads_alone)
   vmag_test(life.confined.${case} quick 120 life_confined ${case})
 endforeach()
 set_tests_properties(life.confined.threads PROPERTIES ENVIRONMENT "VMAG_CONF=sleeper_ms:100")
