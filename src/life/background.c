@@ -43,7 +43,7 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc: in the loader
 #define IN_C_LIBRARY __libc_current_sigrtmin
 #endif
 
-// The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started
+// The C library frees memory while it holds a lock that pthread_create needs (the cache of stacks): a thread is never started by that
 // from within it. Two objects at most: the library, and the loader where it is one of its own.
 // The third is this library's own: what the loader tells of its thread-local memory.
 enum { OWN = 2, OBJECTS };
@@ -313,7 +313,7 @@ static bool start(const void *caller)
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
 	int failure;
 
-	if (os_clock_ms() < refused_until || background_in_c_library(caller) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
+	if (os_clock_ms() < refused_until || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
 		return false;
 	errno = 0;
 	if (os_process_is_single() && start_unseen())
@@ -322,6 +322,8 @@ static bool start(const void *caller)
 		refused(errno);
 		return false;
 	}
+	if (background_in_c_library(caller))
+		return false;
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
