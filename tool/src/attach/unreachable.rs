@@ -106,7 +106,7 @@ impl Process {
     }
 
     fn search(&self) -> Option<HashSet<Large>> {
-        let areas = areas::read_maps(self.pid).ok()?;
+        let areas = areas::read_maps_and_stacks(self.pid).ok()?;
         let mut own = self.own_ranges()?;
         let mut heap = self.walk(&areas, &own)?;
         own.extend(&heap.outside);

@@ -63,13 +63,58 @@ impl Area {
 pub fn read(pid: i32) -> io::Result<Vec<Area>> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).map_or(String::new(), |path| path.display().to_string());
     let bytes = fs::read(format!("/proc/{pid}/smaps"))?;
-    some(parse(&String::from_utf8_lossy(&bytes), &program))
+    let mut areas = some(parse(&String::from_utf8_lossy(&bytes), &program))?;
+    if let Ok(residency) = Residency::open(pid) {
+        name_stacks(&mut areas, |page| residency.is_guard(page));
+    }
+    Ok(areas)
 }
 
 /// The same from /proc/PID/maps, which does not look at each page: nothing is told of what is resident.
 pub fn read_maps(pid: i32) -> io::Result<Vec<Area>> {
     let bytes = fs::read(format!("/proc/{pid}/maps"))?;
     some(parse(&String::from_utf8_lossy(&bytes), ""))
+}
+
+/// Threads' stacks of one area are areas of their own here, each with its guard.
+pub fn read_maps_and_stacks(pid: i32) -> io::Result<Vec<Area>> {
+    let mut areas = read_maps(pid)?;
+    let Ok(residency) = Residency::open(pid) else {
+        return Ok(areas);
+    };
+    name_stacks(&mut areas, |page| residency.is_guard(page));
+    let split = areas.iter().flat_map(|area| match area.row {
+        Row::Stacks => parts(area, &residency.guards(area.start, area.end)),
+        _ => vec![area.clone()],
+    });
+    Ok(split.collect())
+}
+
+/// The kernel puts threads' stacks together where their guards are no areas (glibc from 2.42 on), and nothing else: then the first page is one.
+fn name_stacks(areas: &mut [Area], is_guard: impl Fn(u64) -> bool) {
+    for area in areas.iter_mut() {
+        if area.row == Row::Anonymous && area.path.is_empty() && area.writable && is_guard(area.start) {
+            area.row = Row::Stacks;
+        }
+    }
+}
+
+/// `guards` of the area, in address order. What lies below the first one is a part, too.
+fn parts(area: &Area, guards: &[u64]) -> Vec<Area> {
+    let starts = [area.start]
+        .into_iter()
+        .chain(guards.iter().copied().filter(|guard| *guard > area.start));
+    let ends = guards
+        .iter()
+        .copied()
+        .filter(|guard| *guard > area.start)
+        .chain([area.end]);
+    let part = |(start, end)| Area {
+        start,
+        end,
+        ..area.clone()
+    };
+    starts.zip(ends).map(part).collect()
 }
 
 /// Fails where the process has ended since its areas were read, or has become another program: what was read of it since need not be true.
@@ -223,10 +268,41 @@ impl Residency {
             .flat_map(move |at| self.pages(at, at.saturating_add(PIECE_BYTES).min(end)))
     }
 
+    /// Whether that page is a guard that is no area of its own (MADV_GUARD_INSTALL); Linux tells it from 6.15 on.
+    pub fn is_guard(&self, page: u64) -> bool {
+        self.entries(page, page + self.page_bytes).any(is_guard)
+    }
+
+    /// The first pages of all such guards in a range.
+    fn guards(&self, start: u64, end: u64) -> Vec<u64> {
+        let mut before = false;
+        let mut found = Vec::new();
+        for (page, entry) in (start..end)
+            .step_by(self.page_bytes as usize)
+            .zip(self.entries(start, end))
+        {
+            if is_guard(entry) && !before {
+                found.push(page);
+            }
+            before = is_guard(entry);
+        }
+        found
+    }
+
     /// One entry a page of [start, end); shorter when the kernel tells no more.
     pub fn pages(&self, start: u64, end: u64) -> Vec<Page> {
         const PRESENT: u64 = 1 << 63;
         const EXCLUSIVE: u64 = 1 << 56;
+        self.entries(start, end)
+            .map(|entry| match entry {
+                entry if entry & PRESENT == 0 => Page::Absent,
+                entry if entry & EXCLUSIVE != 0 => Page::Exclusive,
+                _ => Page::Common,
+            })
+            .collect()
+    }
+
+    fn entries(&self, start: u64, end: u64) -> impl Iterator<Item = u64> {
         let mut bytes = vec![0; (end.saturating_sub(start) / self.page_bytes * 8) as usize];
         let mut length = 0;
         while length < bytes.len() {
@@ -236,15 +312,13 @@ impl Residency {
                 _ => break,
             }
         }
-        bytes[..length]
-            .chunks_exact(8)
-            .map(|entry| match u64::from_ne_bytes(entry.try_into().unwrap()) {
-                entry if entry & PRESENT == 0 => Page::Absent,
-                entry if entry & EXCLUSIVE != 0 => Page::Exclusive,
-                _ => Page::Common,
-            })
-            .collect()
+        bytes.truncate(length / 8 * 8);
+        (0..bytes.len() / 8).map(move |at| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().unwrap()))
     }
+}
+
+fn is_guard(entry: u64) -> bool {
+    entry & (1 << 58) != 0
 }
 
 #[cfg(test)]
@@ -286,6 +360,25 @@ d000-e000 r-xp 00000000 00:00 0                          [vdso]
         );
         assert_eq!(areas[5].huge, 2 << 20);
         assert!(areas[8].executable && !areas[0].executable);
+    }
+
+    #[test]
+    fn stacks_with_guards_that_are_no_areas() {
+        let mut areas = parse(SMAPS, "/usr/bin/prog with space");
+        name_stacks(&mut areas, |page| page == 0x7000);
+        let rows: Vec<Row> = areas[2..6].iter().map(|area| area.row).collect();
+        assert_eq!(rows, [Row::Programs, Row::Stacks, Row::Anonymous, Row::Stacks]);
+        let ranges = |guards: &[u64]| -> Vec<(u64, u64)> {
+            let parts = parts(&areas[3], guards);
+            assert!(parts.iter().all(|part| part.row == Row::Stacks));
+            parts.iter().map(|part| (part.start, part.end)).collect()
+        };
+        assert_eq!(ranges(&[]), [(0x7000, 0x8000)]);
+        assert_eq!(ranges(&[0x7000]), [(0x7000, 0x8000)]);
+        assert_eq!(
+            ranges(&[0x7000, 0x7400, 0x7c00]),
+            [(0x7000, 0x7400), (0x7400, 0x7c00), (0x7c00, 0x8000)]
+        );
     }
 
     #[test]
