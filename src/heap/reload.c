@@ -190,12 +190,18 @@ static bool may_exchange(const struct front *front, unsigned class)
 	       (front->misses + 1) % MISSES_A_LOOK != 0;
 }
 
-static void exchange(struct front *front, unsigned class, struct magazine *loaded, void **top)
+// Nothing is loaded meanwhile: who is left in between, by a handler's longjmp, loses a magazine and has none twice.
+static __attribute__((noinline)) void exchange(struct front *front, unsigned class, struct magazine *loaded, void **top)
 {
 	struct magazine *previous = front->previous[class];
 
 	front->misses++;
-	front_keep_previous(front, class, loaded);
+	front->words->top[class] = FRONT_CLOSED;
+	front->loaded[class] = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	front->previous[class] = loaded;
+	front->previous_rounds[class] = (uint8_t)loaded->rounds;
+	atomic_signal_fence(memory_order_seq_cst);
 	front->loaded[class] = previous;
 	front->loaded_capacity[class] = (uint8_t)previous->capacity;
 	front->words->top[class] = top;
