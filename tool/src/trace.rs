@@ -247,8 +247,9 @@ impl Trace {
         facts.dedup_by(|copy, chunk| copy.is_copy_of(chunk));
         damaged += copies - chunks.len() - facts.len();
         let places = |chunk: &Chunk| u64::from(chunk.sequence);
-        let (of_events, of_facts): (Vec<u64>, Vec<u64>) =
+        let (mut of_events, of_facts): (Vec<u64>, Vec<u64>) =
             (chunks.iter().map(places).collect(), facts.iter().map(places).collect());
+        of_events.dedup(); // of two with one number one is damaged
         let line = Line::of_all(&chunks);
         let first = chunks.iter().map(|chunk| chunk.ns.0).min().unwrap_or(0);
         let start = line.map_or(first, |line| line.ns);
@@ -943,6 +944,14 @@ pub mod tests {
         let begun_late = |numbers: &[u32]| missing_of(&ended(numbers, 0)).unwrap();
         assert!(!begun_late(&[5, 6, 7]).contains("chunk"));
         assert!(begun_late(&[5, 7]).contains("1 chunk not there"));
+        // The number of the last one is damaged.
+        let mut chunks = ended(&[5, 6, 7], 0);
+        chunks[2][8] = 6;
+        let missing = missing_of(&chunks).unwrap();
+        assert!(
+            missing.contains("1 damaged chunk") && !missing.contains("chunks not there"),
+            "{missing}"
+        );
     }
 
     #[test]
