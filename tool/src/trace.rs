@@ -28,6 +28,8 @@ const TELLS_HEAP: u16 = 6; // the first whose events say whether a cache's objec
 const CHECKSUM: std::ops::Range<usize> = 20..24;
 const EVENTS_STACKS: u16 = 1;
 const FACTS: u16 = 2;
+/// The numbers of stacks are below.
+const STACKS_MOST: u32 = 1 << 21;
 /// No processor has addresses beyond.
 const ADDRESS_MOST: u64 = 1 << 57;
 
@@ -528,7 +530,6 @@ fn unzigzag(value: u64) -> u64 {
 
 impl Facts {
     fn read(&mut self, payload: &[u8], version: u16) -> Option<()> {
-        const STACKS_MOST: usize = 1 << 21;
         // A few bytes name a stack as deep as the one before it: what is made up would be a gigabyte a megabyte.
         const FRAMES_MOST: usize = 1 << 27; // of 2^20 stacks of 128, as many as the library keeps
         let mut from = Reader(payload);
@@ -553,7 +554,7 @@ impl Facts {
                         address = address.wrapping_add(unzigzag(from.varint()?));
                         frames.push(address);
                     }
-                    if number >= STACKS_MOST {
+                    if number >= STACKS_MOST as usize {
                         return None;
                     }
                     if shared > 0 {
@@ -708,7 +709,9 @@ impl<'a> Stream<'a> {
             }
         };
         if self.has_stacks && !matches!(kind, Kind::Free | Kind::CacheFree | Kind::ArenaFree) {
-            stack = from.varint()? as u32;
+            stack = u32::try_from(from.varint()?)
+                .ok()
+                .filter(|stack| *stack < STACKS_MOST)?;
         }
         let address = match first & 3 {
             3 => {
@@ -902,6 +905,21 @@ pub mod tests {
         assert_eq!(events.len(), 1);
         assert_eq!(losses.chunks, 1);
         assert_eq!(Trace::open(file.path()).unwrap().damaged, 2);
+    }
+
+    /// Two of them would be one where a bit of the number is wanted for something else.
+    #[test]
+    fn an_event_of_a_stack_that_cannot_be_is_damaged() {
+        let read_with = |stack: u64| {
+            let mut payload = vec![0, 1, 16, 64];
+            add(&mut payload, stack);
+            read(&file(&[whole_chunk(1, 0, 1, 1, payload)]))
+        };
+        assert_eq!(read_with(7).0[0].stack, 7);
+        for stack in [1 << 21, 1 << 31 | 7, 1 << 32 | 7] {
+            let (events, losses) = read_with(stack);
+            assert_eq!((events.len(), losses.chunks), (0, 1), "{stack:#x}");
+        }
     }
 
     /// Chunks of events, and at last one that says how many chunks there were when the process exited.
