@@ -219,7 +219,7 @@ impl Change {
     /// The probability of so much or more afterwards by chance, if it holds no more than it did and what is tolerated.
     fn chance(&self, tolerance: f64) -> f64 {
         let held = [self.before * (1.0 + tolerance) - self.stayed, self.after - self.stayed];
-        let worth = [self.worth[0] * (1.0 + tolerance), self.worth[1]];
+        let worth = [(self.worth[0] * (1.0 + tolerance)).min(f64::MAX / 2.0), self.worth[1]];
         if held[1] <= held[0] {
             return 1.0;
         }
@@ -246,6 +246,15 @@ mod tests {
     fn what_did_not_change_is_noise() {
         let difference = compare(&view(), &view(), Measure::LiveBytes);
         assert!(difference.changes.iter().all(|change| !change.is_real));
+    }
+
+    #[test]
+    fn whatever_is_tolerated_can_be_judged() {
+        let grown = |tolerance: f64| {
+            let difference = compare(&at_work(1, 0, 0), &at_work(2, 30, 30), Measure::LiveBytes);
+            difference.grown(tolerance).len()
+        };
+        assert_eq!([0.0, 1e9, 1e307].map(grown), [1, 0, 0]);
     }
 
     /// Of two builds of a file what has no name is the same wherever it lies; of one build it is not.
