@@ -202,9 +202,9 @@ fn encode(view: &HeapView, kind: Kind) -> Vec<u8> {
     let period = writer.value_type("space", "bytes");
     writer.out.message(11, period);
     writer.out.number(12, 1 << view.profile.lg_sample.unwrap_or(0));
-    writer
-        .out
-        .number(9, view.profile.time.unwrap_or(0) as u64 * 1_000_000_000);
+    // What a damaged recording may say are no nanoseconds.
+    let nanoseconds = view.profile.time.and_then(|time| time.checked_mul(1_000_000_000));
+    writer.out.number(9, nanoseconds.unwrap_or(0) as u64);
     let (default, seconds) = match kind {
         Kind::Live => ("inuse_space", 0),
         Kind::Allocated { seconds } => ("alloc_space", seconds),
@@ -250,7 +250,8 @@ fn write_samples(view: &HeapView, writer: &mut Writer, totals: bool) {
         if totals {
             values.splice(0..0, [total.objects, total.bytes]);
         }
-        message.packed(2, values.into_iter().map(|value| value.round() as u64));
+        // Readers have 63 bits and a sign.
+        message.packed(2, values.into_iter().map(|value| value.round() as i64 as u64));
         let name = view
             .profile
             .threads
@@ -356,6 +357,16 @@ mod tests {
         for name in ["grab<int>(int)", "a::grab", "core::ptr::drop_in_place<T>"] {
             assert_eq!(names_of(name), (vec![8, 1, 16, 1], names(name)));
         }
+    }
+
+    #[test]
+    fn what_is_too_large_stays_above_zero() {
+        let text = "heap_v2/1\n@ 0x1\n\nMAPPED_LIBRARIES:\n\nVMAG_PROFILE:\nlg_sample=0 time=99999999999999\n\
+                    1 1 0 18446744073709551615 0 1 1\n";
+        let plain = encode(&HeapView::new(Profile::parse(text).unwrap()), Kind::Live);
+        let mut values = Message::default();
+        values.packed(2, [1, i64::MAX as u64]);
+        assert!(plain.windows(values.0.len()).any(|window| window == values.0));
     }
 
     #[test]
