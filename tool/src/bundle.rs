@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const FORMAT: &str = "vmag-bundle-1";
 const MANIFEST: &str = "manifest.json";
@@ -57,15 +57,15 @@ struct Manifest {
     files: BTreeMap<String, ObjectFile>,
 }
 
-/// A bundle that was unpacked to be read; its folder goes with it.
+/// A bundle that was unpacked to be read: into a file without name, of which nothing is left however we end.
 pub struct Unpacked {
-    folder: TempDir,
+    file: File,
     pub known: Known,
 }
 
 impl Unpacked {
     pub fn recording(&self) -> PathBuf {
-        self.folder.path().join(RECORDING)
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 }
 
@@ -152,7 +152,7 @@ fn manifest(path: &Path) -> io::Result<Manifest> {
     }
 }
 
-/// Unpacks the recording into a folder of its own.
+/// Unpacks the recording.
 pub fn open(path: &Path) -> Result<Unpacked> {
     unpack(path).map_err(|error| {
         ToolError::new(
@@ -163,14 +163,21 @@ pub fn open(path: &Path) -> Result<Unpacked> {
     })
 }
 
+/// What is wrong with the recording in a bundle, by the bundle's name: it has none itself.
+pub fn named_by(path: &Path, error: ToolError) -> ToolError {
+    ToolError {
+        what: format!("cannot read the recording in the bundle {}", spoken(path)),
+        ..error
+    }
+}
+
 fn unpack(path: &Path) -> io::Result<Unpacked> {
-    let folder = tempfile::Builder::new().prefix("vmag-bundle-").tempdir()?;
-    let recording = folder.path().join(RECORDING);
-    let mut file = File::create_new(&recording)?;
+    let mut file = tempfile::tempfile()?;
     let known = unpack_to(path, |entry| copy_with_holes(entry, &mut file))?;
-    match kind(&recording) {
+    let unpacked = Unpacked { file, known };
+    match kind(&unpacked.recording()) {
         Some(_) => Err(io::Error::other("it holds a bundle")),
-        None => Ok(Unpacked { folder, known }),
+        None => Ok(unpacked),
     }
 }
 
@@ -421,6 +428,9 @@ mod tests {
             archive.append_link(&mut head, RECORDING, "/etc/passwd").unwrap();
         });
         assert!(why(&inner).contains("no file"));
+        made_up(&inner, |archive| add(archive, RECORDING, b"heap_v2/no\n").unwrap());
+        let what = Profile::read(&inner).unwrap_err().what;
+        assert!(what.contains("the bundle") && what.ends_with("/inner"), "{what}");
         made_up(&inner, |archive| add(archive, RECORDING, b"heap_v2/524288\n").unwrap());
         assert!(Profile::read(&inner).is_ok());
         made_up(&outer, |archive| {
@@ -471,6 +481,8 @@ mod tests {
         let about = fs::metadata(unpacked.recording()).unwrap();
         assert_eq!(about.len(), bytes);
         assert!(about.blocks() * 512 < 1 << 20, "{}", about.blocks());
+        // Whoever ends us now leaves none of it behind.
+        assert_eq!(about.nlink(), 0);
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl Profile {
         }
         if bundle::kind(path).is_some() {
             let unpacked = bundle::open(path)?;
-            let profile = Profile::read(&unpacked.recording())?;
+            let profile = Profile::read(&unpacked.recording()).map_err(|error| bundle::named_by(path, error))?;
             return Ok(Profile {
                 known: Some(Arc::new(unpacked.known)),
                 ..profile

@@ -198,7 +198,7 @@ impl Trace {
     pub fn open(path: &Path) -> Result<Trace> {
         if bundle::kind(path) == Some(true) {
             let unpacked = bundle::open(path)?;
-            let mut trace = Trace::open(&unpacked.recording())?;
+            let mut trace = Trace::open(&unpacked.recording()).map_err(|error| bundle::named_by(path, error))?;
             trace.path = path.to_path_buf();
             trace.facts.known = Some(Arc::new(unpacked.known));
             return Ok(trace);
