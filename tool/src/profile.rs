@@ -318,7 +318,7 @@ impl Profile {
         }
     }
 
-    /// The line of all threads counts only where none of a thread follows, as gperftools writes it.
+    /// The line of all threads, which has no number, is the sum of those that follow.
     fn add_record(
         &mut self,
         stack: usize,
