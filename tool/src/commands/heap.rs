@@ -202,7 +202,8 @@ pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
             .is_terminal()
             .then(|| plain(&String::from_utf8_lossy(bytes)));
         let bytes = for_people.as_ref().map_or(bytes, String::as_bytes);
-        return unless_unread(io::stdout().write_all(bytes));
+        let mut out = io::stdout();
+        return unless_unread(out.write_all(bytes).and_then(|()| out.flush())); // what is behind the last line's end, too
     };
     fs::write(path, bytes).map_err(|error| cannot_write(Some(path), error))
 }

@@ -1,7 +1,7 @@
 //! Recordings as they come: through pipes, of any name, cut short, mistaken for another kind, or of a process that runs on.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::support::{bare_vmag, stderr, stdout, vmag_run};
+use crate::support::{bare_vmag, on_full_disk, stderr, stdout, vmag_run};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -62,6 +62,25 @@ fn errors_speak_of_the_pipe() {
             "{said}"
         );
     }
+}
+
+/// What ends in no line, too: its last bytes would be written when the command ends, and nobody told.
+#[test]
+fn the_last_byte_of_what_is_written_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, to) = (folder.path().join("p.heap"), folder.path().join("to"));
+    fs::write(&path, PROFILE).unwrap();
+    let bundled = |most: u64| {
+        fs::write(&to, [0; 1 << 16]).unwrap(); // more than is made of it elsewhere first
+        let mut command = bare_vmag();
+        command.args(["export", "--bundle"]).arg(&path).arg("-");
+        command.stdout(File::options().append(true).open(&to).unwrap());
+        let output = on_full_disk(&mut command, most).stderr(Stdio::null()).status().unwrap();
+        (output.code(), fs::metadata(&to).unwrap().len())
+    };
+    let (code, bytes) = bundled(1 << 20);
+    assert_eq!(code, Some(0));
+    assert_eq!(bundled(bytes - 1), (Some(125), bytes - 1));
 }
 
 #[test]

@@ -89,6 +89,22 @@ pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Lets the command write no more than so many bytes into a file, as a disk that is full does.
+pub fn on_full_disk(command: &mut Command, bytes: u64) -> &mut Command {
+    // SAFETY: only system calls between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            let limit = libc::rlimit {
+                rlim_cur: bytes,
+                rlim_max: bytes,
+            };
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+            Ok(())
+        })
+    }
+}
+
 /// Copies by another process: a file that we ourselves had open for writing may still be open in a child that
 /// another test has just forked, and the kernel would then refuse to execute it.
 pub fn copy_file(from: &Path, to: &Path) {
