@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// What somebody has opened already, perhaps a file to which more is written.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
@@ -77,10 +78,16 @@ impl Destination {
             }
             Destination::File(path) => path.canonicalize().unwrap_or(path.clone()),
         };
-        if !is_ours_alone(&path) || replace(&path, content).is_err() {
-            File::create(&path)?.write_all(content)?; // only the file itself may be written
+        let beside = is_ours_alone(&path).then(|| beside(&path));
+        let Some(Ok(mut new)) = beside else {
+            return File::create(&path)?.write_all(content); // only the file itself may be written
+        };
+        // On a full disk what was there before stays.
+        new.write_all(content)?;
+        match replace(&path, new) {
+            Ok(()) => Ok(()),
+            Err(_) => File::create(&path)?.write_all(content),
         }
-        Ok(())
     }
 }
 
@@ -133,9 +140,7 @@ fn is_ours_alone(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |old| old.nlink() == 1 && old.uid() == system::user_id())
 }
 
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut new = beside(path)?;
-    new.write_all(content)?;
+fn replace(path: &Path, new: NamedTempFile) -> io::Result<()> {
     if let Ok(old) = fs::metadata(path) {
         new.as_file().set_permissions(old.permissions())?;
     }
@@ -143,7 +148,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// In the same folder, so that it can take the place of the other; it goes when it does not.
-fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     tempfile::Builder::new()
         .prefix(".vmag-")

@@ -1,7 +1,9 @@
 //! `vmag run` from outside: exit status, what it shows, and what it refuses.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::support::{bare_vmag, copy_file, library, program, run_shell, stderr, stdout, vmag_run, write_executable};
+use crate::support::{
+    bare_vmag, copy_file, library, on_full_disk, program, run_shell, stderr, stdout, vmag_run, write_executable,
+};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -136,6 +138,27 @@ fn a_json_file_that_cannot_be_written_fails_before_the_run() {
         .unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn a_json_file_stays_what_it_was_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let run = || {
+        let mut command = vmag_run();
+        command.arg("--json").arg(&path).args(["--", "true", &"x".repeat(8192)]);
+        on_full_disk(&mut command, 8192).output().unwrap()
+    };
+    let files = || fs::read_dir(&folder).unwrap().count();
+    let output = run();
+    assert!(stderr(&output).contains("cannot write the JSON"), "{}", stderr(&output));
+    assert_eq!((output.status.code(), files()), (Some(125), 0));
+    fs::write(&path, "of an earlier run").unwrap();
+    assert_eq!(run().status.code(), Some(125));
+    assert_eq!(
+        (fs::read_to_string(&path).unwrap().as_str(), files()),
+        ("of an earlier run", 1)
+    );
 }
 
 #[test]
