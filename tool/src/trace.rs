@@ -235,12 +235,6 @@ impl Trace {
                 None => damaged += 1,
             }
         }
-        if chunks.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                no_events(&file, facts.is_empty()),
-            ));
-        }
         chunks.sort_by_key(|chunk| chunk.sequence);
         facts.sort_by_key(|chunk| chunk.sequence);
         // Their events would count twice.
@@ -248,6 +242,13 @@ impl Trace {
         chunks.dedup_by(|copy, chunk| copy.is_copy_of(chunk));
         facts.dedup_by(|copy, chunk| copy.is_copy_of(chunk));
         damaged += copies - chunks.len() - facts.len();
+        damaged += remove_damaged(&file, &mut chunks)?;
+        if chunks.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                no_events(&file, facts.is_empty()),
+            ));
+        }
         let places = |chunk: &Chunk| u64::from(chunk.sequence);
         let (mut of_events, of_facts): (Vec<u64>, Vec<u64>) =
             (chunks.iter().map(places).collect(), facts.iter().map(places).collect());
@@ -277,7 +278,7 @@ impl Trace {
             chunks,
         };
         for chunk in facts {
-            let read = trace.payload(&chunk)?;
+            let read = payload(&trace.file, &chunk)?;
             if read
                 .and_then(|payload| trace.facts.read(&payload, chunk.version))
                 .is_none()
@@ -383,21 +384,6 @@ impl Trace {
         self.line.unwrap_or_else(|| Line::between(chunk, chunk))
     }
 
-    /// None: damaged.
-    fn payload(&self, chunk: &Chunk) -> io::Result<Option<Vec<u8>>> {
-        let mut whole = vec![0; HEAD + chunk.bytes as usize];
-        self.file.read_exact_at(&mut whole, chunk.offset)?;
-        whole[CHECKSUM].fill(0);
-        let summed = if chunk.version < HEAD_SUMMED {
-            &whole[HEAD..]
-        } else {
-            &whole
-        };
-        let is_whole = checksum(summed) == chunk.checksum;
-        whole.drain(..HEAD);
-        Ok(is_whole.then_some(whole))
-    }
-
     /// Hands all events to `take` in the order of time, and now and then the part that is done to `progress`.
     pub fn for_each(&self, mut take: impl FnMut(Event), mut progress: impl FnMut(f64)) -> io::Result<Losses> {
         let mut queues: BTreeMap<u32, VecDeque<Chunk>> = BTreeMap::new();
@@ -438,6 +424,48 @@ impl Trace {
         }
         Ok(losses)
     }
+}
+
+/// None: damaged.
+fn payload(file: &File, chunk: &Chunk) -> io::Result<Option<Vec<u8>>> {
+    let mut whole = vec![0; HEAD + chunk.bytes as usize];
+    file.read_exact_at(&mut whole, chunk.offset)?;
+    whole[CHECKSUM].fill(0);
+    let summed = if chunk.version < HEAD_SUMMED {
+        &whole[HEAD..]
+    } else {
+        &whole
+    };
+    let is_whole = checksum(summed) == chunk.checksum;
+    whole.drain(..HEAD);
+    Ok(is_whole.then_some(whole))
+}
+
+/// Heads tell whose a trace is and when it was before anything else is read. Where one of those that do is damaged, or they do not tell of one clock,
+/// all chunks are looked at, and those that are damaged removed: how many.
+fn remove_damaged(file: &File, chunks: &mut Vec<Chunk>) -> io::Result<usize> {
+    let ends = [
+        chunks.first(),
+        chunks.iter().min_by_key(|chunk| chunk.ticks.0),
+        chunks.iter().max_by_key(|chunk| chunk.ticks.1),
+        chunks.iter().min_by_key(|chunk| chunk.ns.0),
+        chunks.iter().max_by_key(|chunk| chunk.ns.1),
+    ];
+    let mut are_well = Line::of_all(chunks).is_some();
+    for end in ends.into_iter().flatten() {
+        are_well = are_well && payload(file, end)?.is_some();
+    }
+    if are_well {
+        return Ok(0);
+    }
+    let (all, mut kept) = (chunks.len(), Vec::new());
+    for chunk in chunks.drain(..) {
+        if payload(file, &chunk)?.is_some() {
+            kept.push(chunk);
+        }
+    }
+    *chunks = kept;
+    Ok(all - chunks.len())
 }
 
 /// What could not be read.
@@ -648,7 +676,7 @@ impl<'a> Stream<'a> {
             let Some(chunk) = self.chunks.pop_front() else {
                 return Ok(None);
             };
-            match self.trace.payload(&chunk)? {
+            match payload(&self.trace.file, &chunk)? {
                 Some(payload) => self.begin(&chunk, payload),
                 None => losses.chunks += 1,
             }
@@ -903,8 +931,22 @@ pub mod tests {
         let file = file(&[chunk(0, 1, &[(10, 0, 0x1000, 64)]), bad, headless, cut]);
         let (events, losses) = read(&file);
         assert_eq!(events.len(), 1);
-        assert_eq!(losses.chunks, 1);
-        assert_eq!(Trace::open(file.path()).unwrap().damaged, 2);
+        assert_eq!(Trace::open(file.path()).unwrap().damaged + losses.chunks, 3);
+    }
+
+    #[test]
+    fn what_a_damaged_head_says_is_not_believed() {
+        let whole = [0, 1, 2].map(|number| chunk(number, 1, &[(u64::from(number) + 10, 0, 0x1000, 64)]));
+        let about = |chunks: &[Vec<u8>]| {
+            let trace = Trace::open(file(chunks).path()).unwrap();
+            (trace.pid, trace.start_ns, trace.duration_ns, trace.line.is_some())
+        };
+        // Its process, and bits of its times: its first and last ticks, and nanoseconds.
+        for (number, at) in [(0, 25), (1, 38), (1, 46), (1, 54), (1, 62), (2, 61)] {
+            let mut chunks = whole.to_vec();
+            chunks[number][at] ^= 0x10;
+            assert_eq!(about(&chunks), about(&whole), "{at} of {number}");
+        }
     }
 
     /// Two of them would be one where a bit of the number is wanted for something else.
