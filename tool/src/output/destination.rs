@@ -83,7 +83,7 @@ impl Destination {
             return File::create(&path)?.write_all(content); // only the file itself may be written
         };
         // On a full disk what was there before stays.
-        new.write_all(content)?;
+        new.as_file_mut().write_all(content)?;
         match replace(&path, new) {
             Ok(()) => Ok(()),
             Err(_) => File::create(&path)?.write_all(content),
