@@ -63,6 +63,7 @@ static pid_t process;
 
 // Until when no thread is asked for, ms. Of who has taken reclaim_state from RECLAIM_NO_THREAD.
 static uint64_t refused_until;
+static uint64_t unseen_refused_until; // for the C library's frees, which have no other: of a static program that is privileged each is one
 
 typedef int create_function(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
 static create_function *c_librarys; // pthread_create (background_create_by)
@@ -311,9 +312,11 @@ static bool start(const void *caller)
 	pthread_t thread;
 	sigset_t all, before;
 	size_t stack_bytes = STACK_BYTES + round_up(thread_local_bytes, os_page_size());
+	uint64_t now = os_clock_ms();
+	bool within = background_in_c_library(caller);
 	int failure;
 
-	if (os_clock_ms() < refused_until || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
+	if (now < (within ? max_size(refused_until, unseen_refused_until) : refused_until) || os_process_number() != process || atomic_load(&reclaim_dismissed) != 0)
 		return false;
 	errno = 0;
 	if (os_process_is_single() && start_unseen())
@@ -322,8 +325,10 @@ static bool start(const void *caller)
 		refused(errno);
 		return false;
 	}
-	if (background_in_c_library(caller))
+	if (within) {
+		unseen_refused_until = now + RECLAIM_STEP_MS;
 		return false;
+	}
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -360,7 +365,7 @@ void background_fork_child(void)
 		atomic_store(&os_is_sandboxed, 0);
 	process = atomic_load(&os_is_sandboxed) != 0 ? 0 : os_process_number(); // where one may not ask none is started
 	look.ends = 0;
-	refused_until = 0; // what the parent may not have its child may: after an unshare of process numbers
+	refused_until = unseen_refused_until = 0; // what the parent may not have its child may: after an unshare of process numbers
 	os_unseen_fork_child();
 	reclaim_is_unseen = false;
 	reclaim_fork_child_dismissals();

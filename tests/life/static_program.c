@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/ptrace.h>
 
 static void *work(void *argument) {
     uint64_t random = (uintptr_t)argument + 1;
@@ -54,6 +56,28 @@ static void idle(void) {
     }
 }
 
+// Where it has something to give up no free asks for the thread in vain each time.
+static void privileged(void) {
+    enum { OBJECTS = 100, BYTES = 2 << 20, CALLS_OF_EACH = 6 };
+    pid_t child = fork();
+    int status, stops = 0;
+
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+            _exit(0);
+        raise(SIGSTOP);
+        for (int i = 0; i < OBJECTS; i++)
+            free(memset(malloc(BYTES), 1, 1));
+        _exit(0);
+    }
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) { // before and after each
+        CHECK_EQ(ptrace(PTRACE_SYSCALL, child, NULL, NULL), 0);
+        stops++;
+    }
+    CHECK_EQ(status, 0);
+    CHECK_LE(stops, 2 * OBJECTS * CALLS_OF_EACH);
+}
+
 static void at_exit(void) {
     free(malloc(100));
 }
@@ -67,6 +91,7 @@ int main(void) {
         _exit(0);
     }
     expect_child(child);
+    privileged();
     atexit(at_exit);
     CHECK_EQ(malloc_usable_size(malloc(1)), 8); // this library's answer; glibc's own malloc says 24
     for (size_t i = 0; i < 4; i++)
