@@ -131,6 +131,7 @@ int main(void) {
     struct sigaction action = { .sa_handler = on_step };
 
     CHECK_EQ(sigaction(SIGTRAP, &action, NULL), 0);
+    free(malloc(SIZE)); // the thread has a front
     leave(allocate);
     leave(free_again);
     return 0;
