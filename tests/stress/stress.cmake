@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 vmag_test_program(stress stress/stress.c LIBRARIES vmag)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  set(emulator --emulator 300) # qemu-aarch64 7.2, with the C library alone: 280
+endif()
 foreach(threads 1 2 8 64)
   foreach(profile small mixed large)
-    vmag_test(stress.${profile}.${threads} slow 90 stress --threads ${threads} --seconds 5 --profile ${profile})
+    vmag_test(stress.${profile}.${threads} slow 90 stress --threads ${threads} --seconds 5 --profile ${profile} ${emulator})
   endforeach()
 endforeach()
 
