@@ -67,17 +67,6 @@ static bool is_small_object(size_t size, enum use use)
 	return use == USE_OBJECT && size < CHUNK_BYTES;
 }
 
-// Of an object of a few chunks the heap's size tells nothing either where the large ones that make it up are known to be hardly used, or the last is still to
-// be looked at and not filled yet.
-static COLD __attribute__((noinline)) bool is_to_be_dense(struct pages *pages, size_t size, enum use use)
-{
-	struct looks *large = &pages->large_objects;
-	uintptr_t at = atomic_load_explicit(&large->at, memory_order_relaxed);
-
-	return is_small_object(size, use) || (use == USE_OBJECT && (atomic_load_explicit(&large->density, memory_order_relaxed) == SPARSE ||
-								    (at != 0 && os_pages_resident((void *)at, CHUNK_BYTES) < DENSE_BYTES)));
-}
-
 // A run smaller than a chunk counts as filled, too: without it, a page unused in the first chunks would leave one chunk more to small pages.
 static COLD bool heap_will_fill(struct pages *pages, size_t size, enum use use)
 {
@@ -166,14 +155,14 @@ COLD void huge_ask(struct pages *pages, uintptr_t start, size_t size, enum use u
 		return;
 	}
 	if (!always && !heap_will_fill(pages, size, use)) {
-		if (is_small_object(size, use))
+		if (use == USE_OBJECT)
 			atomic_store_explicit(&pages->objects.at, start, memory_order_relaxed);
 		// Where the system gives them unasked, each of a small program's chunks would be resident as a whole.
 		if (size < CHUNK_BYTES && pages_active_bytes(pages) < HUGE_LEAST)
 			os_pages_small((void *)start, CHUNK_BYTES);
 		return;
 	}
-	if (!always && is_to_be_dense(pages, size, use) && density_of(&pages->objects, start, false) != DENSE)
+	if (!always && use == USE_OBJECT && density_of(&pages->objects, start, false) != DENSE)
 		return;
 	if (ask(pages, start, start + size, use != USE_EXTENDED) && size < CHUNK_BYTES) // the rest will be resident with the first touch
 		vmem_soil_next(&pages->runs, start, CHUNK_BYTES - size);

@@ -620,60 +620,35 @@ static void large_objects(void) {
     }
 }
 
-// Those of a few chunks are looked at, too, where large ones that are hardly used make up the heap: slapd's threads have one of each. Filled, they are asked for.
-static void beside_sparse_large_objects(void) {
-    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 6 };
+// So does each of a few chunks, of 2 to 8 MiB, also where nothing but these makes the heap large, and beside larger ones that are hardly used: slapd's threads have
+// one of each. Filled, they are asked for.
+static void of_a_few_chunks(size_t size, bool beside_large) {
+    enum { OBJECTS = 24, FILLED = 6 };
     struct pages pages;
-    uintptr_t larges[OBJECTS], objects[2 * OBJECTS];
+    uintptr_t larges[OBJECTS], objects[OBJECTS + FILLED];
     bool zeroed;
 
     pages_make(&pages);
     options.thp = THP_DEFAULT;
     for (int i = 0; i < OBJECTS; i++) {
-        CHECK((larges[i] = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
-        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
-        *(char *)larges[i] = *(char *)objects[i] = 1;
-    }
-    CHECK(pages_active_bytes(&pages) > 40 * 1024 * 1024 && pages.large_objects.density == SPARSE);
-    CHECK(!pages.has_huge);
-    for (int i = OBJECTS; i < 2 * OBJECTS; i++) {
-        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
-        memset((void *)objects[i], 1, FEW_CHUNKS);
-    }
-    CHECK(pages.has_huge);
-    for (int i = 0; i < OBJECTS; i++) {
-        pages_free(&pages, larges[i], LARGE_OBJECT);
-        pages_free(&pages, objects[i], FEW_CHUNKS);
-        pages_free(&pages, objects[OBJECTS + i], FEW_CHUNKS);
-    }
-    end(&pages);
-    options.thp = THP_NEVER;
-}
-
-// So they are while the large one is still to be looked at, until it is filled: slapd's first thread has its stacks before anything says that they are sparse.
-static void before_large_objects_are_known(void) {
-    enum { FEW_CHUNKS = 3 * 1024 * 1024, OBJECTS = 16, MORE = 4 };
-    struct pages pages;
-    uintptr_t table, objects[OBJECTS + MORE];
-    bool zeroed;
-
-    pages_make(&pages);
-    options.thp = THP_DEFAULT;
-    CHECK((table = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
-    *(char *)table = 1;
-    for (int i = 0; i < OBJECTS; i++) {
-        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+        if (beside_large) {
+            CHECK((larges[i] = pages_alloc(&pages, LARGE_OBJECT, 0, &zeroed)) != 0);
+            *(char *)larges[i] = 1;
+        }
+        CHECK((objects[i] = pages_alloc(&pages, size, 0, &zeroed)) != 0);
         *(char *)objects[i] = 1;
     }
-    CHECK(pages_active_bytes(&pages) > 50 * 1024 * 1024 && pages.large_objects.at == table);
-    CHECK(!pages.has_huge);
-    memset((void *)table, 1, LARGE_OBJECT);
-    for (int i = OBJECTS; i < OBJECTS + MORE; i++)
-        CHECK((objects[i] = pages_alloc(&pages, FEW_CHUNKS, 0, &zeroed)) != 0);
+    CHECK(pages_active_bytes(&pages) > 40 * 1024 * 1024 && !pages.has_huge && pages.objects.density == SPARSE);
+    for (int i = OBJECTS; i < OBJECTS + FILLED; i++) {
+        CHECK((objects[i] = pages_alloc(&pages, size, 0, &zeroed)) != 0);
+        memset((void *)objects[i], 1, size);
+    }
     CHECK(pages.has_huge);
-    pages_free(&pages, table, LARGE_OBJECT);
-    for (int i = 0; i < OBJECTS + MORE; i++)
-        pages_free(&pages, objects[i], FEW_CHUNKS);
+    for (int i = 0; i < OBJECTS + FILLED; i++) {
+        if (beside_large && i < OBJECTS)
+            pages_free(&pages, larges[i], LARGE_OBJECT);
+        pages_free(&pages, objects[i], size);
+    }
     end(&pages);
     options.thp = THP_NEVER;
 }
@@ -847,8 +822,9 @@ int main(void) {
     large_in_few_calls();
     sparse_objects();
     large_objects();
-    beside_sparse_large_objects();
-    before_large_objects_are_known();
+    of_a_few_chunks(CHUNK_BYTES, false);
+    of_a_few_chunks(3 * 1024 * 1024, false);
+    of_a_few_chunks(3 * 1024 * 1024, true);
     slabs_are_dense();
     nearly_full_chunks();
     slow_growth();
