@@ -4,6 +4,7 @@
 #include "os/rseq.h"
 
 #include <errno.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ enum { AREA_BYTES = 20 }; // at least, of the kernel's first interface
 enum { QUERY = 0, PRIVATE_EXPEDITED_RSEQ = 1 << 7, REGISTER_PRIVATE_EXPEDITED_RSEQ = 1 << 8 };
 
 enum { NUMBERS_MOST = 8192, LOOKS = 16 };
+enum { FEATURE_SIZE = 27 }; // AT_RSEQ_FEATURE_SIZE, since Linux 6.3
 
 ptrdiff_t os_rseq_area;
 
@@ -51,7 +53,8 @@ static bool number_is_true(void)
 }
 
 // Where the kernel reads rseq_cs when it puts the thread on a processor again, it clears it: the thread is not inside. By
-// sleeping, since nothing else surely takes it off.
+// sleeping, since nothing else surely takes it off. From 6.19 on it reads only after an interrupt, as no sequence makes a system call; but
+// a kernel that tells programs of the area's features is no emulator that accepts the registration and does nothing.
 static bool kernel_reads_descriptors(void)
 {
 	static void **nothing[2] = { NULL, (void **)nothing };
@@ -59,6 +62,8 @@ static bool kernel_reads_descriptors(void)
 	struct timespec moment = { 0, 1 };
 	void **old;
 
+	if (getauxval(FEATURE_SIZE) != 0)
+		return true;
 	nothing[1] = (void **)(uintptr_t)&empty[1];
 	rseq_exchange(rseq_number(), &nothing[1], nothing[1], &old);
 	for (int look = 0; look < LOOKS; look++) {
