@@ -19,7 +19,8 @@
 #include "os/stack_range.h"
 #include "unit.h"
 
-enum { ROUNDS = 20000, PAGE = 4096 };
+enum { ROUNDS = 20000 };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 #if defined(__x86_64__)
 enum { STACK_POINTER = 7 };
@@ -126,8 +127,8 @@ static void any_bytes_are_survived(void) {
     size_t bytes;
 
     CHECK(os_module_find(address_in("libm.so.6", "sin"), &module, &told));
-    tables = (unsigned char *)(module.unwind_table & -(uintptr_t)PAGE);
-    bytes = (module.end - module.unwind_table) & -(size_t)PAGE;
+    tables = (unsigned char *)(module.unwind_table & -PAGE);
+    bytes = (module.end - module.unwind_table) & -PAGE;
     bytes = bytes < 64 * PAGE ? bytes : 64 * PAGE;
     while (mprotect(tables, bytes, PROT_READ | PROT_WRITE) != 0)
         bytes -= PAGE;

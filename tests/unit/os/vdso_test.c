@@ -43,7 +43,7 @@ static Elf64_Phdr *part(unsigned i) {
 // As if it had been linked `by` further up.
 static void link_at(uintptr_t by) {
     Elf64_Sym *symbols = NULL;
-    uint32_t *hash = NULL, count;
+    char *names = NULL;
     Elf64_Ehdr *file = (void *)copy;
 
     for (unsigned i = 0; i < file->e_phnum; i++) {
@@ -51,17 +51,16 @@ static void link_at(uintptr_t by) {
             for (Elf64_Dyn *entry = (void *)(copy + part(i)->p_offset); entry->d_tag != DT_NULL; entry++) {
                 if (entry->d_tag == DT_SYMTAB)
                     symbols = (void *)(copy + entry->d_un.d_ptr);
-                if (entry->d_tag == DT_HASH)
-                    hash = (void *)(copy + entry->d_un.d_ptr);
-                if (entry->d_tag == DT_SYMTAB || entry->d_tag == DT_HASH || entry->d_tag == DT_STRTAB)
+                if (entry->d_tag == DT_STRTAB)
+                    names = copy + entry->d_un.d_ptr;
+                if (entry->d_tag == DT_SYMTAB || entry->d_tag == DT_HASH || entry->d_tag == DT_GNU_HASH || entry->d_tag == DT_STRTAB)
                     entry->d_un.d_ptr += by;
             }
         part(i)->p_vaddr += by;
     }
-    CHECK(symbols != NULL);
-    count = hash == NULL ? 0 : hash[1];
-    for (uint32_t i = 0; i < count; i++)
-        symbols[i].st_value += by;
+    CHECK(symbols != NULL && names > (char *)symbols); // the names follow
+    for (char *symbol = (char *)symbols; symbol + sizeof *symbols <= names; symbol += sizeof *symbols)
+        ((Elf64_Sym *)(void *)symbol)->st_value += by;
 }
 
 // As Linux 6.11 has it on AArch64. False: this kernel's has no other table.
