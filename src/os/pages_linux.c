@@ -434,7 +434,7 @@ static bool moves_leave_pages(void)
 }
 
 // In pieces between the boundaries at which we ourselves split mappings (os_pages_huge).
-enum os_move os_pages_move(void *from, void *to, size_t size)
+static enum os_move move(void *from, void *to, size_t size)
 {
 	if (!moves_leave_pages() || !os_pages_purge(to, size))
 		return OS_NOT_MOVED;
@@ -455,6 +455,16 @@ enum os_move os_pages_move(void *from, void *to, size_t size)
 		ALWAYS(copy_piece(source, target, piece)); // half of it has moved: there is no way back
 	}
 	return OS_MOVED;
+}
+
+// Where pages are not moved the object is copied, and all went well.
+enum os_move os_pages_move(void *from, void *to, size_t size)
+{
+	int saved = errno;
+	enum os_move moved = move(from, to, size);
+
+	errno = saved;
+	return moved;
 }
 
 size_t os_memory_bytes(void)

@@ -32,9 +32,11 @@ static char *object(char **wall) {
 }
 
 static void check_moved(char *made) {
+    errno = 4711;
     char *moved = realloc(made, MORE_BYTES);
     size_t lost = 0;
     CHECK(moved != NULL);
+    CHECK_EQ(errno, 4711);
     for (size_t i = 0; i < BYTES; i++)
         lost += moved[i] != 7;
     CHECK_EQ(lost, 0);
