@@ -147,8 +147,8 @@ static bool fill(struct vmag_cache *cache, struct cache_front *front, struct mag
 // The alloc side of Figure 3.1b, up to the depot.
 static bool refill(struct vmag_cache *cache, struct cache_front *front)
 {
-	struct magazine *loaded = unload(cache, front), *full;
-	enum reload reload = magazine_with_rounds(loaded, front->previous);
+	struct magazine *loaded = unload(cache, front), *previous = front->previous, *full;
+	enum reload reload = magazine_with_rounds(loaded, previous);
 
 	if (reload == RELOAD_LOADED) {
 		load(cache, front, loaded);
@@ -159,13 +159,15 @@ static bool refill(struct vmag_cache *cache, struct cache_front *front)
 		return true;
 	}
 	loaded = cache_outgrown(cache, loaded);
-	keep_previous(front, cache_outgrown(cache, front->previous));
-	full = depot_take_full(&cache->depot, front->previous, NULL);
+	front->previous = NULL; // who is left from here on, by a handler's longjmp, has not also what the depot has
+	previous = cache_outgrown(cache, previous);
+	full = depot_take_full(&cache->depot, previous, NULL);
 	if (full != NULL) {
 		keep_previous(front, loaded);
 		load(cache, front, full);
 		return true;
 	}
+	front->previous = previous;
 	if (loaded == NULL && cache_is_plain(cache))
 		loaded = cache_new_magazine(cache);
 	if (loaded != NULL && cache_is_plain(cache))
@@ -201,12 +203,13 @@ static bool make_room(struct vmag_cache *cache, struct cache_front *front)
 		exchange(cache, front, loaded);
 		return true;
 	}
-	empty = loaded == NULL || previous == NULL ? cache_new_magazine(cache) :
-						     cache_outgrown(cache, depot_take_empty(&cache->depot, previous, NULL));
-	if (previous != NULL && loaded != NULL) {
-		keep_previous(front, NULL); // it is in the depot
-		empty = empty != NULL ? empty : cache_new_magazine(cache);
+	empty = NULL;
+	if (loaded != NULL && previous != NULL) {
+		keep_previous(front, NULL); // first, see refill
+		empty = cache_outgrown(cache, depot_take_empty(&cache->depot, previous, NULL));
 	}
+	if (empty == NULL)
+		empty = cache_new_magazine(cache);
 	if (empty == NULL) {
 		load(cache, front, loaded);
 		return false;

@@ -100,10 +100,11 @@ static void drop_null_rounds(struct magazine *loaded, uintptr_t word)
 
 // Rounds that only go round in magazines stay where they are, scattered over slabs that never become empty. Where there are many such slabs
 // the previous magazine's go home; what is wanted comes from the lowest, and little at a time, so that this happens often.
-static void send_home(struct front *front, unsigned class, struct magazine *loaded)
+static __attribute__((noinline)) void send_home(struct front *front, unsigned class, struct magazine *loaded)
 {
 	struct magazine *previous = front->previous[class];
 
+	front_keep_previous(front, class, NULL);
 	front_drain_magazine(front_arena(front, class), class, previous);
 	magazine_clear(previous, front_word(front, class));
 	front_begin_again(front, class, previous);
@@ -129,7 +130,7 @@ static bool refill_from_slabs(struct front *front, unsigned class, struct magazi
 // The alloc side of Figure 3.1b, with fills in batches.
 static bool refill(struct front *front, unsigned class)
 {
-	struct magazine *loaded, *full;
+	struct magazine *loaded, *empty, *full;
 	enum reload reload;
 	bool alone;
 
@@ -157,12 +158,15 @@ static bool refill(struct front *front, unsigned class)
 		return true;
 	}
 	alone = front_has_one(front, class) && front->previous[class] == NULL;
-	full = arena_exchange_empty(front_arena(front, class), class, alone ? loaded : front->previous[class]);
+	empty = alone ? loaded : front->previous[class];
+	front_keep_previous(front, class, alone ? NULL : loaded); // before the depot has it: else who is left in between, by a handler's longjmp, has it, too
+	full = arena_exchange_empty(front_arena(front, class), class, empty);
 	if (full != NULL) {
-		front_keep_previous(front, class, alone ? NULL : loaded);
 		front_load_cold(front, class, full);
 		return true;
 	}
+	if (empty != loaded)
+		front->previous[class] = empty;
 	return refill_from_slabs(front, class, loaded);
 }
 

@@ -1,5 +1,5 @@
-// Tests heap/front.h: who leaves an exchange of magazines by a handler's longjmp, before whichever of its instructions, has no object twice. On x86-64, where a
-// process can step through itself.
+// Tests heap/front.h: who leaves an exchange of magazines by a handler's longjmp, before whichever of its instructions, has no object twice; nor who leaves one with the
+// depot while its lock is free. On x86-64, where a process can step through itself.
 // SPDX-License-Identifier: BSD-2-Clause
 #include "heap/front.h"
 
@@ -18,18 +18,27 @@ enum exchange { LEFT, DONE, NOT_DONE };
 
 static sigjmp_buf back;
 static volatile unsigned steps, last; // 0: none
+static bool by_depot;
 static void *objects[OBJECTS];
 
 static void on_step(int number) {
     (void)number;
-    if (++steps == last)
-        siglongjmp(back, 1);
+    if (++steps < last || last == 0)
+        return;
+    if (by_depot && front_arena(words.front, size_class(SIZE))->depots[size_class(SIZE)].lock.word != 0)
+        return;
+    last = steps;
+    mutexes_held = 0;
+    siglongjmp(back, 1);
 }
 
 static bool is_next(bool to_free) {
     unsigned class = size_class(SIZE);
     const struct magazine *loaded = words.front->loaded[class], *previous = words.front->previous[class];
 
+    if (by_depot)
+        return last != 0 && loaded != NULL && previous != NULL && words.top[class] == loaded->round && previous->rounds == 0 &&
+               front_arena(words.front, class)->depots[class].full.length > 0 && (words.front->misses + 1) % MISSES_A_LOOK != 0;
     return last != 0 && loaded != NULL && previous != NULL && words.top[class] == loaded->round + (to_free ? loaded->capacity : 0) &&
            (previous->rounds == 0) == to_free;
 }
@@ -43,7 +52,10 @@ static enum exchange exchange_in_steps(void *object) {
     if (sigsetjmp(back, 1) != 0)
         return LEFT;
     __writeeflags(__readeflags() | TRAP_FLAG);
-    done = object == NULL ? front_exchange_for_rounds(words.front, class) : front_exchange_and_put(words.front, class, object);
+    if (by_depot)
+        done = front_refill(words.front, class);
+    else
+        done = object == NULL ? front_exchange_for_rounds(words.front, class) : front_exchange_and_put(words.front, class, object);
     __writeeflags(__readeflags() & ~(unsigned long long)TRAP_FLAG);
     return done ? DONE : NOT_DONE;
 }
@@ -84,7 +96,7 @@ static enum exchange allocate(void) {
         if (exchange != LEFT)
             objects[count++] = malloc(SIZE);
     }
-    if (exchange == LEFT)
+    for (int i = 0; i < 2 && exchange == LEFT; i++) // what lies in a depot twice comes back from there
         none_is_there_twice(objects, count);
     free_all(objects, count);
     return exchange;
@@ -134,6 +146,8 @@ int main(void) {
     free(malloc(SIZE)); // the thread has a front
     leave(allocate);
     leave(free_again);
+    by_depot = true;
+    leave(allocate);
     return 0;
 }
 #else
