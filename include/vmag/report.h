@@ -26,7 +26,7 @@ extern "C" {
 enum { VMAG_REPORT_TEXT, VMAG_REPORT_JSON };
 
 // Writes the report to the file. 0; or -1 with errno EINVAL (no such request or format), ENOENT (no arena of that name),
-// ENOTSUP (it needs UMEM_DEBUG), ENOMEM, or why the file takes no more (ENOSPC, …). Does not allocate from the heap. Other threads may run; then figures are of slightly different moments.
+// ENOTSUP (it needs UMEM_DEBUG), ENOMEM, ENODATA (findleaks, and the system does not tell what is mapped), or why the file takes no more (ENOSPC, …). Does not allocate from the heap. Other threads may run; then figures are of slightly different moments.
 int vmag_umem_report(int fd, const char *request, int format);
 
 // The same at the end of the process: VMAG_UMEM_REPORT=REQUEST[,json][,PATH] in the environment; without a path on stderr. In the

@@ -252,7 +252,7 @@ static void gather_lost(struct marking *marking)
 	}
 }
 
-bool __attribute__((noinline)) leaks_find(struct leak_search *search)
+int __attribute__((noinline)) leaks_find(struct leak_search *search)
 {
 	size_t places = search->count + RANGES_MOST + 4;
 	size_t bytes = round_up(places * sizeof(struct place) + search->count * (sizeof(uint32_t) + 1) + PIECE_BYTES + 64,
@@ -262,7 +262,7 @@ bool __attribute__((noinline)) leaks_find(struct leak_search *search)
 	bool found;
 
 	if (own == NULL)
-		return false;
+		return ENOMEM;
 	marking.waiting = (uint32_t *)(void *)(marking.places + places);
 	marking.piece = (char *)round_up((uintptr_t)(marking.waiting + search->count), sizeof(uintptr_t));
 	marking.reached = (uint8_t *)(marking.piece + PIECE_BYTES);
@@ -272,5 +272,5 @@ bool __attribute__((noinline)) leaks_find(struct leak_search *search)
 	search_reached(&marking);
 	gather_lost(&marking);
 	os_pages_unmap(own, bytes);
-	return found;
+	return found ? 0 : ENODATA;
 }

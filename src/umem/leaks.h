@@ -21,8 +21,8 @@ struct leak_search {
 // All buffers, live ones first, sorted by place. False: no memory.
 bool buffers_take(struct leak_search *search);
 
-// Moves the lost live buffers to the front of the list and counts them. False: no memory, or the kernel does not tell the areas.
-bool leaks_find(struct leak_search *search);
+// Moves the lost live buffers to the front of the list and counts them. 0; ENOMEM; ENODATA: the kernel does not tell the areas.
+int leaks_find(struct leak_search *search);
 
 // Gives the copies' memory back.
 void buffers_release(struct leak_search *search);

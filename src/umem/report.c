@@ -92,6 +92,12 @@ static int write_report(struct out *out, const struct request *request, const ch
 	return error;
 }
 
+// What tells of the request; of the file the system may say the same.
+static bool is_of_request(int error)
+{
+	return error == EINVAL || error == ENOTSUP || error == ENOENT || error == ENOMEM || error == ENODATA;
+}
+
 // Other threads' reports need not wait: each has memory of its own.
 static int report_to(int file, const char *text, bool json)
 {
@@ -111,7 +117,7 @@ static int report_to(int file, const char *text, bool json)
 	error = write_report(out, request, text);
 	if (error == 0) {
 		out_end(out);
-		error = out->error;
+		error = is_of_request(out->error) ? EIO : out->error;
 	}
 	os_pages_unmap(out, round_up(sizeof *out, os_page_size()));
 	return error;
@@ -138,6 +144,7 @@ static __attribute__((noinline)) void complain(const char *request, int error)
 								 "needs UMEM_DEBUG") :
 		      error == ENOENT  ? "there is no arena of that name" :
 		      error == ENOMEM  ? "no memory for it" :
+		      error == ENODATA ? "the system does not tell what is mapped (/proc/self/smaps)" :
 					 "the file cannot be written");
 }
 

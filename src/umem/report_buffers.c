@@ -141,12 +141,13 @@ static void write_sum(struct out *out, const char *what, const struct guarded *b
 int report_findleaks(struct out *out, const char *rest)
 {
 	struct leak_search search;
-	int error = ENOMEM;
+	int error;
 
 	(void)rest;
 	if (!buffers_take(&search))
 		return ENOMEM;
-	if (leaks_find(&search)) {
+	error = leaks_find(&search);
+	if (error == 0) {
 		write_sum(out, "are lost: nothing refers to them", search.buffers, search.lost);
 		error = write_groups(out, search.buffers, search.lost);
 	}

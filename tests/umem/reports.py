@@ -49,6 +49,8 @@ def check_foreign_files(program):
         assert "cannot be written" in run([program], VMAG_UMEM_REPORT=f"umastat,{link}").stderr
         assert not os.path.exists(kept), "a link was followed"
         assert "cannot be written" in run([program], VMAG_UMEM_REPORT="umastat,/dev/full").stderr
+        assert "cannot be written" in run([program], VMAG_UMEM_REPORT="umastat,/proc/self/oom_score_adj").stderr  # EINVAL
+        assert "does not tell what is mapped" in run([program, "no files"], UMEM_DEBUG="default", VMAG_UMEM_REPORT="findleaks").stderr
         long = f"{folder}{'/.' * 450}/{'x' * 200}"
         assert run([program], VMAG_UMEM_REPORT=f"umastat,{long}").stderr.startswith("vmag: VMAG_UMEM_REPORT=umastat,/")
         assert os.listdir(folder) == ["link"], "of a path that is too long a part was taken"
