@@ -73,7 +73,7 @@ static void throw_bad_alloc(size_t size)
 		*(void **)&throw = of_cxx_library("_ZSt17__throw_bad_allocv");
 	if (throw != NULL)
 		throw();
-	guard_report("operator new", NULL, "no memory for %zu bytes, and no C++ library to throw std::bad_alloc (where that is linked statically, link with -Wl,-u,_ZSt17__throw_bad_allocv)", size);
+	guard_report("operator new", GUARD_NOWHERE, "no memory for %zu bytes, and no C++ library to throw std::bad_alloc (where that is linked statically, link with -Wl,-u,_ZSt17__throw_bad_allocv)", size);
 }
 
 // What the compiler calls in operators_nothrow.cc where something is caught: of the C++ library, which may have come after us.
@@ -128,7 +128,7 @@ static __attribute__((noinline)) void *new_slow(size_t size, size_t align, bool 
 		if (object != NULL)
 			return object;
 		if (options.experimental_infallible_new)
-			guard_report("operator new", NULL, "no memory for %zu bytes, and the option experimental_infallible_new is set", size);
+			guard_report("operator new", GUARD_NOWHERE, "no memory for %zu bytes, and the option experimental_infallible_new is set", size);
 		handle = may_throw || can_catch() ? new_handler() : NULL;
 		if (handle == NULL)
 			break;

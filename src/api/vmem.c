@@ -140,7 +140,7 @@ EXPORT void *vmag_vmem_xalloc(vmag_vmem_t *arena, size_t size, size_t align, siz
 	size_t rest = -size & (((size_t)1 << arena->segments.lg_quantum) - 1);
 
 	if (wrong != NULL)
-		guard_report_in("vmag_vmem_xalloc", NULL, arena->name, wrong, size);
+		guard_report_in("vmag_vmem_xalloc", GUARD_NOWHERE, arena->name, wrong, size);
 	if (most != NULL && constraint.most <= UINTPTR_MAX - rest)
 		constraint.most += rest; // the last quantum may reach beyond, what was asked for does not
 	return allocated(arena, (void *)resource_xalloc(arena, size, &constraint, flags, "vmag_vmem_xalloc"), size);

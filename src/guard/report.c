@@ -15,7 +15,10 @@ void guard_warn(const char *call, const void *address, const char *what, size_t 
 	char line[320];
 	struct text text = text_into(line, sizeof line - 1);
 
-	text_add(&text, "vmag: %s(%p): ", call, address);
+	text_add(&text, "vmag: %s", call);
+	if (address != GUARD_NOWHERE)
+		text_add(&text, "(%p)", address);
+	text_add(&text, ": ");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	text_add(&text, what, size);

@@ -119,7 +119,7 @@ bool heap_ready(void)
 void *heap_no_memory(void)
 {
 	if (options.xmalloc)
-		guard_report("malloc", NULL, "no memory, and the option xmalloc is set", 0);
+		guard_report("malloc", GUARD_NOWHERE, "no memory, and the option xmalloc is set", 0);
 	errno = ENOMEM;
 	return NULL;
 }

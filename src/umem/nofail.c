@@ -25,7 +25,7 @@ EXPORT void umem_nofail_callback(umem_nofail_callback_t *function)
 static _Noreturn void exit_once(int status)
 {
 	if (exits_here && atomic_load(&exiting) == os_process_number())
-		guard_report("umem_alloc", NULL, "no memory for a handler of exit that says UMEM_NOFAIL, and is to exit again", 0);
+		guard_report("umem_alloc", GUARD_NOWHERE, "no memory for a handler of exit that says UMEM_NOFAIL, and is to exit again", 0);
 	if (atomic_exchange(&exiting, os_process_number()) != os_process_number()) {
 		exits_here = true;
 		exit(status);

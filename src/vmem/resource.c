@@ -370,7 +370,7 @@ uintptr_t resource_obtain(struct vmag_vmem *arena, uintptr_t (*try)(void *contex
 	else {
 		atomic_fetch_add_explicit(&arena->fails, 1, memory_order_relaxed);
 		if (flags & VMAG_VM_PANIC)
-			guard_report_in(call, NULL, arena->name, "no room for %zu bytes, and the flags say VM_PANIC", size);
+			guard_report_in(call, GUARD_NOWHERE, arena->name, "no room for %zu bytes, and the flags say VM_PANIC", size);
 		errno = ENOMEM;
 	}
 	return start;
@@ -382,7 +382,7 @@ uintptr_t resource_xalloc(struct vmag_vmem *arena, size_t size, const struct vme
 	struct request request = { arena, size, constraint, flags };
 
 	if (size == 0)
-		guard_report_in(call, NULL, arena->name, "size 0", 0);
+		guard_report_in(call, GUARD_NOWHERE, arena->name, "size 0", 0);
 	return resource_obtain(arena, attempt, &request, size, flags, call);
 }
 
