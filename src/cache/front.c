@@ -73,7 +73,7 @@ static struct cache_front *make_front(struct vmag_cache *cache)
 		return NULL;
 	memset(front, 0, sizeof *front);
 	front->batch = (uint16_t)cache_first_batch(cache);
-	cache_thread_fronts(cache_thread_this())[cache->id] = front;
+	__atomic_store_n(&cache_thread_fronts(cache_thread_this())[cache->id], front, __ATOMIC_RELEASE); // others read it under the list's lock, which is not held here
 	return front;
 }
 
