@@ -78,7 +78,7 @@ static COLD bool make_ready(void)
 	if (!page_map_init() || !chunks_init())
 		return false;
 	magazines_init();
-	caches_init(heap_trim, reclaim_expect_bytes, sampling_object_moved);
+	caches_init(heap_make_room, reclaim_expect_bytes, sampling_object_moved);
 	os_process_begins();
 	os_thread_exit_hook(OS_THREAD_END_HEAP, front_end);
 	take_umem_options();
@@ -145,6 +145,11 @@ bool heap_trim(void)
 	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_everything();
 }
 
+bool heap_make_room(void)
+{
+	return atomic_load_explicit(&ready, memory_order_acquire) && reclaim_room();
+}
+
 struct arena *heap_own_arena(void)
 {
 	struct front *front = front_outside_hooks();
@@ -196,7 +201,7 @@ static void *alloc_class(unsigned class)
 		object = door_leads_to_cpu() ? cpu_front_alloc(class) : alloc_by_thread(front, class);
 	if (object == NULL)
 		object = alloc_one(class);
-	if (object == NULL && heap_trim())
+	if (object == NULL && heap_make_room())
 		object = alloc_one(class);
 	return object;
 }
@@ -212,7 +217,7 @@ static void *run_in(struct arena *arena, size_t size, size_t align, unsigned cla
 // What there is no room for in any case is refused as it is: who asks for it shall not empty everybody's magazines.
 static bool may_help(size_t size, size_t align)
 {
-	return page_map_has_room(size, align) && heap_trim();
+	return page_map_has_room(size, align) && heap_make_room();
 }
 
 static void *alloc_run_in(struct arena *arena, size_t size, size_t align, unsigned class, bool *zeroed)

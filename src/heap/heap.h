@@ -71,6 +71,9 @@ size_t heap_plain_usable_size(const void *object, const char *call);
 // Gives back all that can be; true when something was.
 bool heap_trim(void);
 
+// Gives back what another allocation may then have; true when something was.
+bool heap_make_room(void);
+
 // Around fork: all locks of the floors up to here are taken in the order of their ranks, and given back in the parent and in the child, which makes up for
 // the threads that it does not have. Each module that has locks has such a pair (os/mutex.h).
 void heap_fork_prepare(void);

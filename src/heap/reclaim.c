@@ -443,7 +443,7 @@ bool reclaim_step(uint64_t now_ms, bool unseen)
 	return left;
 }
 
-static bool give_back(struct arena *arena)
+bool reclaim_room_of(struct arena *arena)
 {
 	bool given;
 
@@ -458,12 +458,12 @@ static bool give_back(struct arena *arena)
 
 bool reclaim_arena(struct arena *arena)
 {
-	bool given = give_back(arena);
+	bool given = reclaim_room_of(arena);
 
 	return holes_give(arena) > 0 || given;
 }
 
-bool reclaim_everything(void)
+static bool everything(bool holes)
 {
 	bool given = false, had = turn_take(TURN_TRIM_MS);
 	size_t mapped = chunks_mapped_bytes(); // a chunk that has nothing any more goes back whole, wherever that is noticed
@@ -472,12 +472,23 @@ bool reclaim_everything(void)
 		front_flush(words.front);
 	cpu_fronts_flush();
 	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
-		given |= give_back(arena);
-	given |= holes_give(NULL) > 0;
+		given |= reclaim_room_of(arena);
+	if (holes)
+		given |= holes_give(NULL) > 0;
 	given |= caches_reap(false, NULL);
 	magazines_trim(true, 0);
 	turn_leave(had);
 	return given || chunks_mapped_bytes() < mapped;
+}
+
+bool reclaim_everything(void)
+{
+	return everything(true);
+}
+
+bool reclaim_room(void)
+{
+	return everything(false);
 }
 
 bool reclaim_fork_prepare(void)

@@ -34,6 +34,10 @@ bool reclaim_arena(struct arena *arena);
 // called for it. A step under way is waited for, a second at most: what it has in hand is given back, too. True when something was given back.
 bool reclaim_everything(void);
 
+// The same, for who wants memory, of an arena or all: but for the holes in slabs, which are room for nothing else, and are looked for all over the heap.
+bool reclaim_room_of(struct arena *arena);
+bool reclaim_room(void);
+
 // Fork waits for a step under way, for 50 ms at most, lest the child lose what it has in hand. Forks come one at a time. False: it goes on.
 bool reclaim_fork_prepare(void);
 void reclaim_fork_done(bool child);
