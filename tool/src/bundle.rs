@@ -8,6 +8,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
+use crate::output::destination::New;
 use crate::output::figures::counted;
 use crate::output::plain;
 use crate::process::by_told_name;
@@ -253,10 +254,16 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
     let addresses: HashSet<u64> = profile.stacks.iter().flatten().copied().collect();
     let (known, stripped) = gather(&addresses, &profile);
     let nameless = addresses.len() - known.frames.len();
+    // What came through a pipe, or was read of a process, has none.
+    let named = if recording.starts_with("/proc/self/fd") {
+        to
+    } else {
+        recording
+    };
     let manifest = Manifest {
         format: FORMAT.to_string(),
         made_by: format!("vmag {}", env!("CARGO_PKG_VERSION")),
-        name: recording
+        name: named
             .file_name()
             .map_or(String::new(), |name| name.to_string_lossy().into()),
         is_trace,
@@ -309,15 +316,11 @@ fn gather(addresses: &HashSet<u64>, profile: &Profile) -> (Known, Vec<String>) {
 }
 
 fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64, Vec<Frame>>) -> io::Result<()> {
-    let folder = to
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     check_replaceable(to)?;
     // As of any file that is written, not of a temporary one.
     let permissions = fs::metadata(recording)?.permissions();
-    let new = tempfile::Builder::new().prefix(".vmag-bundle-").tempfile_in(folder)?;
-    let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(new.as_file()), Compression::fast()));
+    let mut new = New::beside(to)?;
+    let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(&new.file), Compression::fast()));
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
     add(&mut archive, NAMES, &serde_json::to_vec(frames)?)?;
     let file = File::open(recording)?;
@@ -327,9 +330,8 @@ fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64,
     archive.append_data(&mut head(bytes), RECORDING, file.take(bytes))?;
     archive.into_inner()?.finish()?.flush()?;
     // It may replace the recording, which nobody could make again.
-    unpack_to(new.path(), |entry| io::copy(entry, &mut io::sink()).map(drop))?;
-    new.persist(to).map_err(|error| error.error)?;
-    fs::set_permissions(to, permissions)
+    unpack_to(&new.own_path(), |entry| io::copy(entry, &mut io::sink()).map(drop))?;
+    new.take_place(to, Some(permissions))
 }
 
 fn head(bytes: u64) -> tar::Header {

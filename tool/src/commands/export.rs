@@ -6,7 +6,7 @@ use crate::commands::heap::{Format, cannot_write, deliver, deliver_as, missing_i
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
-use crate::output::destination::{check_apart, named};
+use crate::output::destination::{New, check_apart, named};
 use crate::output::{check_told_apart, say, tell_written, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
@@ -16,6 +16,7 @@ use crate::trace_view;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -115,8 +116,11 @@ fn make_bundle(profile: &Source, to: &Path) -> Result<bundle::Told> {
     match profile {
         Source::File(path) => bundle::make(path, to),
         Source::Process(_) => {
-            deliver(heap_v2::write(&profile.profile()?).as_bytes(), Some(to))?;
-            bundle::make(to, to)
+            let text = heap_v2::write(&profile.profile()?);
+            let failed = |error| cannot_write(Some(to), error);
+            let mut recording = New::beside(to).map_err(failed)?;
+            recording.file.write_all(text.as_bytes()).map_err(failed)?;
+            bundle::make(&recording.own_path(), to)
         }
     }
 }

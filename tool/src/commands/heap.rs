@@ -4,14 +4,13 @@
 use crate::error::{Result, ToolError};
 use crate::export;
 use crate::heap_view::{HeapView, Measure};
-use crate::output::destination::{check_apart, named};
+use crate::output::destination::{Destination, check_apart, named};
 use crate::output::json::{frames, with_estimate, with_rows};
 use crate::output::{heap as text, plain, warn_missing};
 use crate::source::Source;
 use crate::system::Status;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -125,10 +124,11 @@ pub fn deliver_as(
         let done = render(view, format, measure, title, &mut out).and_then(|()| out.flush());
         return unless_unread(done);
     };
-    let failed = |error| cannot_write(Some(path), error);
-    let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-    let done = render(view, format, measure, title, &mut out).and_then(|()| out.flush());
-    done.map_err(failed)
+    write_file(path, |out| {
+        let mut out = BufWriter::new(out);
+        render(view, format, measure, title, &mut out)?;
+        out.flush()
+    })
 }
 
 /// What is not in it: some formats hold what is alive and all that was allocated, whatever is counted.
@@ -205,7 +205,14 @@ pub fn deliver(bytes: &[u8], output: Option<&Path>) -> Result<()> {
         let mut out = io::stdout();
         return unless_unread(out.write_all(bytes).and_then(|()| out.flush())); // what is behind the last line's end, too
     };
-    fs::write(path, bytes).map_err(|error| cannot_write(Some(path), error))
+    write_file(path, |out| out.write_all(bytes))
+}
+
+/// What was there before stays where it cannot be written whole.
+pub fn write_file(path: &Path, content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
+    Destination::open(path)
+        .and_then(|mut file| file.write_by(content))
+        .map_err(|error| cannot_write(Some(path), error))
 }
 
 pub fn unless_unread(written: io::Result<()>) -> Result<()> {

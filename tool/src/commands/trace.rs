@@ -1,7 +1,7 @@
 //! `vmag trace`: what an event trace says in numbers, or its events one by one.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use crate::commands::heap::{cannot_write, deliver};
+use crate::commands::heap::{deliver, unless_unread, write_file};
 use crate::error::Result;
 use crate::export::events;
 use crate::output::destination::{check_apart, named};
@@ -14,7 +14,6 @@ use crate::trace::Trace;
 use crate::trace_view::{self, Source, Summary};
 use clap::Args;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -193,23 +192,22 @@ fn whole_time(ns: u64) -> String {
 
 fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
     let output = output.and_then(named);
-    let to: Box<dyn Write + Send> = match output {
-        Some(path) => Box::new(File::create(path).map_err(|error| cannot_write(output, error))?),
-        None => Box::new(io::stdout()),
+    let is_parquet = output.is_some_and(|path| path.extension().is_some_and(|ending| ending == "parquet"));
+    let mut missing = None;
+    let mut write = |out: &mut (dyn Write + Send)| {
+        let out = BufWriter::new(out);
+        missing = match is_parquet {
+            true => events::as_parquet(trace, out)?,
+            false => events::as_csv(trace, out)?,
+        };
+        Ok(())
     };
-    let out = BufWriter::new(to);
-    let written = match output.is_some_and(|path| path.extension().is_some_and(|ending| ending == "parquet")) {
-        true => events::as_parquet(trace, out),
-        false => events::as_csv(trace, out),
-    };
-    match written {
-        Ok(missing) => {
-            warn_missing(&spoken(trace.path()), missing.as_deref());
-            Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(cannot_write(output, error)),
+    match output {
+        Some(path) => write_file(path, write)?,
+        None => unless_unread(write(&mut io::stdout()))?,
     }
+    warn_missing(&spoken(trace.path()), missing.as_deref());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use crate::error::{Result, ToolError};
 use crate::source::spoken;
 use crate::system;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{self, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 /// What somebody has opened already, perhaps a file to which more is written.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
@@ -43,7 +44,7 @@ pub fn named(path: &Path) -> Option<&Path> {
 
 pub enum Destination {
     /// Devices, pipes, and what the shell opened for us: written as they are.
-    Stream(Box<dyn Write>),
+    Stream(Box<dyn Write + Send>),
     File(PathBuf),
 }
 
@@ -62,33 +63,100 @@ impl Destination {
         if is_there || path.is_symlink() {
             OpenOptions::new().append(true).create(true).open(path)?;
         } else {
-            beside(path)?;
+            New::beside(path)?;
         }
         Ok(Destination::File(path.to_path_buf()))
     }
 
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
+        self.write_by(|out| out.write_all(content))
+    }
+
+    /// By pieces, to the last byte: `content` keeps none back.
+    pub fn write_by(&mut self, content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
         let path = match self {
             // Nobody may read it any more.
             Destination::Stream(stream) => {
-                return stream.write_all(content).or_else(|error| match error.kind() {
+                return content(&mut **stream).or_else(|error| match error.kind() {
                     io::ErrorKind::BrokenPipe => Ok(()),
                     _ => Err(error),
                 });
             }
             Destination::File(path) => path.canonicalize().unwrap_or(path.clone()),
         };
-        let beside = is_ours_alone(&path).then(|| beside(&path));
-        let Some(Ok(mut new)) = beside else {
-            return File::create(&path)?.write_all(content); // only the file itself may be written
+        let new = is_ours_alone(&path).then(|| New::beside(&path));
+        let Some(Ok(mut new)) = new else {
+            return content(&mut File::create(&path)?); // only the file itself may be written
         };
         // On a full disk what was there before stays.
-        new.as_file_mut().write_all(content)?;
-        match replace(&path, new) {
+        content(&mut new.file)?;
+        match new.take_place(&path, fs::metadata(&path).ok().map(|old| old.permissions())) {
             Ok(()) => Ok(()),
-            Err(_) => File::create(&path)?.write_all(content),
+            Err(_) => new.copy_to(&path),
         }
     }
+}
+
+/// What takes the place of another file once it is whole. Until then it has no name, so that nothing is left of it however we end; it has one, and
+/// goes with it, where the file system knows no such files.
+pub struct New {
+    pub file: File,
+    name: Option<TempPath>,
+}
+
+impl New {
+    /// In the same folder, so that it can take the place of the other.
+    pub fn beside(path: &Path) -> io::Result<New> {
+        let nameless = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .mode(0o666)
+            .custom_flags(libc::O_TMPFILE)
+            .open(folder_of(path));
+        if let Ok(file) = nameless {
+            return Ok(New { file, name: None });
+        }
+        let mut named = tempfile::Builder::new();
+        let named = named.prefix(".vmag-").permissions(Permissions::from_mode(0o666));
+        let (file, name) = named.tempfile_in(folder_of(path))?.into_parts();
+        Ok(New { file, name: Some(name) })
+    }
+
+    /// Under which it can be read by us alone.
+    pub fn own_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// `permissions`; None: those of any new file.
+    pub fn take_place(&mut self, path: &Path, permissions: Option<Permissions>) -> io::Result<()> {
+        if let Some(permissions) = permissions {
+            self.file.set_permissions(permissions)?;
+        }
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => self.named_beside(path)?,
+        };
+        name.persist(path).map_err(|error| error.error)
+    }
+
+    fn named_beside(&self, path: &Path) -> io::Result<TempPath> {
+        let own = self.own_path();
+        let named = tempfile::Builder::new()
+            .prefix(".vmag-")
+            .make_in(folder_of(path), |name| system::link(&own, name))?;
+        Ok(named.into_temp_path())
+    }
+
+    /// Where it cannot take its place: nobody renames over what is mounted.
+    fn copy_to(mut self, path: &Path) -> io::Result<()> {
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut File::create(path)?).map(drop)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Nothing is written over what it is made of: that is read still, and nobody could make it again.
@@ -140,22 +208,6 @@ fn is_ours_alone(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |old| old.nlink() == 1 && old.uid() == system::user_id())
 }
 
-fn replace(path: &Path, new: NamedTempFile) -> io::Result<()> {
-    if let Ok(old) = fs::metadata(path) {
-        new.as_file().set_permissions(old.permissions())?;
-    }
-    new.persist(path).map(drop).map_err(|error| error.error)
-}
-
-/// In the same folder, so that it can take the place of the other; it goes when it does not.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::Builder::new()
-        .prefix(".vmag-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +226,23 @@ mod tests {
         assert!(check_apart(Some(&at("new")), [at("p.heap").as_path(), &at("other")]).is_ok());
         let device = Path::new("/dev/null");
         assert!(check_apart(Some(device), [device]).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_whole_yet_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let names = || fs::read_dir(&folder).unwrap().count();
+        for older in [0, 1] {
+            let mut new = New::beside(&path).unwrap();
+            new.file.write_all(b"new").unwrap();
+            assert_eq!(names(), older + usize::from(new.name.is_some()));
+            new.take_place(&path, None).unwrap();
+            assert_eq!((fs::read(&path).unwrap(), names()), (b"new".to_vec(), 1));
+        }
+        // As is done where somebody mounted something there.
+        New::beside(&path).unwrap().copy_to(&path).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), names()), (Vec::new(), 1));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use std::ffi::CString;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -43,6 +44,20 @@ pub fn has_file_capabilities(path: &Path) -> bool {
     with_c_path(path, |path| unsafe {
         libc::getxattr(path, attribute, ptr::null_mut(), 0) > 0
     })
+}
+
+/// Gives a file one more name; one that the kernel names in /proc is meant itself, although it may have none yet.
+pub fn link(file: &Path, name: &Path) -> io::Result<()> {
+    // SAFETY: both names are C strings.
+    let done = with_c_path(file, |file| {
+        with_c_path(name, |name| unsafe {
+            libc::linkat(libc::AT_FDCWD, file, libc::AT_FDCWD, name, libc::AT_SYMLINK_FOLLOW)
+        })
+    });
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn with_c_path<T>(path: &Path, call: impl FnOnce(*const libc::c_char) -> T) -> T {

@@ -394,6 +394,33 @@ fn what_cannot_be_written_is_named_and_no_option_that_is_not_there() {
 }
 
 #[test]
+fn what_is_to_be_written_anew_stays_what_it_was_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("p.heap"), PROFILE).unwrap();
+    fs::write(at("older"), "of an earlier run").unwrap();
+    let trials: [&[&str]; 5] = [
+        &["heap", "--format", "csv", "p.heap", "-o", "older"],
+        &["heap", "p.heap", "-o", "older"],
+        &["export", "--format", "flame", "p.heap", "older"],
+        &["export", "--bundle", "p.heap", "older"],
+        &["report", "p.heap", "-o", "older"],
+    ];
+    for words in trials {
+        let mut command = bare_vmag();
+        command.args(words).current_dir(&folder);
+        let output = on_full_disk(&mut command, 64).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{words:?}: {}", stderr(&output));
+        assert_eq!(
+            fs::read_to_string(at("older")).unwrap(),
+            "of an earlier run",
+            "{words:?}"
+        );
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "{words:?}");
+    }
+}
+
+#[test]
 fn whom_to_serve_is_asked_for_in_both_ways() {
     let output = bare_vmag().arg("serve").output().unwrap();
     let said = stderr(&output);
