@@ -2,7 +2,7 @@
 //! SPDX-License-Identifier: BSD-2-Clause
 
 use super::csv::quoted;
-use super::parquet::{Column, Rows, Writer};
+use super::parquet::{Column, Rows, Writer, reason};
 use crate::output::heap::place;
 use crate::profile::Profile;
 use crate::progress::Progress;
@@ -36,17 +36,17 @@ pub fn as_csv(trace: &Trace, mut out: impl Write) -> io::Result<Option<String>> 
 pub fn as_parquet(trace: &Trace, out: impl Write + Send) -> io::Result<Option<String>> {
     let places = places(trace);
     let mut events = Vec::new();
-    let mut writer = Writer::new(out, &columns(&events, &places)).map_err(io::Error::other)?;
+    let mut writer = Writer::new(out, &columns(&events, &places)).map_err(reason)?;
     let missing = for_each(trace, |event| {
         events.push(event);
         if events.len() == GROUP {
-            writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
+            writer.add(&columns(&events, &places)).map_err(reason)?;
             events.clear();
         }
         Ok(())
     })?;
-    writer.add(&columns(&events, &places)).map_err(io::Error::other)?;
-    writer.finish().map_err(io::Error::other)?.flush()?;
+    writer.add(&columns(&events, &places)).map_err(reason)?;
+    writer.finish().map_err(reason)?;
     Ok(missing)
 }
 

@@ -10,7 +10,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// A column's values, one a row.
@@ -49,8 +49,19 @@ impl<Out: Write + Send> Writer<Out> {
         group.close().map(drop)
     }
 
-    pub fn finish(self) -> Result<Out> {
-        self.0.into_inner()
+    /// To the last byte.
+    pub fn finish(self) -> Result<()> {
+        self.0.close().map(drop)
+    }
+}
+
+/// What the disk or pipe said, where it was that.
+pub fn reason(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => error
+            .downcast()
+            .map_or_else(io::Error::other, |error: Box<io::Error>| *error),
+        other => io::Error::other(other),
     }
 }
 
@@ -86,11 +97,13 @@ fn write_column(writer: &mut ColumnWriter, values: &Column) -> Result<usize> {
 /// A row a stack, size, thread and arena or object cache, as in csv.rs.
 pub fn write(view: &HeapView) -> Vec<u8> {
     let rows = samples(view);
-    let written = Writer::new(Vec::new(), &rows).and_then(|mut writer| {
+    let mut bytes = Vec::new();
+    let written = Writer::new(&mut bytes, &rows).and_then(|mut writer| {
         writer.add(&rows)?;
         writer.finish()
     });
-    written.expect("memory can be written to")
+    written.expect("memory can be written to");
+    bytes
 }
 
 fn samples(view: &HeapView) -> Rows {
@@ -153,5 +166,21 @@ mod tests {
             "{}",
             rows[1]
         );
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_told_as_one() {
+        struct Unread;
+        impl Write for Unread {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let written = Writer::new(Unread, &vec![("a", Column::Unsigned(Vec::new()))]).and_then(Writer::finish);
+        let told = reason(written.err().unwrap());
+        assert_eq!(told.kind(), io::ErrorKind::BrokenPipe, "{told:?}");
     }
 }
