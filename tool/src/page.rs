@@ -335,9 +335,12 @@ mod tests {
         }
         heap.profile.missing = None;
         heap.profile.lg_sample = Some(19);
-        assert!(!subtitle(None, Some(&heap), false).contains("nothing was sampled"));
         heap.profile.samples.clear();
+        assert!(!subtitle(None, Some(&heap), false).contains("nothing was sampled"));
+        heap.profile.lost = 0;
         assert!(subtitle(None, Some(&heap), false).contains("nothing was sampled"));
+        heap.profile.samples = crate::heap_view::tests::view().profile.samples;
+        assert!(!subtitle(None, Some(&heap), false).contains("nothing was sampled"));
     }
 
     #[test]

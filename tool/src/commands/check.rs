@@ -31,7 +31,7 @@ Examples:
   vmag run --trace=now.trace -- ./tests && vmag check --most-peak 80M now.trace
       fails when more were alive at any time
 
-Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, or is of a trace that is not whole. A site has grown when it holds more than --tolerance \
+Exit status: 0 all is well, 1 something grew, 125 a profile cannot be read, lost samples, or is of a trace that is not whole. A site has grown when it holds more than --tolerance \
 above the baseline, beyond chance: if no site has grown, one check in a hundred fails at most, however many sites there are (Holm's \
 test over all sites, of conditional binomials). --most-live fails only by what is more than two standard errors beyond it: 600 KiB ± 300 KiB pass any limit. Sample finer (vmag run --sample-bytes 4096) for limits of a few MiB. A trace is exact, and needs stacks for --baseline alone; \
 of one that was begun in a running process, cut, or left without an end by a kill or _exit there is no verdict, nor of a process \
@@ -98,8 +98,8 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
         true => HeapView::new(arguments.profile.profile_if_any()?),
         false => HeapView::new(Profile::default()),
     };
-    if let Some(missing) = &view.profile.missing {
-        return Err(not_whole(&arguments.profile, missing.clone()));
+    if let Some(missing) = view.missing_and_lost(MEASURE) {
+        return Err(not_whole(&arguments.profile, missing));
     }
     let live = match &summary {
         Some(summary) if !by_site => at_end(summary),
@@ -110,8 +110,8 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
     let mut grown = Vec::new();
     if let Some(path) = &arguments.baseline {
         let baseline = HeapView::new(Profile::read(path)?);
-        if let Some(missing) = &baseline.profile.missing {
-            return Err(not_whole(&Source::File(path.clone()), missing.clone()));
+        if let Some(missing) = baseline.missing_and_lost(MEASURE) {
+            return Err(not_whole(&Source::File(path.clone()), missing));
         }
         check_named(&Source::File(path.clone()), &baseline)?;
         check_named(&arguments.profile, &view)?;
@@ -281,6 +281,25 @@ impl Verdict {
 mod tests {
     use super::*;
     use crate::trace::tests::{as_oldest, chunk, file};
+
+    #[test]
+    fn there_is_no_verdict_without_samples_that_were_lost() {
+        let profile = tempfile::NamedTempFile::new().unwrap();
+        let check = |lost: u64| {
+            let samples = format!("VMAG_PROFILE:\nlg_sample=19 lost={lost} pid=7 time=11\n");
+            std::fs::write(profile.path(), format!("heap_v2/1\n\nMAPPED_LIBRARIES:\n\n{samples}")).unwrap();
+            judge(&Arguments {
+                baseline: None,
+                most_live: Some(1 << 20),
+                most_peak: None,
+                tolerance: 10.0,
+                json: false,
+                profile: Source::File(profile.path().to_path_buf()),
+            })
+        };
+        assert!(check(0).unwrap().as_text().contains("too little was allocated"));
+        assert!(check(3).err().unwrap().why.contains("3 samples missing"));
+    }
 
     #[test]
     fn a_trace_without_stacks_tells_the_sum() {

@@ -61,7 +61,8 @@ pub fn head(view: &HeapView, measure: Measure) -> String {
 
 /// Why a profile is empty, where it does not say so itself.
 pub fn nothing_sampled(profile: &Profile) -> Option<&'static str> {
-    let is_empty = profile.samples.is_empty() && profile.lg_sample != Some(0) && profile.missing.is_none();
+    let is_told = profile.lg_sample == Some(0) || profile.lost > 0 || profile.missing.is_some();
+    let is_empty = profile.samples.is_empty() && !is_told;
     is_empty.then_some(
         "nothing was sampled: too little was allocated for that; smaller distances (`--sample-bytes`, lg_prof_sample) tell more",
     )
