@@ -350,6 +350,15 @@ pub mod tests {
         assert_eq!((age(0.31), age(0.9)), (age_code(211.0), age_code(801.0)));
     }
 
+    #[test]
+    fn what_was_allocated_comes_to_no_less_than_was_asked_for() {
+        let pair = |at: u64| [(at, 0, 1 << 40, 1 << 56), (at + 1, 1, 1 << 40, 0)];
+        let events: Vec<_> = (0..300).flat_map(|number| pair(2 * number)).collect();
+        let file = file(&[chunk(0, 1, &events)]);
+        let summary = summary(&Trace::open(file.path()).unwrap(), &mut |_| ()).unwrap();
+        assert_eq!((summary.allocated_bytes, summary.live_bytes_at_end), (u64::MAX, 0));
+    }
+
     /// A ring's: of one allocation the stack was overwritten.
     fn without_a_stack() -> tempfile::NamedTempFile {
         use crate::trace::tests::{add, whole_chunk};

@@ -179,10 +179,11 @@ impl Sums {
         if let Some(stack) = self.stack(event.stack) {
             stack.live_bytes += event.size;
             stack.live_objects += 1;
-            stack.all_bytes += event.size;
+            stack.all_bytes = stack.all_bytes.saturating_add(event.size);
             stack.all_objects += 1;
         }
-        self.summary.allocated_bytes += event.size;
+        // A tebibyte that was asked for again and again comes to more than 2^64.
+        self.summary.allocated_bytes = self.summary.allocated_bytes.saturating_add(event.size);
         if object.of_cache {
             return;
         }
