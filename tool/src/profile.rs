@@ -226,7 +226,7 @@ impl Profile {
             ToolError::new(
                 format!("cannot read {}", spoken(path)),
                 error,
-                "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote",
+                "name a profile that `vmag run --profile FILE`, prof_final or prof.dump wrote, or a trace of `vmag run --trace FILE`",
             )
         })?;
         if black_box::is_black_box(&text) {

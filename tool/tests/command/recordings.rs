@@ -483,6 +483,19 @@ fn a_profile_that_is_cut_short_is_refused() {
 }
 
 #[test]
+fn what_is_not_there_may_be_a_profile_or_a_trace() {
+    let output = bare_vmag()
+        .args(["report", "/nowhere/t.trace", "-o", "/nowhere/r.html"])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert!(
+        said.contains("/nowhere/t.trace") && said.contains("--trace FILE"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_a_file_is_instead_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.heap");
