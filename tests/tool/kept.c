@@ -1,8 +1,9 @@
-// A program whose objects are held in all sorts of places: `vmag leaks --unreachable` must find none of site_kept, and all of site_lost.
-// It says "ok" once they are there, and waits for the end of its input.
+// A program whose objects are held in all sorts of places: `vmag leaks --unreachable` must find none of site_kept and site_replaced, and all of site_lost.
+// It says "ok" once they are there, and waits for the end of its input; with an argument it replaces others all the time meanwhile.
 // SPDX-License-Identifier: BSD-2-Clause
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,11 @@ __attribute__((noinline)) void *site_kept(void)
 __attribute__((noinline)) void site_lost(void)
 {
 	*(void *volatile *)malloc(SIZE) = NULL;
+}
+
+__attribute__((noinline)) void *site_replaced(size_t size)
+{
+	return memset(malloc(size), 1, size);
 }
 
 static void fill(void **place)
@@ -88,13 +94,29 @@ __attribute__((noinline)) static void overwrite_stack(void)
 		old[i] = 0;
 }
 
+static void replace_until_input(void)
+{
+	static void *volatile held[20 * COUNT];
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	unsigned random = 1;
+
+	while (poll(&input, 1, 0) == 0)
+		for (size_t i = 0; i < COUNT; i++) {
+			random = random * 1103515245 + 12345;
+			void *volatile *place = &held[(random >> 8) % (20 * COUNT)];
+			free(*place);
+			*place = site_replaced(SIZE / 4 + (random >> 16) % (5 * SIZE));
+		}
+}
+
 static void find(void *function, const char *name)
 {
 	*(void **)function = dlsym(RTLD_DEFAULT, name);
 }
 
-int main(void)
+int main(int count, char **words)
 {
+	(void)words;
 	find(&cache_create, "vmag_cache_create");
 	find(&cache_alloc, "vmag_cache_alloc");
 	find(&cache_free, "vmag_cache_free");
@@ -107,5 +129,7 @@ int main(void)
 	overwrite_stack();
 	puts("ok");
 	fflush(stdout);
+	if (count > 1)
+		replace_until_input();
 	return getchar() == EOF ? 0 : 1;
 }

@@ -20,14 +20,15 @@ def told(vmag, *words):
 
 def main(vmag, library, program):
     need_tool(vmag)
-    for conf in ("prof:true,lg_prof_sample:0", "prof:true,lg_prof_sample:0,front:cpu"):
+    every, every_by_cpu = "prof:true,lg_prof_sample:0", "prof:true,lg_prof_sample:0,front:cpu"
+    for conf, more in ((every, []), (every_by_cpu, []), (every, ["replaces"])):
         environment = {**os.environ, "LD_PRELOAD": library, "VMAG_CONF": conf}
-        kept = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        kept = subprocess.Popen([program, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         with kept:
             assert kept.stdout.readline() == "ok\n"
             sites = told(vmag, "leaks", "--json", "--unreachable", str(kept.pid))["sites"]
-            count = {name: sum(site["objects"] for site in sites if name in site["functions"]) for name in ("site_kept", "site_lost")}
-            assert count["site_kept"] == 0 and COUNT - 5 <= count["site_lost"] <= COUNT, (conf, count)
+            count = {name: sum(site["objects"] for site in sites if name in site["functions"]) for name in ("site_kept", "site_replaced", "site_lost")}
+            assert count["site_kept"] + count["site_replaced"] == 0 and COUNT - 5 <= count["site_lost"] <= COUNT, (conf, more, count)
             rows = told(vmag, "explain", "--json", str(kept.pid))["rows"]
             assert rows["base_bytes"] < 8 * MIB and rows["anonymous_bytes"] >= 16 * MIB, rows
             kept.stdin.close()

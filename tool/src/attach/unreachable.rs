@@ -10,7 +10,8 @@
 //! threads that run: all of their stacks counts.
 //!
 //! The process goes on meanwhile and its registers are not seen: a pointer on its way from one place to another may be missed. So
-//! the search is made twice, and an object counts when both found nothing.
+//! the search is made twice, and an object counts when both found nothing. In a process that replaces its objects all the time another one may have
+//! the same address by then, and be missed as well: there it is made again until nothing is found any more that was missed.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 mod stacks;
@@ -92,14 +93,42 @@ struct Heap {
     copied_bytes: usize,
 }
 
+/// Searches after the first one that found nothing else to be reached.
+#[derive(Default)]
+struct Agreeing {
+    searches: u32,
+    in_a_row: u32,
+    has_disagreed: bool,
+}
+
+impl Agreeing {
+    fn count(&mut self, agrees: bool) {
+        self.searches += 1;
+        self.in_a_row = if agrees { self.in_a_row + 1 } else { 0 };
+        self.has_disagreed |= !agrees;
+    }
+
+    /// One agrees by chance where little was missed.
+    fn is_enough(&self) -> bool {
+        const MOST: u32 = 9;
+        self.in_a_row > u32::from(self.has_disagreed) || self.searches == MOST
+    }
+}
+
 impl Process {
     /// A profile in which only unreachable objects are alive. Takes seconds for a million objects.
     pub fn unreachable(&self, pause: Duration) -> Result<Profile> {
-        let first = self.search().ok_or_else(|| self.ended())?;
-        sleep(pause);
-        let second = self.search().ok_or_else(|| self.ended())?;
+        let mut found = self.search().ok_or_else(|| self.ended())?;
+        let mut agreeing = Agreeing::default();
+        while !found.is_empty() && !agreeing.is_enough() {
+            sleep(pause);
+            let again = self.search().ok_or_else(|| self.ended())?;
+            let before = found.len();
+            found.retain(|object| again.contains(object));
+            agreeing.count(found.len() == before);
+        }
         let mut lost: HashMap<u32, u64> = HashMap::new();
-        for object in first.intersection(&second) {
+        for object in found {
             *lost.entry(object.tally).or_default() += 1;
         }
         self.profile_with(|number, _| lost.get(&number).copied().unwrap_or(0))
