@@ -113,8 +113,12 @@ impl New {
             .mode(0o666)
             .custom_flags(libc::O_TMPFILE)
             .open(folder_of(path));
-        if let Ok(file) = nameless {
-            return Ok(New { file, name: None });
+        match nameless {
+            Ok(file) => return Ok(New { file, name: None }),
+            Err(error) if ![Some(libc::EOPNOTSUPP), Some(libc::EISDIR)].contains(&error.raw_os_error()) => {
+                return Err(error); // its reason is told without a file of a moment
+            }
+            Err(_) => {}
         }
         let mut named = tempfile::Builder::new();
         let named = named.prefix(".vmag-").permissions(Permissions::from_mode(0o666));
