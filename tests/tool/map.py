@@ -61,8 +61,8 @@ def check_sites_and_ages(found):
     old = [found["age"][row][last] for row in rows if found["occupancy"][row][0] > 127]
     young = [found["age"][row][last] for row in rows if found["occupancy"][row][0] == 0]
     assert old and young and sorted(young)[len(young) // 2] < sorted(old)[len(old) // 2], (old, young)
-    # By the logarithm of nanoseconds; on a busy machine looking takes longer than it was told.
-    assert 2 ** (max(old) / 5) > 2e9, max(old)
+    # By the logarithm of nanoseconds. Of three seconds; on a busy machine a look takes more than one of them.
+    assert 2 ** (max(old) / 5) > 1e9, max(old)
 
 
 def check_pictures(vmag, holder, folder):
