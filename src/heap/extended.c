@@ -116,7 +116,7 @@ static void *alloc_once(struct way way, size_t bytes, size_t align, bool *zeroed
 // Where hooks refuse, what other arenas have does not help.
 static bool may_help(struct arena *arena)
 {
-	return extents_are_ours(&arena->pages.extents) ? heap_make_room() : reclaim_room_of(arena);
+	return extents_are_ours(&arena->pages.extents) ? heap_make_room() : reclaim_arena(arena);
 }
 
 static void *alloc_on(struct way way, size_t bytes, size_t align, bool *zeroed)

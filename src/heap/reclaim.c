@@ -443,7 +443,7 @@ bool reclaim_step(uint64_t now_ms, bool unseen)
 	return left;
 }
 
-bool reclaim_room_of(struct arena *arena)
+static bool give_back(struct arena *arena)
 {
 	bool given;
 
@@ -458,7 +458,7 @@ bool reclaim_room_of(struct arena *arena)
 
 bool reclaim_arena(struct arena *arena)
 {
-	bool given = reclaim_room_of(arena);
+	bool given = give_back(arena);
 
 	return holes_give(arena) > 0 || given;
 }
@@ -471,8 +471,10 @@ static bool everything(bool holes)
 	if (words.front != NULL && words.front->inside == 0)
 		front_flush(words.front);
 	cpu_fronts_flush();
-	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;)
-		given |= reclaim_room_of(arena);
+	for (struct arena *arena = NULL; (arena = arenas_next(arena)) != NULL;) {
+		given |= give_back(arena);
+		holes |= !extents_are_ours(&arena->pages.extents);
+	}
 	if (holes)
 		given |= holes_give(NULL) > 0;
 	given |= caches_reap(false, NULL);

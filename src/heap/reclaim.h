@@ -34,8 +34,8 @@ bool reclaim_arena(struct arena *arena);
 // called for it. A step under way is waited for, a second at most: what it has in hand is given back, too. True when something was given back.
 bool reclaim_everything(void);
 
-// The same, for who wants memory, of an arena or all: but for the holes in slabs, which are room for nothing else, and are looked for all over the heap.
-bool reclaim_room_of(struct arena *arena);
+// The same, for who wants memory: but for the holes in slabs, which are looked for all over the heap. In pages of the system's they are room for nothing else;
+// of a file or a program's hooks they may be what is wanted, and where an arena has such they are given.
 bool reclaim_room(void);
 
 // Fork waits for a step under way, for 50 ms at most, lest the child lose what it has in hand. Forks come one at a time. False: it goes on.
