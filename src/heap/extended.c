@@ -55,7 +55,7 @@ static struct arena *arena_named(int flags, const char *call)
 		return NULL;
 	arena = arena_wanted(id);
 	if (arena == NULL && id >= arenas_automatic_most())
-		guard_report(call, NULL, "the flags name arena %zu, which does not exist", id);
+		guard_report(call, GUARD_NOWHERE, "the flags name arena %zu, which does not exist", id);
 	return arena;
 }
 
@@ -64,7 +64,7 @@ static struct front *cache_named(int flags, struct arena *arena, const char *cal
 	struct front *cache = explicit_cache_for(cache_bits(flags) - CACHE_FIRST, arena);
 
 	if (cache == NULL)
-		guard_report(call, NULL, "the flags name cache %zu, which does not exist", cache_bits(flags) - CACHE_FIRST);
+		guard_report(call, GUARD_NOWHERE, "the flags name cache %zu, which does not exist", cache_bits(flags) - CACHE_FIRST);
 	return cache;
 }
 
