@@ -99,7 +99,7 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
         false => HeapView::new(Profile::default()),
     };
     if let Some(missing) = view.missing_and_lost(MEASURE) {
-        return Err(not_whole(&arguments.profile, missing));
+        return Err(not_whole(&arguments.profile, missing, view.profile.lost > 0));
     }
     let live = match &summary {
         Some(summary) if !by_site => at_end(summary),
@@ -111,7 +111,11 @@ fn judge(arguments: &Arguments) -> Result<Verdict> {
     if let Some(path) = &arguments.baseline {
         let baseline = HeapView::new(Profile::read(path)?);
         if let Some(missing) = baseline.missing_and_lost(MEASURE) {
-            return Err(not_whole(&Source::File(path.clone()), missing));
+            return Err(not_whole(
+                &Source::File(path.clone()),
+                missing,
+                baseline.profile.lost > 0,
+            ));
         }
         check_named(&Source::File(path.clone()), &baseline)?;
         check_named(&arguments.profile, &view)?;
@@ -151,17 +155,18 @@ fn summary_of(source: &Source) -> Result<Summary> {
     let mut progress = Progress::new("reading the trace");
     let summary = trace_view::summary(&Trace::open(path)?, &mut |part| progress.at(part))?;
     match &summary.missing {
-        Some(missing) => Err(not_whole(source, missing.clone())),
+        Some(missing) => Err(not_whole(source, missing.clone(), false)),
         None => Ok(summary),
     }
 }
 
 /// No verdict on what is known in part.
-fn not_whole(source: &Source, missing: String) -> ToolError {
+fn not_whole(source: &Source, missing: String, lost: bool) -> ToolError {
     let next = match source.is_trace() {
         true => {
             "record it from its beginning to its end, with a larger --trace-bytes where the file was full; of a forked child a profile tells all"
         }
+        false if lost => "record it anew where there is more memory, or with fewer samples (a larger --sample-bytes)",
         false if source.is_process() => "start the process with VMAG_CONF=prof:true, and leave the profile on",
         false => "record it anew, from the program's beginning on, and leave the profile or trace on",
     };
