@@ -119,6 +119,9 @@ fn make_bundle(profile: &Source, to: &Path) -> Result<bundle::Told> {
             let text = heap_v2::write(&profile.profile()?);
             let failed = |error| cannot_write(Some(to), error);
             let mut recording = New::beside(to).map_err(failed)?;
+            if let Ok(old) = fs::metadata(to) {
+                recording.file.set_permissions(old.permissions()).map_err(failed)?;
+            }
             recording.file.write_all(text.as_bytes()).map_err(failed)?;
             bundle::make(&recording.own_path(), to)
         }

@@ -7,12 +7,15 @@ use crate::system;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// What somebody has opened already, perhaps a file to which more is written.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
+
+/// Where what has no name can be given one.
+const FILES: &str = "/proc/self/fd";
 
 /// Whether a path names such, through links, too: where it is a regular file it must not be replaced, for the name is not that file's.
 pub fn is_opened(path: &Path) -> bool {
@@ -88,9 +91,16 @@ impl Destination {
         let Some(Ok(mut new)) = new else {
             return content(&mut File::create(&path)?); // only the file itself may be written
         };
+        let old = fs::metadata(&path).ok();
+        if old
+            .as_ref()
+            .is_some_and(|old| fchown(&new.file, None, Some(old.gid())).is_err())
+        {
+            return content(&mut File::create(&path)?); // it would be another group's
+        }
         // On a full disk what was there before stays.
         content(&mut new.file)?;
-        match new.take_place(&path, fs::metadata(&path).ok().map(|old| old.permissions())) {
+        match new.take_place(&path, old.map(|old| old.permissions())) {
             Ok(()) => Ok(()),
             Err(_) => new.copy_to(&path),
         }
@@ -107,28 +117,34 @@ pub struct New {
 impl New {
     /// In the same folder, so that it can take the place of the other.
     pub fn beside(path: &Path) -> io::Result<New> {
+        // Nobody may read of it who may not read what was there before.
+        let mode = fs::metadata(path).map_or(0o666, |old| old.permissions().mode() & 0o666 | 0o600);
         let nameless = OpenOptions::new()
             .read(true)
             .write(true)
-            .mode(0o666)
+            .mode(mode)
             .custom_flags(libc::O_TMPFILE)
             .open(folder_of(path));
         match nameless {
-            Ok(file) => return Ok(New { file, name: None }),
+            Ok(file) if Path::new(FILES).exists() => return Ok(New { file, name: None }),
             Err(error) if ![Some(libc::EOPNOTSUPP), Some(libc::EISDIR)].contains(&error.raw_os_error()) => {
                 return Err(error); // its reason is told without a file of a moment
             }
-            Err(_) => {}
+            _ => {}
         }
         let mut named = tempfile::Builder::new();
-        let named = named.prefix(".vmag-").permissions(Permissions::from_mode(0o666));
+        let named = named.prefix(".vmag-").permissions(Permissions::from_mode(mode));
         let (file, name) = named.tempfile_in(folder_of(path))?.into_parts();
         Ok(New { file, name: Some(name) })
     }
 
     /// Under which it can be read by us alone.
     pub fn own_path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+        let opened = format!("{FILES}/{}", self.file.as_raw_fd());
+        match &self.name {
+            Some(name) if !Path::new(FILES).exists() => name.to_path_buf(),
+            _ => PathBuf::from(opened),
+        }
     }
 
     /// `permissions`; None: those of any new file.
@@ -247,6 +263,22 @@ mod tests {
         // As is done where somebody mounted something there.
         New::beside(&path).unwrap().copy_to(&path).unwrap();
         assert_eq!((fs::read(&path).unwrap(), names()), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn what_is_written_anew_stays_as_closed_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let about = |new: &New| new.file.metadata().unwrap().mode() & 0o777;
+        assert_eq!(about(&New::beside(&path).unwrap()), 0o600);
+        Destination::open(&path).unwrap().write(b"new").unwrap();
+        let about = fs::metadata(&path).unwrap();
+        assert_eq!(
+            (about.mode() & 0o777, fs::read(&path).unwrap()),
+            (0o600, b"new".to_vec())
+        );
     }
 
     #[test]
