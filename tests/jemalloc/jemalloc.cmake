@@ -14,6 +14,9 @@ foreach(kind "sampled;prof:true,lg_prof_sample:12" "cpu;front:cpu" "counted;stat
   set_tests_properties(jemalloc.hooks_allocate.${name} PROPERTIES ENVIRONMENT "MALLOC_CONF=${kind}")
 endforeach()
 
+vmag_test_program(jemalloc_hooks_refuse jemalloc/hooks_refuse.c LIBRARIES vmag)
+vmag_test(jemalloc.hooks_refuse quick 30 jemalloc_hooks_refuse)
+
 # The option heap_source: what threads allocate lies where it says.
 vmag_test_program(jemalloc_heap_source jemalloc/heap_source.c LIBRARIES vmag)
 function(vmag_heap_source name kind source)

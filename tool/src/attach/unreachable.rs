@@ -11,7 +11,7 @@
 //!
 //! The process goes on meanwhile and its registers are not seen: a pointer on its way from one place to another may be missed. So
 //! the search is made twice, and an object counts when both found nothing. In a process that replaces its objects all the time another one may have
-//! the same address by then, and be missed as well: there it is made again until nothing is found any more that was missed.
+//! the same address by then, and be missed as well: there it is made again until nothing is found any more that was missed, ten times at most.
 //! SPDX-License-Identifier: BSD-2-Clause
 
 mod stacks;
