@@ -61,15 +61,14 @@ static void boolean(struct report *report, const char *name, bool value)
 
 static void string(struct report *report, const char *name, const char *value)
 {
+	char character[8];
+
 	key(report, name);
 	report_add(report, "\"");
-	for (; *value != '\0'; value++)
-		if (*value == '"' || *value == '\\')
-			report_add(report, "\\%c", *value);
-		else if ((unsigned char)*value < ' ')
-			report_add(report, "\\u%04x", (unsigned)*value);
-		else
-			report_add(report, "%c", *value);
+	while (*value != '\0') {
+		value += text_json(value, character);
+		report_add(report, "%s", character);
+	}
 	report_add(report, "\"");
 }
 

@@ -42,30 +42,14 @@ void out_add(struct out *out, const char *format, ...)
 	va_end(list);
 }
 
-// Bytes of the character of UTF-8 that begins there; 0: none does. A name may be cut in the middle of one.
-static unsigned character_bytes(const unsigned char *at)
-{
-	unsigned bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-
-	for (unsigned i = 1; i < bytes; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-		return 0; // could be shorter, half a character of UTF-16, or beyond all
-	return bytes;
-}
-
 static void add_quoted(struct out *out, const char *value)
 {
-	out_add(out, "\"");
-	for (unsigned rest = 0; *value != '\0'; value++) { // of a character that is told
-		unsigned bytes = rest > 0 ? rest : character_bytes((const unsigned char *)value);
+	char character[8];
 
-		rest = bytes > 0 ? bytes - 1 : 0;
-		if ((unsigned char)*value < 0x20)
-			out_add(out, "\\u%04x", (unsigned)*value);
-		else
-			out_add(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", bytes > 0 ? *value : '?');
+	out_add(out, "\"");
+	while (*value != '\0') {
+		value += text_json(value, character);
+		out_add(out, "%s", character);
 	}
 	out_add(out, "\"");
 }

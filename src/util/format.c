@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 // What stands between '%' and a conversion's letter.
 struct field {
@@ -129,4 +130,34 @@ void text_print(char *buffer, size_t size, const char *format, ...)
 	text_add_list(&text, format, list);
 	va_end(list);
 	*text.at = '\0';
+}
+
+// Bytes of the character of UTF-8 that begins there; 0: none does.
+static unsigned character_bytes(const unsigned char *at)
+{
+	unsigned bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+
+	for (unsigned i = 1; i < bytes; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
+		return 0; // could be shorter, half a character of UTF-16, or beyond all
+	return bytes;
+}
+
+size_t text_json(const char *value, char to[static 8])
+{
+	unsigned bytes = character_bytes((const unsigned char *)value);
+
+	if (bytes == 0)
+		text_print(to, 8, "?");
+	else if ((unsigned char)*value < ' ')
+		text_print(to, 8, "\\u%04x", (unsigned)*value);
+	else if (*value == '"' || *value == '\\')
+		text_print(to, 8, "\\%c", *value);
+	else {
+		memcpy(to, value, bytes);
+		to[bytes] = '\0';
+	}
+	return bytes > 0 ? bytes : 1;
 }

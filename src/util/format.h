@@ -22,3 +22,7 @@ void text_add_list(struct text *text, const char *format, va_list list);
 
 // A whole text of at most size - 1 bytes, with a zero behind it.
 __attribute__((format(printf, 3, 4))) void text_print(char *buffer, size_t size, const char *format, ...);
+
+// How a JSON text writes the character of UTF-8 that begins at `value`, not its zero; returns how many bytes of `value` that are. A byte that
+// belongs to none is a question mark: a name may be cut in the middle of one.
+size_t text_json(const char *value, char to[static 8]);

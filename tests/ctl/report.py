@@ -52,6 +52,8 @@ def check_json(program):
     assert "bins" not in small["stats.arenas"]["0"] and "mutexes" not in small["stats.arenas"]["0"]
     assert set(json.loads(run(program, "Ja")[0])["jemalloc"]["stats.arenas"]) == {"merged"}
     assert "merged" not in json.loads(run(program, "Jm")[0])["jemalloc"]["stats.arenas"]
+    prefix = json.loads(run(program, "J", MALLOC_CONF='prof_prefix:\u00e9"\t\udcff\udcc3')[0])["jemalloc"]["opt"]["prof_prefix"] # two bytes that are no UTF-8
+    assert prefix == '\u00e9"\t??', prefix
 
 
 def check_lines(program):

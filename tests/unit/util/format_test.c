@@ -82,6 +82,30 @@ static void check_print(void) {
     CHECK(strcmp(got, "7") == 0);
 }
 
+static void check_json(const char *value, const char *wanted, size_t bytes) {
+    char got[8];
+
+    CHECK_EQ(text_json(value, got), bytes);
+    CHECK(strcmp(got, wanted) == 0);
+}
+
+static void check_json_texts(void) {
+    check_json("ab", "a", 1);
+    check_json("\"", "\\\"", 1);
+    check_json("\\n", "\\\\", 1);
+    check_json("\n", "\\u000a", 1);
+    check_json("\x7f", "\x7f", 1);
+    check_json("\xc2\xb5" "a", "\xc2\xb5", 2);
+    check_json("\xe2\x82\xac", "\xe2\x82\xac", 3);
+    check_json("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", 4);
+    check_json("\xf0\x9f\x98", "?", 1); // cut
+    check_json("\x80", "?", 1);
+    check_json("\xc0\xaf", "?", 1); // longer than it need be
+    check_json("\xe0\x9f\xbf", "?", 1);
+    check_json("\xed\xa0\x80", "?", 1); // half a character of UTF-16
+    check_json("\xf4\x90\x80\x80", "?", 1);
+}
+
 int main(void) {
     struct random random = { 7 };
     static const long edges[] = { 0, 1, -1, 9, 10, -10, INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN };
@@ -97,5 +121,6 @@ int main(void) {
     check_strings();
     check_cut();
     check_print();
+    check_json_texts();
     return 0;
 }
