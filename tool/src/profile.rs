@@ -16,11 +16,11 @@ use crate::progress::Progress;
 use crate::source::{self, spoken};
 use crate::trace::Trace;
 use crate::trace_view;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Frames of a stack; those further out are left out, or what is deeper is taken for torn. The library never walks so far.
 pub const MOST_DEPTH: usize = 1 << 10;
@@ -189,6 +189,8 @@ pub struct Profile {
     pub time: Option<i64>,
     /// From the machine where it was recorded, of a bundle.
     pub known: Option<Arc<Known>>,
+    /// By path, what `mappings` say; made when it is first asked for.
+    pub recorded_builds: OnceLock<HashMap<String, String>>,
 }
 
 /// The name of a file that was mapped, where its path is the kernel's link to it.
@@ -487,8 +489,16 @@ impl Profile {
     }
 
     fn recorded_build(&self, path: &str) -> Option<&str> {
-        let mut mapped = self.mappings.iter().filter(|map| map.path == path);
-        mapped.find_map(|map| map.build_id.as_deref())
+        let recorded = self.recorded_builds.get_or_init(|| {
+            let mut builds = HashMap::new();
+            for map in &self.mappings {
+                if let Some(id) = &map.build_id {
+                    builds.entry(map.path.clone()).or_insert(id.clone());
+                }
+            }
+            builds
+        });
+        recorded.get(path).map(String::as_str)
     }
 
     /// Of what was mapped, where it is known.
@@ -497,18 +507,13 @@ impl Profile {
         recorded.or_else(|| self.object_file(path)?.build_id)
     }
 
-    /// By path, of all files that were mapped and have one: for who asks for many, as a file may be mapped in many pieces.
+    /// By path, of all files that were mapped and have one: once of a file that is mapped in many pieces.
     pub fn build_ids(&self) -> HashMap<&str, String> {
-        let mut recorded: HashMap<&str, Option<&str>> = HashMap::new();
-        for map in &self.mappings {
-            let id = recorded.entry(&map.path).or_default();
-            *id = id.or(map.build_id.as_deref());
-        }
-        let of_file = |path: &str| self.object_file(path)?.build_id;
-        let found = recorded
+        let paths: HashSet<&str> = self.mappings.iter().map(|map| map.path.as_str()).collect();
+        paths
             .into_iter()
-            .map(|(path, id)| (path, id.map(str::to_string).or_else(|| of_file(path))));
-        found.filter_map(|(path, id)| Some((path, id?))).collect()
+            .filter_map(|path| Some((path, self.build_id(path)?)))
+            .collect()
     }
 
     /// Whether what has the file's name now is another build than was mapped, by its build id; by its age where there was none. Of one that cannot be
@@ -642,6 +647,8 @@ mod tests {
             HashMap::from([("/nowhere/20000.so", "ab".to_string())])
         );
         assert_eq!(profile.build_id("/nowhere/20000.so").as_deref(), Some("ab"));
+        let recorded = |number: &u64| profile.recorded_build(&map(*number, None).path).is_some();
+        assert_eq!((0..50_000).filter(recorded).collect::<Vec<_>>(), [20_000]);
     }
 
     #[test]
