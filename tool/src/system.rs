@@ -8,7 +8,11 @@ mod signals;
 mod sockets;
 
 pub use exit_stop::run_until_exit;
-pub use files::{group_id, has_file_capabilities, is_executable, link, privileges_can_grow, user_id};
+#[cfg(test)]
+pub use files::set_access_list;
+pub use files::{
+    group_id, has_access_list, has_file_capabilities, is_executable, link, privileges_can_grow, user_id,
+};
 pub use processes::{
     Change, Status, Usage, adopt_orphans, children, fork_idle, give_memory_back, in_foreground,
     keep_children_until_waited, kill_and_reap, page_bytes, pin_child, poll_child, prepare_child, process_group_of,

@@ -223,9 +223,11 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
     is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// What takes the place of a file of another user, or of one with several names, would not be that file.
+/// What takes the place of a file of another user, of one with several names, or of one with a list of who may use it, would not be that file.
 fn is_ours_alone(path: &Path) -> bool {
-    fs::metadata(path).map_or(true, |old| old.nlink() == 1 && old.uid() == system::user_id())
+    fs::metadata(path).map_or(true, |old| {
+        old.nlink() == 1 && old.uid() == system::user_id() && !system::has_access_list(path)
+    })
 }
 
 #[cfg(test)]
@@ -279,6 +281,32 @@ mod tests {
             (about.mode() & 0o777, fs::read(&path).unwrap()),
             (0o600, b"new".to_vec())
         );
+    }
+
+    /// Its group may do nothing, another user everything, which the bits of the group's rights then say.
+    #[test]
+    fn a_list_of_who_may_use_a_file_stays() {
+        const NONE: u32 = u32::MAX;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "old").unwrap();
+        let mut list = 2u32.to_le_bytes().to_vec();
+        for (kind, rights, who) in [
+            (1u16, 6u16, NONE),
+            (2, 6, 1234),
+            (4, 0, NONE),
+            (16, 6, NONE),
+            (32, 0, NONE),
+        ] {
+            list.extend([kind.to_le_bytes(), rights.to_le_bytes()].concat());
+            list.extend(who.to_le_bytes());
+        }
+        if !system::set_access_list(&path, &list) {
+            return; // the file system has none
+        }
+        Destination::open(&path).unwrap().write(b"new").unwrap();
+        assert!(system::has_access_list(&path));
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]

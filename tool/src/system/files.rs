@@ -1,7 +1,7 @@
 //! Who we are, and what executing a file would make of us.
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
@@ -39,10 +39,28 @@ pub fn privileges_can_grow(path: &Path) -> bool {
 }
 
 pub fn has_file_capabilities(path: &Path) -> bool {
-    let attribute = c"security.capability".as_ptr();
+    has_attribute(path, c"security.capability")
+}
+
+/// Whether users and groups are named that may use it; the bits of its group are then no right of the group.
+pub fn has_access_list(path: &Path) -> bool {
+    has_attribute(path, ACCESS_LIST)
+}
+
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+
+fn has_attribute(path: &Path, attribute: &CStr) -> bool {
     // SAFETY: both names are C strings; a size of 0 only asks for the length.
     with_c_path(path, |path| unsafe {
-        libc::getxattr(path, attribute, ptr::null_mut(), 0) > 0
+        libc::getxattr(path, attribute.as_ptr(), ptr::null_mut(), 0) > 0
+    })
+}
+
+#[cfg(test)]
+pub fn set_access_list(path: &Path, list: &[u8]) -> bool {
+    // SAFETY: both names are C strings, and the list is as long as told.
+    with_c_path(path, |path| unsafe {
+        libc::setxattr(path, ACCESS_LIST.as_ptr(), list.as_ptr().cast(), list.len(), 0) == 0
     })
 }
 
