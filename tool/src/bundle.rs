@@ -8,7 +8,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
-use crate::output::destination::New;
+use crate::output::destination::{FILES, New};
 use crate::output::figures::counted;
 use crate::output::plain;
 use crate::process::by_told_name;
@@ -66,7 +66,7 @@ pub struct Unpacked {
 
 impl Unpacked {
     pub fn recording(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+        PathBuf::from(format!("{FILES}/{}", self.file.as_raw_fd()))
     }
 }
 
@@ -255,11 +255,7 @@ pub fn make(recording: &Path, to: &Path) -> Result<Told> {
     let (known, stripped) = gather(&addresses, &profile);
     let nameless = addresses.len() - known.frames.len();
     // What came through a pipe, or was read of a process, has none.
-    let named = if recording.starts_with("/proc/self/fd") {
-        to
-    } else {
-        recording
-    };
+    let named = if recording.starts_with(FILES) { to } else { recording };
     let manifest = Manifest {
         format: FORMAT.to_string(),
         made_by: format!("vmag {}", env!("CARGO_PKG_VERSION")),

@@ -15,7 +15,7 @@ use tempfile::TempPath;
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"];
 
 /// Where what has no name can be given one.
-const FILES: &str = "/proc/self/fd";
+pub const FILES: &str = "/proc/self/fd";
 
 /// Whether a path names such, through links, too: where it is a regular file it must not be replaced, for the name is not that file's.
 pub fn is_opened(path: &Path) -> bool {
