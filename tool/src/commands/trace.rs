@@ -76,12 +76,12 @@ pub fn run(arguments: &Arguments) -> Result<Status> {
 
 fn as_text(summary: &Summary, top: usize) -> String {
     let mut out = format!(
-        "process {}, {}, {}, {} ({:.1} bytes each)\n",
+        "process {}, {}, {}, {} in a file of {}\n",
         summary.pid,
         short_time(summary.seconds),
         counted(summary.threads as u64, "thread"),
         counted(summary.events, "event"),
-        summary.file_bytes as f64 / summary.events.max(1) as f64
+        bytes(summary.file_bytes)
     );
     let _ = writeln!(
         out,
@@ -214,6 +214,17 @@ fn write_events(trace: &Trace, output: Option<&Path>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::trace_view::Lived;
+
+    #[test]
+    fn the_size_of_a_file_is_not_of_its_events() {
+        let summary = Summary {
+            events: 1,
+            file_bytes: 67_379,
+            ..Summary::default()
+        };
+        let told = as_text(&summary, 0);
+        assert!(told.contains("1 event in a file of 65.8 KiB\n"), "{told}");
+    }
 
     #[test]
     fn lifetimes_are_told_as_they_are_counted() {

@@ -1,7 +1,7 @@
 //! A comparison as a table for people and as JSON ("vmag-compare-2", docs/compare.md).
 //! SPDX-License-Identifier: BSD-2-Clause
 
-use super::figures::{FIGURES, Figure, counted};
+use super::figures::{FIGURES, Figure, count, counted};
 use crate::compare::interval::Interval;
 use crate::compare::rounds::{Comparison, LEAST_ROUNDS, Side, Subject};
 use crate::system::Status;
@@ -131,7 +131,7 @@ fn proof(side: &Side) -> String {
         let _ = write!(
             out,
             ", mapped in {} of {} looked at",
-            evidence.seen,
+            count(evidence.seen.into()),
             counted(evidence.looked.into(), "run")
         );
     }
@@ -139,7 +139,8 @@ fn proof(side: &Side) -> String {
         let _ = write!(
             out,
             "; {} of {} processes had another malloc",
-            evidence.processes_elsewhere, evidence.processes
+            count(evidence.processes_elsewhere as u64),
+            count(evidence.processes as u64)
         );
     }
     if evidence.ran_on > 0 {
@@ -221,4 +222,27 @@ fn interval_json(interval: Option<Interval>) -> Value {
 /// JSON is UTF-8, names of files need not be.
 fn lossy(path: &Path) -> Cow<'_, str> {
     path.to_string_lossy()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_sentence_are_written_alike() {
+        let mut side = crate::compare::rounds::Side {
+            allocator: crate::compare::allocators::Allocator {
+                name: "a".to_string(),
+                library: Some("/a.so".into()),
+                version: None,
+            },
+            evidence: Default::default(),
+            runs: Vec::new(),
+        };
+        (side.evidence.seen, side.evidence.looked) = (3210, 3210);
+        (side.evidence.processes, side.evidence.processes_elsewhere) = (4321, 1234);
+        let told = proof(&side);
+        assert!(told.contains("3,210 of 3,210 runs looked at"), "{told}");
+        assert!(told.contains("1,234 of 4,321 processes"), "{told}");
+    }
 }
