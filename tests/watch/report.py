@@ -138,6 +138,61 @@ def check_search(vmag, browser, folder):
     assert [float(found.split(" ")[0]) for found in seen] == [0, 100, 60, 40, 100, 0], seen
 
 
+LEAST_CONTRAST = 4.5  # of text, by WCAG
+
+
+def check_contrast(page):
+    """What is written in a colour is read on the ground that it is written on, in light and in dark."""
+    def light(colour):
+        parts = (int(colour[at:at + 2], 16) / 255 for at in (0, 2, 4))
+        return sum(part * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for part, c in zip((0.2126, 0.7152, 0.0722), parts))
+
+    themes = re.findall(r":root\[data-theme=(\w+)\] \{(.*?)\}", page, re.DOTALL)
+    assert [name for name, _ in themes] == ["light", "dark"]
+    for name, colours in themes:
+        of = {key: light(colour) for key, colour in re.findall(r"--([\w-]+): #([0-9a-f]{6})", colours)}
+        for ink in ("ink", "soft", "live", "rate", "mark"):  # found functions are written in "box" on "mark"
+            low, high = sorted((of[ink], of["box"]))
+            assert (high + 0.05) / (low + 0.05) >= LEAST_CONTRAST, (name, ink)
+
+
+# What is written into pictures is no text of the page.
+LISTENER = """<head><script>window.written = []; const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...where) { written.push(text); fill.call(this, text, ...where); };</script>"""
+WRITTEN = """<script>
+(async () => {
+  for (let i = 0; i < 100 && document.documentElement.dataset.ready !== 'yes'; i++) await new Promise(done => setTimeout(done, 20));
+  const bar = document.getElementById('ledger'), of = e => [parseFloat(e.title.match(/([0-9.]+) %$/)[1]), 100 * e.offsetWidth / bar.offsetWidth];
+  const seen = { written, ledger: [...bar.children].map(of), sizes: !!document.querySelector('.sizes') };
+  const result = document.createElement('pre'); result.id = 'seen'; result.textContent = JSON.stringify(seen); document.body.append(result);
+})();
+</script></body>"""
+TINY_SECONDS = 1e-5 * 800  # in 800 columns
+TRIES = 5  # on a busy machine
+
+
+def check_tiny(vmag, run, browser, folder, sites):
+    """Of a trace of microseconds no rate a second is told, but what was counted, and in what time. Its process is next to nothing but libraries:
+    in the ledger's bar, too."""
+    trace, path = (os.path.join(folder, name) for name in ("tiny.trace", "tiny.html"))
+    for _ in range(TRIES):
+        subprocess.run([*run, f"--trace={trace}", "--trace-stacks", "--", sites, "resized"], check=True, stdout=subprocess.DEVNULL)
+        figures = json.loads(subprocess.run([vmag, "trace", "--json", trace], check=True, capture_output=True).stdout)
+        if figures["seconds"] < TINY_SECONDS:
+            break
+    subprocess.run([vmag, "report", trace, "-o", path], check=True)
+    page = open(path, encoding="utf-8").read()
+    seen = look(browser, folder, page.replace("<head>", LISTENER), WRITTEN)
+    print(seen)
+    assert f"<b>{figures['resizes']}</b><span>of the allocations resized in place</span>" in page
+    most = max(figures["event_line"])
+    rate = next(text for text in seen["written"] if text.endswith(" at most"))
+    assert figures["seconds"] < TINY_SECONDS and re.fullmatch(rf"{most} events? in [1-9]\d*(\.\d+)? [nµ]s at most", rate), (figures["seconds"], rate)
+    assert seen["sizes"] and len(seen["ledger"]) > 2
+    # But for the lines between them, of a pixel each.
+    assert not (wrong := [part for part in seen["ledger"] if abs(part[0] - part[1]) > 2]), wrong
+
+
 def check_strangers(vmag, folder, trace, profile):
     """A profile of another process is told from one of the process that was traced."""
     path = os.path.join(folder, "stranger.html")
@@ -173,6 +228,7 @@ def main(vmag, library, sites, screenshot=None):
         path, sampled = report(vmag, folder, "--trace", trace, "--profile", profile)
         check_strangers(vmag, folder, trace, profile)
         path, traced = report(vmag, folder, "--trace", stacks)
+        check_contrast(traced)
         if browser is None:
             print("SKIPPED: no chromium, the pages were not opened")
             sys.exit(SKIPPED)
@@ -183,6 +239,7 @@ def main(vmag, library, sites, screenshot=None):
         seen = look(browser, folder, traced)
         check_seen(seen)
         assert seen["modes"] == 4 and "bytes" not in seen["objects"] and "site_" in seen["place"]
+        check_tiny(vmag, run, browser, folder, sites)
         check_towers(vmag, browser, folder)
         check_search(vmag, browser, folder)
         tower = report_of(vmag, folder, "tower", (100, [0x10, 0x20]), (900, [*range(0x1000, 0x1000 + STOREYS), 0x30]))

@@ -6,6 +6,7 @@ LEAST_BUTTON, LEAST_TEXT, LEAST_COLUMN = 32, 12, 60  # CSS pixels
 ROW = 24  # of the flame graph, so that a finger meets it
 STOREYS = 200  # of the tower
 MOST_PIXELS = 1 << 24  # of a canvas, on an iPhone
+MOST_TOLD = 160  # CSS pixels, of what is told below a picture
 
 PICTURE = """(() => { const c = document.getElementById('%s'), p = c.getContext('2d').getImageData(0, 0, c.width, Math.min(c.height, 1200)).data;
   let h = 0; for (let i = 0; i < p.length; i += 4) h = (h * 31 + p[i] + p[i + 1] * 3 + p[i + 2] * 7) >>> 0; return h; })()"""
@@ -47,6 +48,10 @@ def check_layout(phone, width):
     for kind, least in ((LOW, LEAST_BUTTON), (SMALL, LEAST_TEXT), (NARROW, LEAST_COLUMN)):
         found = phone.value(kind)
         assert found and not (less := [one for one in found if one[1] < least]), less
+    # What is told of a function with the longest of names leaves room for the picture.
+    told = phone.value("""['time-told', 'map-told', 'flame-told'].map(id => { const e = document.getElementById(id), was = e.textContent;
+      e.textContent = 'name<of, a, template>'.repeat(200); const tall = [id, e.parentElement.offsetWidth && e.offsetHeight]; e.textContent = was; return tall; })""")
+    assert not (tall := [one for one in told if one[1] > MOST_TOLD]), tall
     assert not (large := [one for one in phone.value(LARGE) if one[1] > MOST_PIXELS]), large
 
 

@@ -256,6 +256,10 @@ fn figures(trace: Option<&TraceView>, profile: Option<&HeapView>) -> String {
         add("allocated", bytes(s.allocated_bytes));
         add("allocations", count(s.allocations));
         add("frees", count(s.frees));
+        // Allocations less frees are what is alive only with these.
+        if s.resizes > 0 {
+            add("of the allocations resized in place", count(s.resizes));
+        }
         add(
             if s.threads == 1 { "thread" } else { "threads" },
             count(s.threads as u64),
@@ -316,6 +320,9 @@ mod tests {
         assert!(has_map(&trace));
         trace.map = crate::trace_map::Map::default();
         assert!(!has_map(&trace));
+        assert!(write("x", Some(&trace), None, false).contains("<h2>Sizes"));
+        trace.summary.classes.clear();
+        assert!(!write("x", Some(&trace), None, false).contains("<h2>Sizes"));
         assert!(PAGE.contains("if (data.map) again.push(map(data))"));
     }
 
@@ -363,6 +370,16 @@ mod tests {
             assert!(page.contains("<b>4.9 KiB</b><span>live in the profile</span>"));
             assert!(page.contains("profile: every allocation counted"));
         }
+    }
+
+    /// The table of sizes has frees of them, as `vmag trace` says.
+    #[test]
+    fn what_was_resized_is_told() {
+        let mut trace = crate::trace_view::tests::view();
+        let told = "<b>1</b><span>of the allocations resized in place</span>";
+        assert!(figures(Some(&trace), None).contains(told));
+        trace.summary.resizes = 0;
+        assert!(!figures(Some(&trace), None).contains("resized"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// Callers shown of a site.
 const CALLERS: usize = 3;
+const CALLED_BY: &str = " ← ";
 
 pub fn amount(value: f64, measure: Measure) -> String {
     let whole = value.abs().round() as u64;
@@ -179,7 +180,7 @@ pub fn places<'a>(sites: impl IntoIterator<Item = &'a [Arc<Frame>]>) -> Vec<Stri
     }
     rows.iter()
         .map(|(short, whole)| if read[short.as_str()].len() > 1 { whole } else { short })
-        .cloned()
+        .map(|row| row.split(CALLED_BY).map(readable).collect::<Vec<_>>().join(CALLED_BY))
         .collect()
 }
 
@@ -201,8 +202,19 @@ fn line(frames: &[Arc<Frame>]) -> String {
     if names.is_empty() {
         "unknown".to_string()
     } else {
-        names.join(" ← ")
+        names.join(CALLED_BY)
     }
+}
+
+/// The names of C++ may have thousands of letters: a row shows how they begin and end.
+fn readable(name: &str) -> String {
+    const MOST: usize = 160;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= MOST {
+        return name.to_string();
+    }
+    let (begin, end) = (&letters[..MOST / 2], &letters[letters.len() - MOST / 2..]);
+    begin.iter().chain(&['…']).chain(end).collect()
 }
 
 /// All frames of a site, a line each.
@@ -278,6 +290,20 @@ mod tests {
             "{told:?}"
         );
         assert!(told[2].starts_with("keep ("), "{told:?}");
+    }
+
+    #[test]
+    fn the_longest_names_are_cut_in_a_row_and_not_among_all_frames() {
+        let long = format!("Tree<{}é>::insert", "int, ".repeat(1000));
+        let frames = stack(&["main", &long]);
+        let told = places([&frames[..]]).remove(0);
+        assert!(told.starts_with("Tree<int, "), "{told}");
+        assert!(
+            told.contains(" int, é>::insert (") && told.ends_with("← main"),
+            "{told}"
+        );
+        assert!(told.len() < 250, "{told}");
+        assert!(full_stack_of(&frames).contains(&long) && place(&frames).contains(&long));
     }
 
     #[test]

@@ -160,6 +160,9 @@ fn sites_of_trace(out: &mut String, trace: &TraceView, heap: &HeapView) {
 }
 
 fn sizes_table(out: &mut String, trace: &TraceView) {
+    if trace.summary.classes.is_empty() {
+        return;
+    }
     out.push_str(
         "<section><h2>Sizes</h2><div class=\"wide\"><table class=\"sizes\"><thead><tr><th>size<th>allocated<th>freed\
          <th>alive at the end<th>most alive<th>bytes allocated</tr></thead>",
