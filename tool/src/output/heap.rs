@@ -260,13 +260,15 @@ pub fn difference(difference: &Difference, measure: Measure, most: usize) -> Str
     if real.is_empty() {
         out.push_str("nothing changed by more than chance explains\n");
     }
-    let sum: f64 = noise.iter().map(|change| change.change).sum();
-    let _ = writeln!(
-        out,
-        "{:>12} in {} whose change is within two standard errors",
-        signed(sum, measure),
-        counted(noise.len() as u64, "site")
-    );
+    if !noise.is_empty() {
+        let sum: f64 = noise.iter().map(|change| change.change).sum();
+        let _ = writeln!(
+            out,
+            "{:>12} in {} whose change is within two standard errors",
+            signed(sum, measure),
+            counted(noise.len() as u64, "site")
+        );
+    }
     out
 }
 
@@ -290,6 +292,15 @@ mod tests {
             "{told:?}"
         );
         assert!(told[2].starts_with("keep ("), "{told:?}");
+    }
+
+    #[test]
+    fn where_nothing_changed_no_sites_are_counted() {
+        let told = difference(&Difference { changes: Vec::new() }, Measure::LiveBytes, 5);
+        assert!(
+            told.ends_with("nothing changed by more than chance explains\n"),
+            "{told}"
+        );
     }
 
     #[test]
