@@ -39,7 +39,7 @@ READER = """<script>
   mouse('map', 'mousedown', .02, .02); mouse('map', 'mousemove', .98, .98); mouse('map', 'mouseup', .98, .98);
   seen.zoomed = print('map') !== whole;
   const zoomed = print('map'); key('map', '2'); seen.aged = print('map') !== zoomed; key('map', '1');
-  key('map', 'ArrowRight'); seen.moved = print('map') !== zoomed; key('map', 'Escape');
+  key('map', '2'); seen.ages = text('legend'); key('map', '1'); key('map', 'ArrowRight'); seen.moved = print('map') !== zoomed; key('map', 'Escape');
   mouse('flame', 'mousemove', .3, .1); seen.all = text('flame-told');
   const flame = print('flame');
   document.getElementById('search').value = 'site_large'; document.getElementById('search').dispatchEvent(new Event('input'));
@@ -106,6 +106,10 @@ def check_seen(seen):
     assert seen["aside"], "left and right go nowhere"
     assert seen["ledger"] >= 2
     assert re.search(r"% of it(take|site_)", seen["who"]), seen["who"]
+    assert re.fullmatch(r"new[\d.]+ (s|ms|µs|ns) old", seen["ages"]), seen["ages"]
+    if seen["modes"] == 4:  # what a place holds is told whole
+        shares = sum(int(part) for part in re.findall(r"(\d+) % (?:of it|by others)", seen["who"]))
+        assert 97 <= shares <= 103, seen["who"]
 
 
 def report_of(vmag, folder, name, *samples):
