@@ -125,7 +125,7 @@ impl Process {
             Err(error) => process::cannot_look(self.pid, &error),
             Ok(_) => ToolError::new(
                 format!("cannot attach to process {}", self.pid),
-                "its memory cannot be read any more: it ended, or runs another program now",
+                "its memory is gone: it ended, or runs another program now",
                 "`vmag explain` tells what the kernel knows of it",
             ),
         }

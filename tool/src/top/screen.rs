@@ -259,7 +259,16 @@ fn draw_detail(frame: &mut Frame, area: Rect, row: Option<&Row>) {
     frame.render_widget(Paragraph::new(lines).block(block).wrap(Wrap { trim: false }), area);
 }
 
-const KEYS_IN_SHORT: &str = "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z count anew";
+const KEYS_IN_SHORT: &str = "q leave  h help  Tab view  g l r n sort  / search  Enter detail  p pause  z anew";
+
+/// Whole ones.
+fn keys_within(width: usize) -> &'static str {
+    if KEYS_IN_SHORT.len() <= width {
+        return KEYS_IN_SHORT;
+    }
+    let most = (width + 2).min(KEYS_IN_SHORT.len());
+    &KEYS_IN_SHORT[..KEYS_IN_SHORT[..most].rfind("  ").unwrap_or(0)]
+}
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
     let search = match (state.is_searching, state.search.is_empty()) {
@@ -270,7 +279,7 @@ fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
     let rest = match &state.message {
         _ if state.is_searching => "",
         Some(message) => message.as_str(),
-        None if state.search.is_empty() => KEYS_IN_SHORT,
+        None if state.search.is_empty() => keys_within(area.width.into()),
         None if state.has_detail => "Esc leaves the detail",
         None => "Esc forgets it",
     };
@@ -308,6 +317,17 @@ fn draw_help(frame: &mut Frame) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_key_is_cut() {
+        assert_eq!(keys_within(80), KEYS_IN_SHORT); // a terminal of the usual width
+        assert!(keys_within(79).ends_with("  p pause"));
+        assert_eq!(
+            [keys_within(7), keys_within(16), keys_within(15)],
+            ["q leave", "q leave  h help", "q leave  h help"]
+        );
+        assert_eq!([keys_within(0), keys_within(6)], [""; 2]);
+    }
 
     #[test]
     fn no_number_is_cut() {
