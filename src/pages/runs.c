@@ -144,9 +144,6 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 {
 	bool given = false;
 
-	// Hooks may have no way to purge, but get back what is unused.
-	if (most == 0 && !extents_are_ours(&pages->extents))
-		vmem_return_spans(&pages->runs);
 	while (pages_dirty_bytes(pages) > most || (most == 0 && has_dirty_run(pages))) {
 		size_t size;
 		size_t excess = pages_dirty_bytes(pages) - min_size(pages_dirty_bytes(pages), most);
@@ -168,8 +165,17 @@ static bool purge_pieces(struct pages *pages, size_t most, size_t piece_least, s
 	return given;
 }
 
+// Hooks may have no way to purge, but get back what is unused. To look at every span is too much for each run that is freed (free_with_span).
+static __attribute__((noinline)) void return_unused(struct pages *pages)
+{
+	if (has_dirty_run(pages))
+		vmem_return_spans(&pages->runs);
+}
+
 bool pages_purge(struct pages *pages, size_t most)
 {
+	if (UNLIKELY(most == 0 && !extents_are_ours(&pages->extents)))
+		return_unused(pages);
 	return purge_pieces(pages, most, 0, SIZE_MAX);
 }
 
@@ -341,13 +347,23 @@ bool pages_have_room(struct pages *pages, size_t size)
 	return vmem_has_room(&pages->runs, size);
 }
 
+// The last run of a span that hooks gave goes back with it, and is not purged before.
+static __attribute__((noinline)) bool free_with_span(struct pages *pages, uintptr_t start, size_t size)
+{
+	return !extents_are_ours(&pages->extents) && vmem_segment_free_last(&pages->runs, start, size);
+}
+
 void pages_free(struct pages *pages, uintptr_t start, size_t size)
 {
+	bool at_once = pages_decay_ms(pages) == 0;
+
+	if (UNLIKELY(at_once) && free_with_span(pages, start, size))
+		return;
 	bool known = vmem_segment_free(&pages->runs, start, size, VMEM_DIRTY);
 
 	ALWAYS(known);
-	if (pages_decay_ms(pages) == 0)
-		pages_purge(pages, 0);
+	if (UNLIKELY(at_once))
+		purge_pieces(pages, 0, 0, SIZE_MAX);
 }
 
 void pages_free_clean(struct pages *pages, uintptr_t start, size_t size)
@@ -373,7 +389,7 @@ bool pages_shrink(struct pages *pages, uintptr_t start, size_t size, size_t new_
 	bool done = vmem_shrink(&pages->runs, start, size, new_size);
 
 	if (done && pages_decay_ms(pages) == 0)
-		pages_purge(pages, 0);
+		purge_pieces(pages, 0, 0, SIZE_MAX);
 	return done;
 }
 

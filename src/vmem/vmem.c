@@ -425,18 +425,18 @@ bool vmem_overlaps(struct vmem *arena, uintptr_t start, size_t size)
 	return span != NULL;
 }
 
+// Among the segments before it, or among the spans, whichever is found first: there may be many of either.
 uintptr_t vmem_span_around(struct vmem *arena, uintptr_t address, size_t *size)
 {
 	uintptr_t start = 0;
 
 	mutex_lock(&arena->lock);
-	const struct vmem_segment *span = *hash_find(arena, address);
+	const struct vmem_segment *segment = *hash_find(arena, address), *span = arena->spans;
 
-	while (span != NULL && span->type != SEGMENT_SPAN)
-		span = span->prev;
-	if (span == NULL)
-		for (span = arena->spans; span != NULL && !is_within(span, address, 1);)
-			span = span->list_next;
+	while (span != NULL && !is_within(span, address, 1)) {
+		segment = segment == NULL ? NULL : segment->prev;
+		span = segment != NULL && segment->type == SEGMENT_SPAN ? segment : span->list_next;
+	}
 	if (span != NULL) {
 		start = span->start;
 		*size = span->size;
@@ -454,10 +454,21 @@ static bool is_unused_import(const struct vmem *arena, const struct vmem_segment
 	return at == span && is_returnable(arena, span);
 }
 
+// Takes a span out of which nothing is allocated.
+static void take_span(struct vmem *arena, struct vmem_segment *span)
+{
+	struct vmem_segment *segment = span->next;
+
+	list_remove(arena, segment);
+	while (segment->next != span)
+		vmem_absorb(arena, segment, segment->next);
+	vmem_span_remove(arena, span, segment);
+}
+
 // Takes one such span out. 0: there is none.
 static uintptr_t take_unused_import(struct vmem *arena, size_t *size)
 {
-	struct vmem_segment *span = arena->spans, *segment;
+	struct vmem_segment *span = arena->spans;
 	uintptr_t start;
 
 	while (span != NULL && !is_unused_import(arena, span))
@@ -466,11 +477,7 @@ static uintptr_t take_unused_import(struct vmem *arena, size_t *size)
 		return 0;
 	start = span->start;
 	*size = span->size;
-	segment = span->next;
-	list_remove(arena, segment);
-	while (segment->next != span)
-		vmem_absorb(arena, segment, segment->next);
-	vmem_span_remove(arena, span, segment);
+	take_span(arena, span);
 	return start;
 }
 
@@ -486,6 +493,42 @@ void vmem_return_spans(struct vmem *arena)
 		if (start != 0)
 			arena->release(arena->source, start, size);
 	} while (start != 0);
+}
+
+// The marker of the imported span around an allocated segment that is all that is allocated of it. NULL: it is not all.
+static struct vmem_segment *span_of_last(const struct vmem *arena, const struct vmem_segment *segment)
+{
+	struct vmem_segment *span = NULL, *at = segment->next;
+
+	for (; at->type != SEGMENT_ALLOC; at = at->next)
+		span = at->type == SEGMENT_SPAN ? at : span;
+	return at == segment && is_returnable(arena, span) ? span : NULL;
+}
+
+bool vmem_segment_free_last(struct vmem *arena, uintptr_t start, size_t size)
+{
+	struct vmem_segment **at, *span;
+	size_t returned_size = 0;
+	uintptr_t returned = 0;
+
+	mutex_lock(&arena->lock);
+	at = hash_find(arena, start);
+	span = *at != NULL && (*at)->size == round_up(size, (size_t)1 << arena->lg_quantum) ? span_of_last(arena, *at) : NULL;
+	if (span != NULL) {
+		struct vmem_segment *segment = *at;
+
+		returned = span->start;
+		returned_size = span->size;
+		hash_remove(arena, at);
+		become_free(segment, VMEM_CLEAN);
+		list_insert(arena, segment);
+		take_span(arena, span);
+		arena->frees++;
+	}
+	mutex_unlock(&arena->lock);
+	if (returned != 0)
+		arena->release(arena->source, returned, returned_size);
+	return returned != 0;
 }
 
 size_t vmem_largest(struct vmem *arena)

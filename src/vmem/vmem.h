@@ -144,6 +144,9 @@ struct vmem_piece vmem_segment_xalloc(struct vmem *arena, size_t size, const str
 // goes back to its source.
 bool vmem_segment_free(struct vmem *arena, uintptr_t start, size_t size, enum vmem_kind kind);
 
+// False, and nothing is done, when it is not all that is allocated of an imported span. Else that goes back to its source, whatever the kind of its segments.
+bool vmem_segment_free_last(struct vmem *arena, uintptr_t start, size_t size);
+
 // The size of the allocated segment that begins there; 0: there is none.
 size_t vmem_segment_size(struct vmem *arena, uintptr_t start);
 
@@ -174,7 +177,8 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most);
 // after it was purged. start 0: there is none.
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size);
 
-// The span around an address, 0: there is none. Quick for the start of an allocated segment; else it may look at every span.
+// The span around an address, 0: there is none. It may look at every span, but for the start of an allocated segment at no more of them than there are segments
+// before that in its span.
 uintptr_t vmem_span_around(struct vmem *arena, uintptr_t address, size_t *size);
 
 // Returns imported spans without allocated segments to their source, whatever their kind.

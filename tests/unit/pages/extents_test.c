@@ -6,6 +6,7 @@
 
 #include <jemalloc/jemalloc.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "heap/explicit.h"
 #include "pages/chunks.h"
@@ -293,6 +294,9 @@ static void no_purging(void) {
     free(take(7 << 20));
     arena_purge(arena_of(book.arena));
     CHECK_EQ(book.bytes, 0); // whole, without having been purged
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(book.arena), 0), 0);
+    free(take(7 << 20));
+    CHECK_EQ(book.bytes, 0);
     end();
 }
 
@@ -488,6 +492,40 @@ static void left_behind(void) {
     CHECK_EQ(arena_destroy(book.arena, NULL), 0);
 }
 
+// Where nothing stays dirty, freeing looks neither at every extent nor at every run of one: 16,000 of each took 6 s and 2.5 s.
+enum { MANY = 16000 };
+
+static void free_many(void **objects, int flags) {
+    clock_t begin = clock();
+
+    for (size_t i = 0; i < MANY; i++)
+        dallocx(objects[i * 7 % MANY], flags); // neighbours apart
+    CHECK_LE(clock() - begin, 2 * CLOCKS_PER_SEC);
+}
+
+static void many_extents(void) {
+    static void *objects[MANY];
+    extent_hooks_t plain = extents_default;
+    unsigned id;
+
+    CHECK_EQ(arenas_make(&plain, &id), 0);
+    CHECK_EQ(arena_set_dirty_decay_ms(arena_of(id), 0), 0);
+    const struct pages *pages = &arena_of(id)->pages;
+    int flags = MALLOCX_ARENA(id) | MALLOCX_TCACHE_NONE;
+    for (int i = 0; i < MANY; i++)
+        CHECK((objects[i] = mallocx(1900000, flags)) != NULL);
+    CHECK_EQ(pages->runs.span_count, MANY);
+    free_many(objects, flags);
+    CHECK_EQ(pages->runs.span_count, 0);
+    CHECK_EQ(xallocx(mallocx((size_t)MANY * 24 << 10, flags), 1 << 20, 0, flags), 1 << 20); // leaves one large extent
+    for (int i = 0; i < MANY; i++)
+        CHECK((objects[i] = mallocx(20000, flags)) != NULL);
+    CHECK_EQ(pages->runs.span_count, 1);
+    free_many(objects, flags);
+    CHECK_EQ(pages_dirty_bytes(pages), 0);
+    CHECK_EQ(arena_destroy(id, NULL), 0);
+}
+
 int main(void) {
     free(malloc(1));
     given_and_taken_back();
@@ -503,5 +541,6 @@ int main(void) {
     useless_destroyed();
     anywhere();
     left_behind();
+    many_extents();
     return 0;
 }
