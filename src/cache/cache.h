@@ -77,7 +77,6 @@ struct vmag_cache {
 	_Atomic uint32_t sleepers;
 	void *_Atomic reclaimer;    // words of the thread that is in the reclaim callback
 	_Atomic bool moving;        // somebody consolidates
-	uint32_t pass;              // of who does: its number
 	bool leaving;               // under the table's lock: it is being destroyed, nobody pins it any more
 	_Atomic uint32_t carriers;  // who takes rounds or buffers from one place to another; and how often somebody began to (objects.h)
 	_Atomic uint32_t carries;
@@ -98,6 +97,8 @@ struct vmag_cache {
 	struct cache_slab *slabs;    // all
 	struct cache_slab **buckets; // slabs by address, when the source is no memory of the heap
 	unsigned lg_buckets, lg_window;
+	unsigned sparse_count; // those that who consolidates has yet to look at (move.c), the lowest first, and
+	struct cache_slab **sparse; // NULL for those that left meanwhile
 	uint64_t creates, destroys;
 };
 

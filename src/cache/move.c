@@ -24,20 +24,49 @@ static bool is_candidate(const struct vmag_cache *cache, struct cache_slab *head
 	const struct slab *slab = cache_slab_body(head);
 	uint32_t buffers = cache->bin.shape.buffers, unused = slab->run.free_count;
 
-	return head->pass != cache->pass && unused < buffers && unused > 1 && unused >= buffers / 2;
+	return unused < buffers && unused > 1 && unused >= buffers / 2;
+}
+
+// The highest `most` of those that are sparse now: to look for each at all slabs would be too much, where these are many.
+static void find_sparse(struct vmag_cache *cache, struct cache_slab **sparse, unsigned most)
+{
+	unsigned count = 0;
+
+	mutex_lock(&cache->bin.lock);
+	for (struct cache_slab *head = cache->slabs; head != NULL; head = head->next) {
+		unsigned at = 0;
+
+		if (!is_candidate(cache, head) || (count == most && head->start < sparse[0]->start))
+			continue;
+		if (count < most) {
+			for (at = count++; at > 0 && sparse[at - 1]->start > head->start; at--)
+				sparse[at] = sparse[at - 1];
+		} else
+			for (; at + 1 < count && sparse[at + 1]->start < head->start; at++)
+				sparse[at] = sparse[at + 1];
+		sparse[at] = head;
+	}
+	cache->sparse = sparse;
+	cache->sparse_count = count;
+	mutex_unlock(&cache->bin.lock);
+}
+
+static void forget_sparse(struct vmag_cache *cache)
+{
+	mutex_lock(&cache->bin.lock);
+	cache->sparse_count = 0;
+	mutex_unlock(&cache->bin.lock);
 }
 
 static struct slab *highest_sparse(struct vmag_cache *cache)
 {
-	struct cache_slab *best = NULL;
+	while (cache->sparse_count > 0) {
+		struct cache_slab *head = cache->sparse[--cache->sparse_count];
 
-	for (struct cache_slab *head = cache->slabs; head != NULL; head = head->next)
-		if (is_candidate(cache, head) && (best == NULL || head->start > best->start))
-			best = head;
-	if (best == NULL)
-		return NULL;
-	best->pass = cache->pass;
-	return cache_slab_body(best);
+		if (head != NULL && is_candidate(cache, head))
+			return cache_slab_body(head);
+	}
+	return NULL;
 }
 
 static size_t bitmap_words(const struct vmag_cache *cache)
@@ -146,25 +175,31 @@ static void evacuate(struct evacuation *run, const struct slab *slab, const uint
 size_t cache_consolidate(struct vmag_cache *cache, unsigned slabs)
 {
 	struct evacuation run = { .cache = cache, .move = atomic_load(&cache->move) };
-	size_t bytes = bitmap_words(cache) * sizeof(uint64_t);
-	uint64_t *unused;
+	size_t bytes = bitmap_words(cache) * sizeof(uint64_t) + slabs * sizeof(struct cache_slab *);
+	struct cache_slab **sparse;
+	uint64_t *unused = NULL;
 	struct slab *slab;
 	void *held;
 
 	if (run.move == NULL || atomic_exchange(&cache->moving, true))
 		return 0;
-	unused = base_alloc(bytes);
+	sparse = base_alloc(bytes);
 	cache_carry(cache);
-	cache->pass++;
-	for (; unused != NULL && slabs > 0 && !run.done && (slab = begin(cache, unused, &held)) != NULL; slabs--) {
+	if (sparse != NULL) {
+		unused = (uint64_t *)(sparse + slabs);
+		find_sparse(cache, sparse, slabs);
+	}
+	while (sparse != NULL && !run.done && (slab = begin(cache, unused, &held)) != NULL) {
 		evacuate(&run, slab, unused, held);
 		put_back(cache, held);
 	}
 	if (run.to != NULL)
 		cache_drain(cache, &run.to, 1);
 	cache_carried(cache);
-	if (unused != NULL)
-		base_free(unused, bytes);
+	if (sparse != NULL) {
+		forget_sparse(cache);
+		base_free(sparse, bytes);
+	}
 	atomic_fetch_add_explicit(&cache->moves, run.moved, memory_order_relaxed);
 	atomic_store(&cache->moving, false);
 	return run.moved;

@@ -187,7 +187,6 @@ static struct slab *create(struct bin *bin)
 
 	if (head == NULL)
 		return NULL;
-	head->pass = 0;
 	head->start = import(cache);
 	if (head->start == 0) {
 		base_free(head, head_bytes(bin));
@@ -238,6 +237,8 @@ static void leave(struct bin *bin, struct slab *slab)
 	if (head->next != NULL)
 		head->next->back = head->back;
 	cache->destroys++;
+	for (unsigned i = 0; i < cache->sparse_count; i++)
+		cache->sparse[i] = cache->sparse[i] == head ? NULL : cache->sparse[i];
 	if (!from_heap(cache))
 		hash_remove(cache, head);
 }

@@ -18,7 +18,6 @@ struct cache_slab {
 	struct cache_slab *next, **back; // all slabs of the cache
 	struct cache_slab *chain;        // in a bucket
 	uintptr_t start;
-	uint32_t pass; // of consolidation that looked at it last (move.c)
 };
 
 // The slab follows.

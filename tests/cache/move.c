@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
+#include <time.h>
 #include <vmag/cache.h>
 
 #include "unit.h"
@@ -191,6 +193,39 @@ static void under_threads(void) {
     CHECK_EQ(stats().in_use, 0);
 }
 
+// Of many sparse slabs not all are looked at for each that is emptied: with 24,000 that took 3.4 s.
+enum { SLABS = 24000, A_SLAB = 16, BYTES = 1024 };
+
+static enum vmag_move_answer move_marked(void *from, void *to, size_t size, void *argument) {
+    (void)argument;
+    if (*(size_t *)from == 0) // it lies in a magazine
+        return VMAG_MOVE_DONT_KNOW;
+    memcpy(to, from, size);
+    *(size_t *)from = 0;
+    return VMAG_MOVE_YES;
+}
+
+static void many_slabs(void) {
+    static void *objects[SLABS * A_SLAB];
+    size_t moved = 0, now;
+
+    cache = vmag_cache_create("many", BYTES, 0, NULL, NULL, NULL, NULL, NULL, 0);
+    for (size_t i = 0; i < SLABS * A_SLAB; i++)
+        objects[i] = vmag_cache_alloc(cache, VMAG_SLEEP);
+    for (size_t i = 0; i < SLABS * A_SLAB; i++)
+        if (i % A_SLAB == 0)
+            *(size_t *)objects[i] = i + 1;
+        else
+            vmag_cache_free(cache, objects[i]);
+    vmag_cache_set_move(cache, move_marked);
+    clock_t begin = clock();
+    while ((now = vmag_cache_consolidate(cache)) > 0)
+        moved += now;
+    CHECK_LE(clock() - begin, CLOCKS_PER_SEC);
+    CHECK_GT(moved, SLABS / 2);
+    CHECK_LE(stats().slabs, SLABS / 4);
+}
+
 int main(void) {
     for (size_t i = 0; i < OBJECTS; i++)
         pthread_mutex_init(&handles[i].lock, NULL);
@@ -202,5 +237,6 @@ int main(void) {
     under_threads();
     vmag_cache_destroy(cache);
     CHECK_EQ(balance, 0);
+    many_slabs();
     return 0;
 }
