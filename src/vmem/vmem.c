@@ -465,34 +465,38 @@ static void take_span(struct vmem *arena, struct vmem_segment *span)
 	vmem_span_remove(arena, span, segment);
 }
 
-// Takes one such span out. 0: there is none.
-static uintptr_t take_unused_import(struct vmem *arena, size_t *size)
+// Takes the next such span from the cursor on out, which is at a marker. 0: there is none.
+static uintptr_t take_unused_import(struct vmem *arena, struct vmem_cursor *cursor, size_t *size)
 {
-	struct vmem_segment *span = arena->spans;
+	struct vmem_segment *span = cursor->at;
 	uintptr_t start;
 
 	while (span != NULL && !is_unused_import(arena, span))
 		span = span->list_next;
+	cursor->at = span;
 	if (span == NULL)
 		return 0;
 	start = span->start;
 	*size = span->size;
-	take_span(arena, span);
+	take_span(arena, span); // the cursor goes on to the next
 	return start;
 }
 
 void vmem_return_spans(struct vmem *arena)
 {
+	struct vmem_cursor cursor;
 	uintptr_t start;
 	size_t size;
 
+	vmem_walk_begin(arena, &cursor);
 	do {
 		mutex_lock(&arena->lock);
-		start = take_unused_import(arena, &size);
+		start = take_unused_import(arena, &cursor, &size);
 		mutex_unlock(&arena->lock);
 		if (start != 0)
 			arena->release(arena->source, start, size);
 	} while (start != 0);
+	vmem_walk_end(arena, &cursor);
 }
 
 // The marker of the imported span around an allocated segment that is all that is allocated of it. NULL: it is not all.
