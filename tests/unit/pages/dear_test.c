@@ -4,6 +4,7 @@
 #include "pages/dear.h"
 
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "conf/options.h"
 #include "heap/heap.h"
@@ -333,6 +334,7 @@ static void nothing_new(struct pages *pages) {
 int main(void) {
     struct pages pages;
 
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // where all memory is huge pages, what is touched here would be gigabytes
     CHECK(heap_ready());
     options.background_thread = false;
     machine.small = TOUCHED;
