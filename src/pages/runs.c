@@ -15,6 +15,7 @@
 #include "util/bits.h"
 
 enum {
+	PAGES_APART = 1024 * 1024,     // bytes of a large run, whatever the page: what is purged of a larger one at least
 	PURGE_MOST = 16 * 1024 * 1024, // bytes given back by one system call,
 	LG_PURGE_CALLS = 6,            // or a 64th of the run, so that a huge one of which little was touched takes few
 	DIRTY_FLOOR = 2 * 1024 * 1024, // bytes that may be dirty whatever the proportion
@@ -49,6 +50,7 @@ COLD void pages_init(struct pages *pages, const char *name)
 {
 	vmem_begin(&pages->runs, name, lg_floor(os_page_size()), VMEM_BESTFIT, RANK_PAGES);
 	vmem_import_from(&pages->runs, pages, import, release, CHUNK_BYTES, CHUNK_BYTES);
+	pages->runs.apart = PAGES_APART;
 	extents_init(&pages->extents);
 	pages->dirty_decay_ms = DECAY_BY_OPTION;
 }
@@ -213,7 +215,7 @@ static __attribute__((noinline)) void keep_proportion(struct pages *pages, size_
 	size_t allowed = pages_allowed_dirty(pages), dirty = pages_dirty_bytes(pages);
 	size_t owed = atomic_fetch_add_explicit(&pages->owed_bytes, taken, memory_order_relaxed) + taken;
 
-	if (owed < VMEM_APART * os_page_size()) // what vmem_take_dirty takes at least
+	if (owed < pages->runs.apart) // what vmem_take_dirty takes at least
 		return;
 	atomic_store_explicit(&pages->owed_bytes, 0, memory_order_relaxed);
 	pages_purge(pages, max_size(allowed, dirty - min_size(dirty, owed)));

@@ -54,7 +54,7 @@ struct vmem_piece vmem_extend(struct vmem *arena, uintptr_t start, size_t size, 
 // among the first few. Only large segments have such neighbours.
 static struct vmem_segment *first_of_neighbours(struct vmem *arena, size_t size)
 {
-	unsigned list = list_index(arena, (size_t)VMEM_APART << arena->lg_quantum);
+	unsigned list = list_index(arena, arena->apart);
 	int looks = 0;
 
 	for (; (list = list_from(arena, VMEM_DIRTY, list)) != VMEM_LISTS; list++)
@@ -150,7 +150,6 @@ void vmem_soil_next(struct vmem *arena, uintptr_t start, size_t most)
 
 struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
 {
-	size_t apart = (size_t)VMEM_APART << arena->lg_quantum;
 	struct vmem_piece piece = { 0, VMEM_DIRTY, 0 };
 
 	if (!lock_with_tags(arena, 1))
@@ -161,8 +160,8 @@ struct vmem_piece vmem_take_dirty(struct vmem *arena, size_t most, size_t *size)
 		struct vmem_segment *segment = arena->lists[VMEM_DIRTY][last].first;
 
 		// Neither part may be so small that it would join the other again.
-		most = max_size(round_up(most, (size_t)1 << arena->lg_quantum), apart);
-		*size = most < segment->size && segment->size - most >= apart ? most : segment->size;
+		most = max_size(round_up(most, (size_t)1 << arena->lg_quantum), arena->apart);
+		*size = most < segment->size && segment->size - most >= arena->apart ? most : segment->size;
 		piece.start = segment->start + segment->size - *size;
 		vmem_carve(arena, segment, piece.start, *size);
 	}

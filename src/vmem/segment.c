@@ -37,7 +37,7 @@ void vmem_absorb(struct vmem *arena, struct vmem_segment *segment, struct vmem_s
 
 static bool is_large(const struct vmem *arena, const struct vmem_segment *segment)
 {
-	return segment->size >> arena->lg_quantum >= VMEM_APART;
+	return segment->size >= arena->apart;
 }
 
 bool vmem_can_join(const struct vmem *arena, const struct vmem_segment *segment, const struct vmem_segment *neighbour)

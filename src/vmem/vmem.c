@@ -16,6 +16,7 @@ void vmem_begin(struct vmem *arena, const char *name, unsigned lg_quantum, enum 
 {
 	arena->name = name;
 	arena->lg_quantum = lg_quantum;
+	arena->apart = (size_t)VMEM_APART << lg_quantum;
 	arena->policy = policy;
 	arena->buckets = arena->first_buckets;
 	arena->lg_buckets = lg_floor(VMEM_FIRST_BUCKETS);

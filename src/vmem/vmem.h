@@ -9,7 +9,7 @@
 //
 // Free segments come in two kinds. CLEAN ones are as their source gave them (for pages: zero and not resident). DIRTY
 // ones hold something used, as many bytes as their tag says; they are preferred, so that what is resident is used again
-// before anything else (2011). Neighbours of different kinds coalesce unless both are large (VMEM_APART quanta); the result
+// before anything else (2011). Neighbours of different kinds coalesce unless both are large (VMEM_APART quanta; of pages 1 MiB); the result
 // is dirty by the sum (docs/decisions/0004).
 // An arena of anything but pages uses the clean kind alone.
 //
@@ -64,6 +64,7 @@ struct vmem {
 	vmem_import *import;
 	vmem_release *release;
 	void *source;
+	size_t apart; // bytes of a large segment
 
 	struct mutex lock;
 	// Under lock.

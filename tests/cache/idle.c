@@ -55,7 +55,7 @@ int main(void) {
     peak(plain, OBJECTS);
     peak(costly, OBJECTS / 16);
     wait_for(plain, 64, "plain");
-    wait_for(costly, 64, "costly");
+    wait_for(costly, slabs_of(costly) / 4, "costly");
     CHECK_GT(destructed, constructed / 2);
     return 0;
 }

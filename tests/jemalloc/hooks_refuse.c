@@ -8,7 +8,8 @@
 
 #include "jemalloc/jemalloc.h"
 
-enum { OBJECTS = 4096, BYTES = 1024, KEPT = 16, LARGE = 4 << 20 };
+enum { OBJECTS = 4096, BYTES = 1024, LARGE = 4 << 20 };
+#define KEPT (4 * (int)sysconf(_SC_PAGESIZE) / BYTES) // of so many one: there are pages between them
 
 static extent_hooks_t hooks, *defaults;
 static bool refuses;

@@ -11,7 +11,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { MEBIBYTE = 1 << 20, PAGE = 4096, SLACK = 256 * 1024 };
+enum { MEBIBYTE = 1 << 20, SLACK = 256 * 1024 };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 static size_t sum(const struct vmag_ledger *ledger) {
     return ledger->live + ledger->rounding + ledger->cached + ledger->holes + ledger->slab_ends + ledger->caches + ledger->dirty +
@@ -205,7 +206,7 @@ static void check_stacks_in_one_area(void) {
 
     CHECK(stacks != MAP_FAILED && file >= 0);
     for (int i = 0; i < 2; i++)
-        if (madvise(stacks + (size_t)i * size, (size_t)PAGE, GUARD_INSTALL) != 0)
+        if (madvise(stacks + (size_t)i * size, PAGE, GUARD_INSTALL) != 0)
             return;
     CHECK_EQ(pread(file, &entry, sizeof entry, (off_t)((uintptr_t)stacks / PAGE * sizeof entry)), sizeof entry);
     close(file);

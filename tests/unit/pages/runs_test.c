@@ -372,7 +372,7 @@ static void proportion(void) {
     uintptr_t taken[8];
     struct pages pages;
     bool zeroed;
-    size_t size = 5 * VMEM_APART * os_page_size() / 4; // larger than any dirty run, so a clean one
+    size_t size = 20 * RUN; // larger than any dirty run, so a clean one
 
     pages_make(&pages);
     take_many(&pages, runs);
@@ -384,7 +384,7 @@ static void proportion(void) {
 
         taken[i] = take(&pages, size, &zeroed);
         CHECK(zeroed);
-        CHECK_LE(pages_dirty_bytes(&pages), before <= allowed ? before : max_size(allowed, before - min_size(before, size)));
+        CHECK_LE(pages_dirty_bytes(&pages), before <= allowed ? before : max_size(allowed, before - size));
         CHECK_GE(pages_dirty_bytes(&pages) + size + RUN, min_size(before, allowed)); // nor much more than that
     }
     CHECK_LE(pages_dirty_bytes(&pages), pages_active_bytes(&pages) / PROPORTION + FLOOR);
@@ -398,7 +398,7 @@ static void proportion(void) {
 // So is what an object grows into in place.
 static void proportion_of_growth(void) {
     static uintptr_t runs[RUNS];
-    size_t size = 20 * RUN, more = 65 * RUN, before, allowed;
+    size_t size = 20 * RUN, more = 64 * RUN, before, allowed;
     struct pages pages;
     bool zeroed;
 
@@ -413,8 +413,7 @@ static void proportion_of_growth(void) {
     allowed = (pages_active_bytes(&pages) + more) / PROPORTION + FLOOR;
     CHECK_GE(before, allowed + more);
     CHECK(pages_extend(&pages, grown, size + RUN, size + more, &zeroed) && zeroed);
-    if (more - RUN >= VMEM_APART * os_page_size()) // less is summed up first
-        CHECK_LE(pages_dirty_bytes(&pages), before - more + 2 * RUN);
+    CHECK_LE(pages_dirty_bytes(&pages), before - more + 2 * RUN);
     options.dirty_decay_ms = -1;
     pages_free(&pages, grown, size + more);
     free_every_second(&pages, runs, 1);
@@ -460,7 +459,7 @@ static void at_a_peak(void) {
     pages_free(&pages, idle, IDLE);
     pages.made_up_at = os_clock_ms() + 1000 * 1000; // as if much had been given just now
     fresh[0] = take(&pages, FRESH, &zeroed);
-    CHECK_EQ(pages_dirty_bytes(&pages), VMEM_APART * os_page_size() <= FRESH / 4 ? IDLE - FRESH / 4 : 0); // no less goes at once
+    CHECK_EQ(pages_dirty_bytes(&pages), IDLE - FRESH / 4);
     pages.made_up_at = 0;
     begin = os_clock_ms();
     fresh[1] = take(&pages, FRESH, &zeroed);

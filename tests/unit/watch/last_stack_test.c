@@ -15,6 +15,7 @@
 
 #include "../../support/child.h"
 #include "os/module.h"
+#include "os/pages.h"
 #include "os/rules.h"
 #include "unit.h"
 #include "watch/known_stacks.h"
@@ -221,11 +222,12 @@ __attribute__((noinline)) static void look_deep(int depth) {
 }
 
 __attribute__((noinline)) static void look_without_what_is_below(int pages) {
-    char *here = (char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)4095), *below = here - pages * 4096;
+    size_t page = os_page_size(), bytes = round_up(20 * 4096, page);
+    char *below = (char *)round_down((uintptr_t)__builtin_frame_address(0) - (uintptr_t)pages * 4096, page);
 
-    CHECK_EQ(mprotect(below, 20 * 4096, PROT_NONE), 0);
+    CHECK_EQ(mprotect(below, bytes, PROT_NONE), 0);
     last_stack_find(own, (uintptr_t)__builtin_frame_address(0), unwinder);
-    CHECK_EQ(mprotect(below, 20 * 4096, PROT_READ | PROT_WRITE), 0);
+    CHECK_EQ(mprotect(below, bytes, PROT_READ | PROT_WRITE), 0);
 }
 
 static void what_is_below_is_not_read(void) {
