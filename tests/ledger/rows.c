@@ -138,7 +138,7 @@ static void check_object_caches(void) {
     for (int i = 0; i < OBJECTS / 2; i++)
         memset(objects[i] = vmag_cache_alloc(cache, VMAG_NOSLEEP), 1, 1000);
     struct vmag_ledger held = take();
-    CHECK_MOVED(before, held, caches, OBJECTS / 2 * 1000 * 103 / 100);
+    CHECK_MOVED(before, held, caches, OBJECTS / 2 * 1000 / 100 * (PAGE == 4096 ? 103 : 101)); // less is left over in larger slabs
     CHECK_MOVED(before, held, magazines, 0);
     for (int i = 0; i < OBJECTS / 2; i++)
         vmag_cache_free(cache, objects[i]);

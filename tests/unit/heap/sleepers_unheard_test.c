@@ -39,9 +39,13 @@ static void *work(void *unused) {
     return unused;
 }
 
+bool __real_os_thread_is_gone(int asked);
+
 static void end(void) {
     pthread_barrier_wait(&may_end);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    while (!__real_os_thread_is_gone(number)) // the kernel tells who waits for the thread first, mostly some microseconds before
+        continue;
     CHECK_EQ(munmap(stack, STACK_BYTES), 0);
 }
 
@@ -56,7 +60,6 @@ void __wrap_fronts_end_gone(void) {
     end();
 }
 
-bool __real_os_thread_is_gone(int asked);
 bool __wrap_os_thread_is_gone(int asked);
 
 bool __wrap_os_thread_is_gone(int asked) {

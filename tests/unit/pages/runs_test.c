@@ -672,22 +672,22 @@ static void slabs_are_dense(void) {
 
 // A few pages that are unused in the first two chunks do not leave the third one to small pages.
 static void nearly_full_chunks(void) {
-    enum { SLAB = 16 * 1024, FILLS = 255 }; // two chunks, but for a page and what that leaves no room for
+    size_t slab = max_size(16 * 1024, os_page_size()), fills = 2 * CHUNK_BYTES / slab - 1; // two chunks, but for a page and what that leaves no room for
+    uintptr_t page, slabs[256];
     struct pages pages;
-    uintptr_t page, slabs[FILLS + 1];
     bool zeroed;
 
     pages_make(&pages);
     options.thp = THP_DEFAULT;
     CHECK((page = pages_alloc_dense(&pages, os_page_size(), 0, &zeroed)) != 0);
-    for (int i = 0; i <= FILLS; i++) {
+    for (size_t i = 0; i <= fills; i++) {
         CHECK(!pages.has_huge);
-        CHECK((slabs[i] = pages_alloc_dense(&pages, SLAB, 0, &zeroed)) != 0);
+        CHECK((slabs[i] = pages_alloc_dense(&pages, slab, 0, &zeroed)) != 0);
     }
     CHECK(pages.has_huge);
     pages_free(&pages, page, os_page_size());
-    for (int i = 0; i <= FILLS; i++)
-        pages_free(&pages, slabs[i], SLAB);
+    for (size_t i = 0; i <= fills; i++)
+        pages_free(&pages, slabs[i], slab);
     end(&pages);
     options.thp = THP_NEVER;
 }
