@@ -466,6 +466,20 @@ static void take_span(struct vmem *arena, struct vmem_segment *span)
 	vmem_span_remove(arena, span, segment);
 }
 
+// What is beyond need after spans went: it may be that nothing is freed later, which would give it back (vmem_segment_free).
+static __attribute__((noinline)) void trim(struct vmem *arena)
+{
+	struct vmem_segment *excess;
+	bool sparse;
+
+	mutex_lock(&arena->lock);
+	excess = vmem_tags_detach(arena);
+	sparse = hash_is_sparse(arena);
+	mutex_unlock(&arena->lock);
+	if (excess != NULL)
+		give_back(arena, excess, sparse);
+}
+
 // Takes the next such span from the cursor on out, which is at a marker. 0: there is none.
 static uintptr_t take_unused_import(struct vmem *arena, struct vmem_cursor *cursor, size_t *size)
 {
@@ -498,6 +512,7 @@ void vmem_return_spans(struct vmem *arena)
 			arena->release(arena->source, start, size);
 	} while (start != 0);
 	vmem_walk_end(arena, &cursor);
+	trim(arena);
 }
 
 // The marker of the imported span around an allocated segment that is all that is allocated of it. NULL: it is not all.
@@ -531,9 +546,11 @@ bool vmem_segment_free_last(struct vmem *arena, uintptr_t start, size_t size)
 		arena->frees++;
 	}
 	mutex_unlock(&arena->lock);
-	if (returned != 0)
-		arena->release(arena->source, returned, returned_size);
-	return returned != 0;
+	if (returned == 0)
+		return false;
+	trim(arena);
+	arena->release(arena->source, returned, returned_size);
+	return true;
 }
 
 size_t vmem_largest(struct vmem *arena)

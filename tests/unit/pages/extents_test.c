@@ -522,11 +522,13 @@ static void many_extents(void) {
     arena_purge(arena_of(id)); // half of them go back
     CHECK_LE(clock() - begin, CLOCKS_PER_SEC / 4);
     CHECK_EQ(pages->runs.span_count, MANY / 2);
+    CHECK_LE(pages->runs.spares, MANY / 100); // tags do not stay with an arena
     for (int i = MANY / 2; i < MANY; i++)
         CHECK((objects[i] = mallocx(1900000, flags)) != NULL);
     CHECK_EQ(arena_set_dirty_decay_ms(arena_of(id), 0), 0);
     free_many(objects, flags);
     CHECK_EQ(pages->runs.span_count, 0);
+    CHECK_LE(pages->runs.spares, MANY / 100);
     CHECK_EQ(xallocx(mallocx((size_t)MANY * 24 << 10, flags), 1 << 20, 0, flags), 1 << 20); // leaves one large extent
     for (int i = 0; i < MANY; i++)
         CHECK((objects[i] = mallocx(20000, flags)) != NULL);
