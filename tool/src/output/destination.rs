@@ -92,11 +92,11 @@ impl Destination {
             return content(&mut File::create(&path)?); // only the file itself may be written
         };
         let old = fs::metadata(&path).ok();
-        if old
-            .as_ref()
-            .is_some_and(|old| fchown(&new.file, None, Some(old.gid())).is_err())
-        {
-            return content(&mut File::create(&path)?); // it would be another group's
+        let is_other = |old: &fs::Metadata| {
+            system::has_access_list(&new.own_path()) || fchown(&new.file, None, Some(old.gid())).is_err()
+        };
+        if old.as_ref().is_some_and(is_other) {
+            return content(&mut File::create(&path)?); // it would have its folder's list of who may use it, or be another group's
         }
         // On a full disk what was there before stays.
         content(&mut new.file)?;
@@ -283,30 +283,23 @@ mod tests {
         );
     }
 
-    /// Its group may do nothing, another user everything, which the bits of the group's rights then say.
     #[test]
     fn a_list_of_who_may_use_a_file_stays() {
-        const NONE: u32 = u32::MAX;
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x");
+        let [path, without] = ["x", "y"].map(|name| folder.path().join(name));
         fs::write(&path, "old").unwrap();
-        let mut list = 2u32.to_le_bytes().to_vec();
-        for (kind, rights, who) in [
-            (1u16, 6u16, NONE),
-            (2, 6, 1234),
-            (4, 0, NONE),
-            (16, 6, NONE),
-            (32, 0, NONE),
-        ] {
-            list.extend([kind.to_le_bytes(), rights.to_le_bytes()].concat());
-            list.extend(who.to_le_bytes());
-        }
-        if !system::set_access_list(&path, &list) {
+        fs::write(&without, "old").unwrap();
+        if !system::set_access_list(&path) {
             return; // the file system has none
         }
-        Destination::open(&path).unwrap().write(b"new").unwrap();
-        assert!(system::has_access_list(&path));
-        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(system::set_access_list(folder.path())); // that new files begin with
+        for (path, has) in [(path, true), (without, false)] {
+            Destination::open(&path).unwrap().write(b"new").unwrap();
+            assert_eq!(
+                (system::has_access_list(&path), fs::read(&path).unwrap()),
+                (has, b"new".to_vec())
+            );
+        }
     }
 
     #[test]

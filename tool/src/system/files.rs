@@ -56,11 +56,29 @@ fn has_attribute(path: &Path, attribute: &CStr) -> bool {
     })
 }
 
+/// The group may do nothing, another user everything, which the bits of the group's rights then say. Of a folder: for its new files. False: there are none here.
 #[cfg(test)]
-pub fn set_access_list(path: &Path, list: &[u8]) -> bool {
+pub fn set_access_list(path: &Path) -> bool {
+    const NONE: u32 = u32::MAX;
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (kind, rights, who) in [
+        (1u16, 6u16, NONE),
+        (2, 6, 1234),
+        (4, 0, NONE),
+        (16, 6, NONE),
+        (32, 0, NONE),
+    ] {
+        list.extend([kind.to_le_bytes(), rights.to_le_bytes()].concat());
+        list.extend(who.to_le_bytes());
+    }
+    let attribute = if path.is_dir() {
+        c"system.posix_acl_default"
+    } else {
+        ACCESS_LIST
+    };
     // SAFETY: both names are C strings, and the list is as long as told.
     with_c_path(path, |path| unsafe {
-        libc::setxattr(path, ACCESS_LIST.as_ptr(), list.as_ptr().cast(), list.len(), 0) == 0
+        libc::setxattr(path, attribute.as_ptr(), list.as_ptr().cast(), list.len(), 0) == 0
     })
 }
 
