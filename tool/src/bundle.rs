@@ -8,7 +8,7 @@
 
 use crate::error::{Result, ToolError};
 use crate::image::ObjectFile;
-use crate::output::destination::{FILES, New};
+use crate::output::destination::{FILES, New, permissions_as};
 use crate::output::figures::counted;
 use crate::output::plain;
 use crate::process::by_told_name;
@@ -314,7 +314,7 @@ fn gather(addresses: &HashSet<u64>, profile: &Profile) -> (Known, Vec<String>) {
 fn write(recording: &Path, to: &Path, manifest: &Manifest, frames: &HashMap<u64, Vec<Frame>>) -> io::Result<()> {
     check_replaceable(to)?;
     // As of any file that is written, not of a temporary one.
-    let permissions = fs::metadata(recording)?.permissions();
+    let permissions = permissions_as(recording)?;
     let mut new = New::beside(to)?;
     let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(&new.file), Compression::fast()));
     add(&mut archive, MANIFEST, &serde_json::to_vec_pretty(manifest)?)?;
@@ -388,6 +388,18 @@ mod tests {
         make(&recording, &recording).unwrap();
         assert_eq!(kind(&recording), Some(false));
         assert_eq!(fs::metadata(&recording).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn who_may_not_read_the_recording_may_not_read_the_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = recording(folder.path());
+        if !crate::system::set_access_list(&recording) {
+            return; // the file system has none
+        }
+        let bundle = folder.path().join("p.bundle");
+        make(&recording, &bundle).unwrap();
+        assert_eq!(fs::metadata(&bundle).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

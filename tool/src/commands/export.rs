@@ -6,7 +6,7 @@ use crate::commands::heap::{Format, cannot_write, deliver, deliver_as, missing_i
 use crate::error::{Result, ToolError};
 use crate::export::{heap_v2, perfetto};
 use crate::heap_view::{HeapView, Measure};
-use crate::output::destination::{New, check_apart, named};
+use crate::output::destination::{New, check_apart, named, permissions_as};
 use crate::output::{check_told_apart, say, tell_written, warn_missing};
 use crate::progress::Progress;
 use crate::source::Source;
@@ -119,8 +119,8 @@ fn make_bundle(profile: &Source, to: &Path) -> Result<bundle::Told> {
             let text = heap_v2::write(&profile.profile()?);
             let failed = |error| cannot_write(Some(to), error);
             let mut recording = New::beside(to).map_err(failed)?;
-            if let Ok(old) = fs::metadata(to) {
-                recording.file.set_permissions(old.permissions()).map_err(failed)?;
+            if let Ok(old) = permissions_as(to) {
+                recording.file.set_permissions(old).map_err(failed)?;
             }
             recording.file.write_all(text.as_bytes()).map_err(failed)?;
             bundle::make(&recording.own_path(), to)

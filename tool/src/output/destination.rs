@@ -118,7 +118,7 @@ impl New {
     /// In the same folder, so that it can take the place of the other.
     pub fn beside(path: &Path) -> io::Result<New> {
         // Nobody may read of it who may not read what was there before.
-        let mode = fs::metadata(path).map_or(0o666, |old| old.permissions().mode() & 0o666 | 0o600);
+        let mode = permissions_as(path).map_or(0o666, |old| old.mode() & 0o666 | 0o600);
         let nameless = OpenOptions::new()
             .read(true)
             .write(true)
@@ -172,6 +172,15 @@ impl New {
         self.file.rewind()?;
         io::copy(&mut self.file, &mut File::create(path)?).map(drop)
     }
+}
+
+/// What another file made of one may be used by. Where a list says who may use it, the bits of its group are what anybody in the list may at most.
+pub fn permissions_as(path: &Path) -> io::Result<Permissions> {
+    let mut permissions = fs::metadata(path)?.permissions();
+    if system::has_access_list(path) {
+        permissions.set_mode(permissions.mode() & !0o070);
+    }
+    Ok(permissions)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -292,6 +301,7 @@ mod tests {
         if !system::set_access_list(&path) {
             return; // the file system has none
         }
+        assert_eq!(permissions_as(&path).unwrap().mode() & 0o070, 0);
         assert!(system::set_access_list(folder.path())); // that new files begin with
         for (path, has) in [(path, true), (without, false)] {
             Destination::open(&path).unwrap().write(b"new").unwrap();
