@@ -115,22 +115,31 @@ impl Sight {
     }
 }
 
-/// The files that `malloc` was bound to, links resolved.
+/// The files that `malloc` was bound to, links resolved. A program that is not position-independent and takes the address of
+/// `malloc` (Debian's python3) has an entry for it, to which all others are bound, and goes on from there: it is no source.
 fn malloc_sources(bindings: &str) -> BTreeSet<PathBuf> {
-    let files = bindings.lines().filter_map(|line| bound_to(line, "malloc"));
+    let programs: BTreeSet<&str> = bindings.lines().filter_map(started).collect();
+    let found: BTreeSet<(&str, &str)> = bindings.lines().filter_map(|line| bound(line, "malloc")).collect();
+    let hands_on = |file| programs.contains(file) && found.iter().any(|&(from, to)| from == file && to != file);
+    let files = found.iter().map(|&(_, to)| to).filter(|file| !hands_on(*file));
     files
         .map(|file| Path::new(file).canonicalize().unwrap_or(PathBuf::from(file)))
         .collect()
 }
 
-/// `…: binding file A [0] to B [0]: normal symbol `malloc' [VERSION]`: B.
-fn bound_to<'a>(line: &'a str, symbol: &str) -> Option<&'a str> {
+/// `…: initialize program: A`: A.
+fn started(line: &str) -> Option<&str> {
+    Some(line.split_once("\tinitialize program: ")?.1)
+}
+
+/// `…: binding file A [0] to B [0]: normal symbol `malloc' [VERSION]`: A and B.
+fn bound<'a>(line: &'a str, symbol: &str) -> Option<(&'a str, &'a str)> {
     let (_, binding) = line.split_once("binding file ")?;
     let (files, name) = binding.split_once("]: normal symbol `")?;
     let (name, _) = name.split_once('\'')?;
-    let (_, to) = files.rsplit_once(" to ")?;
-    let (file, _) = to.rsplit_once(" [")?;
-    (name == symbol).then_some(file)
+    let (from, to) = files.rsplit_once(" to ")?;
+    let ((from, _), (to, _)) = (from.rsplit_once(" [")?, to.rsplit_once(" [")?);
+    (name == symbol).then_some((from, to))
 }
 
 fn no_folder(error: io::Error) -> ToolError {
@@ -159,6 +168,19 @@ mod tests {
         let torn = LINES.replace("./app [0] to /x/own malloc.so", "./app [0] to /x/libc.so.6");
         assert_eq!(malloc_sources(&torn).len(), 2);
         assert!(malloc_sources("").is_empty());
+    }
+
+    #[test]
+    fn a_program_that_hands_malloc_on_is_no_source() {
+        let lines = LINES.replace(
+            "./app [0] to /x/own",
+            "./app [0] to ./app [0]: normal symbol `malloc'\n7:\tbinding file ./app [0] to /x/own",
+        );
+        assert_eq!(malloc_sources(&lines).len(), 2);
+        let lines = format!("{lines}     7:\tinitialize program: ./app\n");
+        assert_eq!(malloc_sources(&lines), [PathBuf::from("/x/own malloc.so")].into());
+        let own = "7:\tbinding file ./app [0] to ./app [0]: normal symbol `malloc'\n7:\tinitialize program: ./app\n";
+        assert_eq!(malloc_sources(own), [PathBuf::from("./app")].into());
     }
 
     /// A command is begun before the kernel has mapped it: until then a look counts for nothing.
