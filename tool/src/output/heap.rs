@@ -178,10 +178,28 @@ pub fn places<'a>(sites: impl IntoIterator<Item = &'a [Arc<Frame>]>) -> Vec<Stri
     for (short, whole) in &rows {
         read.entry(short).or_default().insert(whole);
     }
-    rows.iter()
+    let rows: Vec<&str> = rows
+        .iter()
         .map(|(short, whole)| if read[short.as_str()].len() > 1 { whole } else { short })
+        .map(String::as_str)
+        .collect();
+    let cut: Vec<String> = rows
+        .iter()
         .map(|row| row.split(CALLED_BY).map(readable).collect::<Vec<_>>().join(CALLED_BY))
-        .collect()
+        .collect();
+    let mut read: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for (cut, row) in cut.iter().zip(&rows) {
+        read.entry(cut).or_default().insert(row);
+    }
+    // Instances of a template may differ in the middle of their names.
+    let told = |(cut, row): (&String, &&str)| {
+        if read[cut.as_str()].len() > 1 {
+            row.to_string()
+        } else {
+            cut.clone()
+        }
+    };
+    cut.iter().zip(&rows).map(told).collect()
 }
 
 fn line(frames: &[Arc<Frame>]) -> String {
@@ -315,6 +333,17 @@ mod tests {
         );
         assert!(told.len() < 250, "{told}");
         assert!(full_stack_of(&frames).contains(&long) && place(&frames).contains(&long));
+    }
+
+    #[test]
+    fn rows_of_long_names_that_differ_in_the_middle_are_told_apart() {
+        let [one, other] = ["Bird", "Fish"].map(|kind| {
+            let strings = "std::string, ".repeat(20);
+            stack(&["main", &format!("Tree<{strings}{kind}, {strings}>::insert")])
+        });
+        let told = places([&one[..], &other, &one]);
+        assert!(told[0] != told[1] && told[0] == told[2], "{told:?}");
+        assert!(told[1].contains("Fish"), "{told:?}");
     }
 
     #[test]
